@@ -115,7 +115,7 @@ def read_header(file: BinaryIO, path: Path) -> Header | None:
         )
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise HolterError(
-            f"The header of {path} is damaged ({error}); remove the file to read the rest of the run."
+            f"The header of {path} is damaged ({error}); remove the file to read the rest."
         ) from error
     require_format(made_with, path)
     return header

@@ -127,7 +127,7 @@ class _Stream:
         self._index = max(taken, default=-1)
         self._decimator = Decimator(folder, name, keep) if keep is not None else None
         self._blocks: dict[tuple[str, tuple[str, ...]], Block] = {}
-        # The same by identity of the owners, with the owners held so that the identity stays theirs.
+        # The same by identity of the owners, who are held so that the identity stays theirs.
         self._known: dict[tuple[str, int], tuple[Block, tuple[str, ...]]] = {}
         self._fd = -1
         self._size = self._width = self._columns = 0

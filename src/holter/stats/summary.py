@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 import torch
-from torch import Tensor
+
+# Private to torch, and what its own clipping and optimizers are built on.
+from torch import Tensor, _foreach_norm, _foreach_sub
 
 
 class Stat(IntEnum):
@@ -34,15 +36,14 @@ def summarise(tensors: Sequence[Tensor]) -> Tensor:
 @torch.no_grad()
 def norms(tensors: Sequence[Tensor]) -> Tensor:
     """The L2 norm of each tensor in float32: not finite where any element is not."""
-    return torch.stack(
-        list(torch._foreach_norm([_dense(each) for each in tensors], 2, torch.float32))
-    )
+    dense = [_dense(each) for each in tensors]
+    return torch.stack(list(_foreach_norm(dense, 2, torch.float32)))
 
 
 @torch.no_grad()
 def difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
-    change = torch._foreach_sub(list(after), list(before))
+    change = _foreach_sub(list(after), list(before))
     # Two NaNs differ by NaN: such an element counts as changed, which no rule minds.
     moved = torch.stack([torch.count_nonzero(each) for each in change])
     sizes = torch.tensor([each.numel() for each in before], device=moved.device)

@@ -1,0 +1,248 @@
+"""The rules: one file each, found by name, each a pure function of a recorded run."""
+
+import fnmatch
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from holter.errors import HolterError
+from holter.findings import (
+    Clear,
+    Confidence,
+    Evidence,
+    Finding,
+    Level,
+    Normal,
+    NotExamined,
+    Severity,
+    Verdict,
+)
+from holter.notices import tell
+from holter.run import Run
+from holter.signals import Signal
+
+HEADINGS = ("What it does", "Why it matters", "What to do", "When it is wrong", "How to confirm")
+
+RuleFunction = Callable[..., Iterator[Verdict]]
+Options = Mapping[str, Mapping[str, Any]]  # rule -> option -> value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule function together with what is known of it without running it."""
+
+    name: str
+    severity: Severity
+    level: Level
+    needs: tuple[Signal, ...]
+    explains: tuple[str, ...]
+    symptom: bool
+    preview: bool
+    function: RuleFunction
+
+    @property
+    def doc(self) -> str:
+        """The rule's page, in Markdown: its docstring."""
+        return inspect.cleandoc(self.function.__doc__ or "")
+
+    @property
+    def title(self) -> str:
+        """The condition in one sentence."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Thresholds a user may change: the function's keyword-only parameters."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+    def section(self, heading: str) -> str:
+        """The text under one heading of the page."""
+        found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.doc, re.M | re.S)
+        return found.group(1).strip() if found else ""
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """How to confirm a finding: the list on the rule's page, cheapest first."""
+        items = re.split(r"^- ", self.section("How to confirm"), flags=re.M)
+        return tuple(" ".join(item.split()) for item in items if item.strip())
+
+    def finding(
+        self,
+        summary: str,
+        *,
+        confidence: Confidence,
+        onset: int,
+        evidence: Iterable[Evidence],
+        fix: str,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """This rule's condition holds."""
+        return Finding(
+            rule=self.name,
+            severity=self.severity if severity is None else severity,
+            confidence=confidence,
+            level=self.level,
+            summary=summary,
+            onset=onset,
+            evidence=tuple(evidence),
+            fix=fix,
+            preview=self.preview,
+        )
+
+    def normal(self, summary: str, evidence: Iterable[Evidence] = ()) -> Normal:
+        """Something this rule looks at is odd but not a fault."""
+        return Normal(self.name, summary, tuple(evidence))
+
+    def clear(self, because: str) -> Clear:
+        """This rule's condition does not hold, and what was measured to know it."""
+        return Clear(self.name, because)
+
+    def not_examined(self, because: str) -> NotExamined:
+        """This rule cannot tell yet, and why."""
+        return NotExamined(self.name, because)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """The outcome of checking a run: found, normal, clear, and not examined."""
+
+    findings: tuple[Finding, ...] = ()
+    normal: tuple[Normal, ...] = ()
+    clear: tuple[Clear, ...] = ()
+    not_examined: tuple[NotExamined, ...] = ()
+
+    def at_least(self, severity: Severity) -> tuple[Finding, ...]:
+        """The findings of stable rules that are at least this severe: they may fail a check."""
+        return tuple(f for f in self.findings if f.severity >= severity and not f.preview)
+
+
+def rule(
+    *,
+    severity: Severity,
+    level: Level,
+    needs: tuple[Signal, ...],
+    explains: tuple[str, ...] = (),
+    symptom: bool = False,
+    preview: bool = False,
+) -> Callable[[RuleFunction], Rule]:
+    """Turn a function into a rule named after it: `flat_loss` becomes `flat-loss`.
+
+    `explains` names the rules whose findings are consequences of this one. A `symptom` is an
+    effect: when nothing explains it, the differential says that the cause is unknown.
+    """
+
+    def make(function: RuleFunction) -> Rule:
+        name = function.__name__.replace("_", "-")
+        return Rule(name, severity, level, needs, explains, symptom, preview, function)
+
+    return make
+
+
+@cache
+def all_rules() -> Mapping[str, Rule]:
+    """Every rule by name: one in each module of this package, then those of other packages."""
+    rules: dict[str, Rule] = {}
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda each: each.name):
+        if not module.name.startswith("_"):
+            found = getattr(import_module(f"{__name__}.{module.name}"), module.name)
+            rules[found.name] = found
+    for entry in entry_points(group="holter.rules"):
+        try:
+            found = entry.load()
+        except Exception as error:
+            tell(f"the rule {entry.name} of {entry.value} cannot be loaded: {error!r}")
+            continue
+        if not isinstance(found, Rule):
+            tell(f"{entry.value} is named as a rule but was not made with @holter.rule; ignored.")
+        else:
+            rules.setdefault(found.name, found)
+    return rules
+
+
+def check(
+    run: Run,
+    *,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    options: Options | None = None,
+) -> Checkup:
+    """Apply the rules to `run`; findings come most severe, most certain and earliest first.
+
+    `select` and `ignore` take names and patterns such as `nonfinite-*`; `options` overrides the
+    thresholds of rules: `{"flat-loss": {"min_drop": 0.02}}`.
+    """
+    options = options or {}
+    _reject_unknown_options(options)
+    verdicts: list[Verdict] = []
+    for each in chosen_rules(select, ignore):
+        verdicts += _apply(each, run, options.get(each.name, {}))
+    findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
+    findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
+    return Checkup(
+        tuple(findings),
+        tuple(verdict for verdict in verdicts if isinstance(verdict, Normal)),
+        tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
+        tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined)),
+    )
+
+
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """The rules that `select` names (all where it is empty), less those that `ignore` names."""
+    rules = all_rules()
+    selected = _matching(select) if select else set(rules)
+    ignored = _matching(ignore)
+    return tuple(each for name, each in rules.items() if name in selected - ignored)
+
+
+def named_rule(name: str) -> Rule:
+    """The rule of that name, or a sentence with the nearest one."""
+    try:
+        return all_rules()[name]
+    except KeyError:
+        raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
+
+
+def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
+    missing = [signal.name for signal in each.needs if signal not in run]
+    if missing:
+        return [each.not_examined(f"no {', '.join(missing)} in this run")]
+    try:
+        said = list(each.function(run, **options))
+    except Exception as error:
+        return [each.not_examined(f"the rule itself failed: {error!r}; please report it")]
+    if not said or all(isinstance(verdict, Normal) for verdict in said):
+        said.append(each.clear(""))
+    return said
+
+
+def _matching(patterns: Iterable[str]) -> set[str]:
+    names: set[str] = set()
+    for pattern in patterns:
+        found = fnmatch.filter(all_rules(), pattern)
+        if not found:
+            raise HolterError(f"No rule matches {pattern!r}{_nearest(pattern, all_rules())}")
+        names.update(found)
+    return names
+
+
+def _reject_unknown_options(options: Options) -> None:
+    for name, values in options.items():
+        known = named_rule(name).options
+        for option in values:
+            if option not in known:
+                raise HolterError(
+                    f"The rule {name} has no option {option!r}{_nearest(option, known)}"
+                )
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `holter rules` lists them."

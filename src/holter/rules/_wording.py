@@ -1,0 +1,14 @@
+"""How rules put names and numbers into sentences."""
+
+from collections.abc import Sequence
+
+
+def some(names: Sequence[str], *, limit: int = 3) -> str:
+    """A few names and how many more there are: `a, b, c and 4 more`."""
+    shown = ", ".join(names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+
+
+def of(owner: str) -> str:
+    """` of NAME` for a named owner, nothing for the run itself."""
+    return f" of {owner}" if owner else ""
