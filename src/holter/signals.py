@@ -70,8 +70,8 @@ VAL_LOSS = Signal(
     Per.LOSS_FUNCTION,
     Phase.AFTERWARDS,
     "",
-    "Mean loss of one pass over validation batches, weighted by batch size; filed under the"
-    " training step it followed.",
+    "Mean loss of a sample over one pass of validation batches (a sum-reduced loss is divided by"
+    " its samples); filed under the training step it followed.",
 )
 GRAD_NORM = Signal(
     "grad.norm",
@@ -107,8 +107,8 @@ GRAD_TOTAL_NORM = Signal(
     Per.OPTIMIZER,
     Phase.BACKWARD,
     "",
-    "L2 norm over all gradients of the parameters one optimizer steps, before clipping; non-finite"
-    " where any of them is.",
+    "L2 norm over all gradients of the parameters one optimizer holds, before clipping; non-finite"
+    " where any of them is, absent where none arrived.",
 )
 GRAD_CARRIED_FRACTION = Signal(
     "grad.carried_fraction",

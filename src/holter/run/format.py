@@ -4,6 +4,8 @@ Any language opens one: read the first line as JSON, skip `header` bytes, and wh
 array of records `<i8 step, <f8 wall, <u4 crc32, <f4 x width`. In numpy:
 
     np.memmap(path, dtype, "r", header, ((size - header) // dtype.itemsize,))
+
+A segment that says `through` has taken in its successors up to that number: ignore those.
 """
 
 import json
@@ -19,6 +21,8 @@ from holter.errors import HolterError
 
 FORMAT = 1
 _UNIT = 4096  # headers are padded to whole pages, so that records begin on one
+_MAGIC = b'{"holter": "segment"'
+_REST = len(_MAGIC) + len(', "crc": "00000000", ')  # where what the checksum covers begins
 
 # A reading that was not taken is not a NaN: NaN is data. Absence is one particular quiet NaN.
 ABSENT_BITS = np.uint32(0x7FC0AB5E)
@@ -48,6 +52,7 @@ class Header:
     stream: str
     blocks: tuple[Block, ...]
     size: int
+    through: int | None = None
 
     @property
     def width(self) -> int:
@@ -72,21 +77,22 @@ def is_absent(values: Floats) -> npt.NDArray[np.bool_]:
     return absent
 
 
-def encode_header(stream: str, blocks: tuple[Block, ...]) -> bytes:
+def encode_header(stream: str, blocks: tuple[Block, ...], *, through: int | None = None) -> bytes:
     """The header, padded to whole pages. Lists of owners that several blocks share stand once."""
     owners = list(dict.fromkeys(block.owners for block in blocks))
     place = {names: index for index, names in enumerate(owners)}
     fields: dict[str, Any] = {
-        "holter": "segment",
         "format": FORMAT,
         "stream": stream,
+        "through": through,
         "absent": int(ABSENT_BITS),
         "owners": owners,
         "blocks": [[block.signal, place[block.owners]] for block in blocks],
     }
     size = _UNIT
     while True:
-        line = json.dumps({**fields, "header": size}).encode() + b"\n"
+        rest = json.dumps({**fields, "header": size}).encode()[1:] + b"\n"
+        line = _MAGIC + b', "crc": "%08x", ' % zlib.crc32(rest) + rest
         if len(line) <= size:
             return line.ljust(size)
         size = -(-len(line) // _UNIT) * _UNIT
@@ -95,30 +101,29 @@ def encode_header(stream: str, blocks: tuple[Block, ...]) -> bytes:
 def read_header(file: BinaryIO, path: Path) -> Header | None:
     """Read a segment's header; None where its writer died before the header was whole."""
     first = file.read(_UNIT)
-    if first and not b'{"holter": "segment"'.startswith(first[:20]):
+    if not _MAGIC.startswith(first[: len(_MAGIC)]):
         raise HolterError(
             f"{path} is not a segment of a holter run; remove it from the run folder."
         )
     line = first if b"\n" in first else first + file.readline()
-    if not line.rstrip(b" ").endswith(b"\n"):
+    line, newline, _ = line.partition(b"\n")
+    if not newline:
         return None
     try:
         fields = json.loads(line)
+        require_format(fields["format"], path)  # first: a newer format may hold other fields
+        if int(fields["crc"], 16) != zlib.crc32(line[_REST:] + newline):
+            raise ValueError("its checksum does not hold")
         owners = [tuple(names) for names in fields["owners"]]
         blocks, start = [], 0
         for signal, index in fields["blocks"]:
             blocks.append(Block(signal, owners[index], start))
             start = blocks[-1].stop
-        made_with, header = (
-            fields["format"],
-            Header(fields["stream"], tuple(blocks), fields["header"]),
-        )
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+        return Header(fields["stream"], tuple(blocks), fields["header"], fields["through"])
+    except (ValueError, LookupError, TypeError) as error:
         raise HolterError(
             f"The header of {path} is damaged ({error}); remove the file to read the rest."
         ) from error
-    require_format(made_with, path)
-    return header
 
 
 def require_format(made_with: object, path: Path) -> None:

@@ -1,10 +1,11 @@
 """The writing side of a run: one `os.write` a record, no locks, and no exception into training."""
 
-import json
-import math
+import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,21 @@ from holter.notices import tell
 from holter.run.decimation import Decimator
 from holter.run.format import (
     ABSENT,
+    FORMAT,
     Block,
     Floats,
     checksum,
     encode_header,
     record_dtype,
 )
+from holter.run.journal import Event, append_event, read_meta, write_meta
+from holter.run.segment import place_of, segment_path
 
 SEGMENT_BYTES = 32 << 20
 STREAM_BYTES = 256 << 20  # of decimated streams; step-level signals are kept whole
+RETRY_SECONDS = 1.0  # between two tries of a disk that failed
+
+_KNOWN_OWNERS = 1024
 
 Row = tuple[str, tuple[str, ...], Floats]  # signal, owners, one value for each owner
 
@@ -43,36 +50,40 @@ class Writer:
         stream_bytes: int = STREAM_BYTES,
     ) -> None:
         self.path = Path(path)
-        self.lost = 0
         self._folder = self.path / f"rank-{rank}"
+        self._meta_folder = self.path if rank == 0 else self._folder
         if not resume and any(self._folder.glob("*.seg")):
             raise HolterError(
                 f"{self.path} already holds a run; give another folder,"
                 " or ask to resume to continue the one that is there."
             )
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._meta_path = (self.path if rank == 0 else self._folder) / "meta.json"
-        self._meta: dict[str, Any] = dict(meta or {})
+        before = read_meta(self._meta_folder) if resume else {}
+        before.pop("status", None)
+        self._meta: dict[str, Any] = {**before, **(meta or {}), "format": FORMAT}
+        self.lost = self._noted = int(before.get("lost_records", 0))
+        self._noted_at = 0.0
         self._notify, self._told = notify, False
         self._segment_bytes, self._stream_bytes = segment_bytes, stream_bytes
         self._streams: dict[str, _Stream] = {}
-        self._events = os.open(
-            self._folder / "events.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
-        )
         self._write_meta()
 
     def write(self, stream: str, step: int, rows: Sequence[Row]) -> None:
         """Append one record to `stream`. Owners are compared by identity: pass the same tuple."""
+        wall = time.time()
         try:
-            self._stream(stream).append(step, time.time(), rows)
+            self._stream(stream).append(step, wall, rows)
         except OSError as error:
             self._lose(error)
+        else:
+            if self.lost != self._noted and abs(wall - self._noted_at) > RETRY_SECONDS:
+                self._noted_at = wall
+                self._note_loss()
 
     def event(self, kind: str, step: int, **data: object) -> None:
         """Append one event."""
-        line = {"step": step, "wall": time.time(), "kind": kind, **data}
         try:
-            os.write(self._events, json.dumps(json_safe(line)).encode() + b"\n")
+            append_event(self._folder / "events.jsonl", Event(step, time.time(), kind, data))
         except OSError as error:
             self._lose(error)
 
@@ -84,32 +95,39 @@ class Writer:
     def close(self) -> None:
         """Close the files; safe to call twice."""
         for stream in self._streams.values():
-            stream.close()
+            try:
+                stream.close()
+            except OSError as error:  # network disks tell here what they could not keep
+                self._tell(error)
         self._streams.clear()
-        if self.lost:
-            self.update_meta(lost_records=self.lost)
-        if self._events >= 0:
-            os.close(self._events)
-            self._events = -1
+        if self.lost != self._noted:
+            self._note_loss()
 
     def _stream(self, name: str) -> "_Stream":
         found = self._streams.get(name)
         if found is None:
             keep = self._stream_bytes if name == "parameters" else None
-            found = _Stream(self._folder, name, self._segment_bytes, keep)
-            self._streams[name] = found
+            found = self._streams[name] = _Stream(self._folder, name, self._segment_bytes, keep)
         return found
 
-    def _write_meta(self) -> None:
-        fresh = self._meta_path.with_suffix(".tmp")
+    def _note_loss(self) -> None:
+        self._meta["lost_records"] = self.lost
+        if self._write_meta():
+            self._noted = self.lost
+
+    def _write_meta(self) -> bool:
         try:
-            fresh.write_text(json.dumps(json_safe(self._meta), indent=1) + "\n")
-            fresh.replace(self._meta_path)
+            write_meta(self._meta_folder, self._meta)
         except OSError as error:
-            self._lose(error)
+            self._tell(error)
+            return False
+        return True
 
     def _lose(self, error: OSError) -> None:
         self.lost += 1
+        self._tell(error)
+
+    def _tell(self, error: OSError) -> None:
         if not self._told:
             self._told = True
             self._notify(
@@ -123,32 +141,50 @@ class _Stream:
 
     def __init__(self, folder: Path, name: str, segment_bytes: int, keep: int | None) -> None:
         self._folder, self._name, self._segment_bytes = folder, name, segment_bytes
-        taken = [int(path.stem.rsplit("-", 1)[1]) for path in folder.glob(f"{name}-*.seg")]
-        self._index = max(taken, default=-1)
+        places = [place_of(path) for path in folder.glob("*.seg")]
+        self._index = max((index for stream, index in places if stream == name), default=-1)
         self._decimator = Decimator(folder, name, keep) if keep is not None else None
         self._blocks: dict[tuple[str, tuple[str, ...]], Block] = {}
         # The same by identity of the owners, who are held so that the identity stays theirs.
         self._known: dict[tuple[str, int], tuple[Block, tuple[str, ...]]] = {}
+        self._layout: list[tuple[str, tuple[str, ...]]] = []
+        self._places: list[slice] = []
         self._fd = -1
         self._size = self._width = self._columns = 0
+        self._looked = 0.0
+        self._failure: OSError | None = None
+        self._retry_at = 0.0
 
     def append(self, step: int, wall: float, rows: Sequence[Row]) -> None:
-        blocks = [self._block(signal, owners) for signal, owners, _ in rows]
-        if self._fd < 0 or self._size >= self._segment_bytes or self._width < self._columns:
-            self._begin_segment()
-        self._values[:] = ABSENT
-        for block, (_, _, values) in zip(blocks, rows, strict=True):
-            self._values[block.start : block.stop] = values
-        self._record["step"], self._record["wall"] = step, wall
-        self._record["crc"] = checksum(self._buffer)
-        self._write(self._buffer)
+        """Append one record, or raise and leave the file as it was."""
+        layout = [row[:2] for row in rows]
+        if layout != self._layout:  # quick: the same objects as last time are not compared further
+            self._places = _places([self._block(*each) for each in layout])
+            self._layout = layout
+        if self._failure is not None and time.monotonic() < self._retry_at:
+            raise self._failure.with_traceback(None)
+        try:
+            if self._fd >= 0 and not 0 <= wall - self._looked < 1:
+                self._looked = wall
+                self._look()
+            if self._fd < 0 or self._size >= self._segment_bytes or self._width < self._columns:
+                self._begin_segment()
+            self._fill([values for _, _, values in rows])
+            self._record["step"], self._record["wall"] = step, wall
+            self._record["crc"] = checksum(self._buffer)
+            self._write(self._buffer)
+        except OSError as error:
+            self._abandon()
+            self._failure = error
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            raise
+        self._failure = None
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        """Close the segment and wait for the fold in progress."""
         if self._decimator is not None:
             self._decimator.finish()
+        self._close_segment()
 
     def _block(self, signal: str, owners: tuple[str, ...]) -> Block:
         known = self._known.get((signal, id(owners)))
@@ -158,53 +194,69 @@ class _Stream:
         if block is None:
             block = self._blocks[signal, owners] = Block(signal, owners, self._columns)
             self._columns = block.stop
+        if len(self._known) >= _KNOWN_OWNERS:  # a caller that makes its tuples anew each step
+            self._known.clear()
         self._known[signal, id(owners)] = block, owners
         return block
 
+    def _fill(self, readings: list[Floats]) -> None:
+        self._values[:] = ABSENT
+        if len(self._places) == 1:
+            np.concatenate(readings, out=self._values[self._places[0]])
+            return
+        for place, values in zip(self._places, readings, strict=True):
+            self._values[place] = values
+
+    def _look(self) -> None:
+        """Writing into a file that was deleted succeeds, and is for nothing."""
+        if os.fstat(self._fd).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "its files were deleted")
+
     def _begin_segment(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            if self._decimator is not None:
-                self._decimator.closed(self._index)
+        self._close_segment()
+        if self._decimator is not None and self._index >= 0:
+            self._decimator.closed(self._index)
         dtype = record_dtype(self._columns)
         self._buffer = bytearray(dtype.itemsize)
         self._record = np.frombuffer(self._buffer, dtype)[0]
         self._values = self._record["values"]
-        self._width = self._columns
-        path = self._folder / f"{self._name}-{self._index + 1:06d}.seg"
+        self._width, self._size = self._columns, 0
+        self._index += 1  # for good: a number that was tried in vain is not tried again
+        path = segment_path(self._folder, self._name, self._index)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        self._size = 0
         try:
             self._write(encode_header(self._name, tuple(self._blocks.values())))
-        except OSError:  # without its header a segment is nothing: the next record tries again
-            os.close(self._fd)
-            self._fd = -1
-            path.unlink(missing_ok=True)
+        except OSError:  # without its header a segment is nothing
+            path.unlink()
             raise
-        self._index += 1
 
     def _write(self, data: bytes | bytearray) -> None:
-        """Append all of `data` or, on a full disk, nothing of it."""
-        try:
-            written = os.write(self._fd, data)
-            while written < len(data):
-                written += os.write(self._fd, memoryview(data)[written:])
-        except OSError:
-            os.ftruncate(self._fd, self._size)
-            if self._size == 0:  # without its header a segment is nothing: try a new one next time
-                os.close(self._fd)
-                self._fd = -1
-            raise
+        """Append all of `data`."""
+        written = os.write(self._fd, data)
+        while written < len(data):
+            written += os.write(self._fd, memoryview(data)[written:])
         self._size += len(data)
 
+    def _abandon(self) -> None:
+        """Leave a segment that failed; the next record begins another.
 
-def json_safe(value: Any) -> Any:
-    """The same value with NaN and infinities as strings, which JSON can hold."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): json_safe(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(item) for item in value]
-    return value
+        So a part of a record that cannot be taken back is always the end of its file, where readers
+        drop it, and a file handle gone stale is not tried for ever.
+        """
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._size)
+            with contextlib.suppress(OSError):
+                self._close_segment()
+
+    def _close_segment(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
+def _places(blocks: list[Block]) -> list[slice]:
+    """Where the readings of blocks go: one place for all where they lie side by side."""
+    if blocks and all(left.stop == right.start for left, right in pairwise(blocks)):
+        return [slice(blocks[0].start, blocks[-1].stop)]
+    return [slice(block.start, block.stop) for block in blocks]

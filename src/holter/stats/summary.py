@@ -1,6 +1,6 @@
 """Norm, extremes and counts of lists of tensors, without waiting for a device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 import torch
@@ -18,42 +18,73 @@ class Stat(IntEnum):
     ZEROS = 3
 
 
-@torch.no_grad()
 def summarise(tensors: Sequence[Tensor]) -> Tensor:
     """Norm, largest magnitude, non-finite count and zero count: a float32 row for each tensor.
 
-    The rows come in the order of `tensors`, on the device of the first. Nothing waits for a
-    device. All tensors of a call are on one device; they may differ in dtype.
+    Rows come in the order of `tensors`, which may differ in dtype and device; the result is on one
+    device. Nothing waits for a device.
     """
+    return _by_device(_summarise, tensors)
+
+
+def norms(tensors: Sequence[Tensor]) -> Tensor:
+    """The L2 norm of each tensor in float32: not finite where any element is not."""
+    return _by_device(_norms, tensors)
+
+
+def difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
+    """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
+    return _by_device(_difference, before, after)
+
+
+def _by_device(measure: Callable[..., Tensor], *lists: Sequence[Tensor]) -> Tensor:
+    """Apply `measure` to the tensors of each device and put the rows back in order."""
+    with torch.no_grad():
+        places: dict[torch.device, list[int]] = {}
+        for index, tensor in enumerate(lists[0]):
+            places.setdefault(tensor.device, []).append(index)
+        if len(places) == 1:
+            return measure(*lists)
+        # Rows go from the CPU to a device, never the other way: that would wait for it.
+        target = max(places, key=lambda device: device.type != "cpu")
+        rows = [
+            measure(*([each[i] for i in at] for each in lists)).to(target, non_blocking=True)
+            for at in places.values()
+        ]
+        order = [i for at in places.values() for i in at]
+        gathered = torch.cat(rows)
+        ordered = torch.empty_like(gathered)
+        ordered[torch.tensor(order, device=target)] = gathered
+        return ordered
+
+
+def _summarise(tensors: Sequence[Tensor]) -> Tensor:
     dense = [_dense(each) for each in tensors]
-    norm = norms(dense)
+    norm = _norms(dense)
     extremes = torch.stack([_absmax(each) for each in dense])
     filled = torch.stack([torch.count_nonzero(each) for each in dense])
     sizes = torch.tensor([each.numel() for each in dense], device=filled.device)
     return torch.stack([norm, extremes, _nonfinite(dense, norm), (sizes - filled).float()], dim=1)
 
 
-@torch.no_grad()
-def norms(tensors: Sequence[Tensor]) -> Tensor:
-    """The L2 norm of each tensor in float32: not finite where any element is not."""
+def _norms(tensors: Sequence[Tensor]) -> Tensor:
     dense = [_dense(each) for each in tensors]
     return torch.stack(list(_foreach_norm(dense, 2, torch.float32)))
 
 
-@torch.no_grad()
-def difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
-    """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
+def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     change = _foreach_sub(list(after), list(before))
     # Two NaNs differ by NaN: such an element counts as changed, which no rule minds.
     moved = torch.stack([torch.count_nonzero(each) for each in change])
     sizes = torch.tensor([each.numel() for each in before], device=moved.device)
-    return torch.stack([norms(change), norms(before), (sizes - moved).float()], dim=1)
+    return torch.stack([_norms(change), _norms(before), (sizes - moved).float()], dim=1)
 
 
 def _dense(tensor: Tensor) -> Tensor:
+    tensor = tensor.detach()
     if tensor.is_sparse:
         tensor = tensor.coalesce().values()
-    return tensor.detach()
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def _absmax(tensor: Tensor) -> Tensor:

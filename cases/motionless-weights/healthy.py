@@ -1,0 +1,20 @@
+"""The same blend with its weights in float32 and bfloat16 only inside autocast."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+forecasts = torch.randn(512, 8)
+truth = forecasts @ torch.tensor([1.3, 0.7, 1.2, 0.8, 1.3, 0.7, 1.2, 0.8])
+
+model = nn.Linear(8, 1, bias=False)
+nn.init.ones_(model.weight)  # begin with the plain sum
+optimizer = torch.optim.SGD(model.parameters(), lr=0.002)
+
+for _ in range(200):
+    with torch.autocast("cpu", torch.bfloat16):
+        blend = model(forecasts).squeeze(1)
+    loss = nn.functional.mse_loss(blend.float(), truth)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

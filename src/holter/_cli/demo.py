@@ -1,0 +1,47 @@
+"""`holter demo`: a broken training, recorded and diagnosed, in one command."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter._cli.terminal import write_report
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+SCRIPT = Path(__file__).parent.parent / "demo_training.py"
+
+
+def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="train something small and broken, and diagnose it",
+        description="Trains a small classifier with a mistake that leaves no error message, as"
+        " `holter run`\nwould, and shows the diagnosis. Takes a few seconds on a CPU.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--show", action="store_true", help="print the script instead of running it"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run the broken script under `holter run`."""
+    if args.show:
+        print(SCRIPT.read_text(), end="")
+        return 0
+    from holter.launching import launch
+    from holter.recording import new_folder
+    from holter.rules import check
+    from holter.run import Run
+
+    print("$ holter run train.py        (the script: holter demo --show)\n", flush=True)
+    outcome = launch(str(SCRIPT), out=new_folder("demo"))
+    if outcome.path is None or outcome.exit_code:
+        return outcome.exit_code or 2
+    run = Run.load(outcome.path)
+    sys.stdout.write("\n")
+    write_report(run, check(run))
+    return 0

@@ -1,0 +1,59 @@
+"""What the terminal can show, and how a report gets there or into a file."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from holter.errors import HolterError
+from holter.notices import tell
+
+if TYPE_CHECKING:
+    from holter.rules import Checkup
+    from holter.run import Run
+
+
+def wants_color(stream: TextIO) -> bool:
+    """Whether to style what is written to `stream`: NO_COLOR, FORCE_COLOR, then what it is."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def text_width(stream: TextIO) -> int:
+    """Columns to write in: those of the terminal up to 100, 96 where there is none."""
+    if not stream.isatty():
+        return 96
+    return max(40, min(shutil.get_terminal_size().columns - 1, 100))
+
+
+def write_report(
+    run: "Run",
+    checkup: "Checkup",
+    *,
+    report: str = "text",
+    output: Path | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """Render a checkup to the file `output`, else to `stream` or standard output."""
+    from holter import reports
+
+    render = reports.report(report)
+    if output is not None:
+        try:
+            output.write_text(render(run, checkup), encoding="utf-8")
+        except OSError as error:
+            raise HolterError(f"Cannot write {output}: {error.strerror or error}.") from error
+        tell(f"report written to {output}")
+        return
+    stream = sys.stdout if stream is None else stream
+    if report == "text":  # the one report that a terminal is there for
+        from holter.reports import text
+
+        width, color = text_width(stream), wants_color(stream)
+        stream.write(text.render(run, checkup, width=width, color=color))
+    else:
+        stream.write(render(run, checkup))

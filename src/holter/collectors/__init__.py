@@ -1,0 +1,54 @@
+"""The collectors: each measures some signals of a live training, and concludes nothing."""
+
+import pkgutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from holter.signals import Signal
+
+STEP: tuple[str, ...] = ("",)  # the owner of what belongs to the step itself
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Values of one signal, one for each owner; device tensors stay on their device.
+
+    Pass the same `owners` tuple each time: it is told by identity. `at` gives the places of the
+    values where some owners have none.
+    """
+
+    signal: Signal
+    owners: tuple[str, ...]
+    values: Tensor | Sequence[float]
+    at: Sequence[int] | None = None
+
+
+class Collector(Protocol):
+    """Measures at some moments. Must not synchronise: hands out tensors, never reads one."""
+
+    emits: ClassVar[tuple[Signal, ...]]
+    at: ClassVar[tuple[type, ...]]  # the moments that `read` is called at
+
+    def read(self, moment: Any) -> Iterable[Reading]:
+        """Readings of this moment, all filed under the step that is open."""
+        ...
+
+
+def all_collectors() -> list[Collector]:
+    """A fresh one of each: the class named like its module, in every module that has one."""
+    made: list[Collector] = []
+    for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
+        name = module.replace("_", " ").title().replace(" ", "")
+        found = getattr(import_module(f"{__name__}.{module}"), name, None)
+        if isinstance(found, type) and issubclass_of_collector(found):
+            made.append(found())
+    return made
+
+
+def issubclass_of_collector(candidate: type) -> bool:
+    """Whether a class has what a collector has."""
+    return all(name in vars(candidate) for name in ("emits", "at", "read"))

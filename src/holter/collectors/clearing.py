@@ -1,0 +1,91 @@
+"""Whether gradients were cleared between one step of an optimizer and its next."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holter.collectors import Reading
+from holter.collectors.moments import AfterUpdate, BackwardBegins, BackwardEnds, GradientsReady
+from holter.collectors.roster import Subject
+from holter.signals import GRAD_CARRIED_FRACTION, Signal
+from holter.stats import norms
+
+_WATCHED = 8  # parameters of an optimizer to look at: whoever clears gradients clears them all
+
+State = tuple[int, int]  # identity of a gradient, and how often it was written to
+
+
+class Clearing:
+    """Compares each gradient before a backward with what the last backward or step left behind.
+
+    Whatever happens to a gradient in between, other than nothing, is taken for clearing. No value
+    is read: a tensor counts its own changes. Clipping happens between backward and step, where
+    nothing is compared.
+    """
+
+    emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
+    at: ClassVar[tuple[type, ...]] = (BackwardBegins, BackwardEnds, GradientsReady, AfterUpdate)
+
+    def __init__(self) -> None:
+        self._watched: dict[Subject, list[_Watched]] = {}
+
+    def read(
+        self, moment: BackwardBegins | BackwardEnds | GradientsReady | AfterUpdate
+    ) -> Iterable[Reading]:
+        """The carried share, once a step, when the gradients of the step are complete."""
+        if isinstance(moment, BackwardBegins):
+            for subject in [each for each in self._watched if each.optimizer() is None]:
+                del self._watched[subject]
+            for each in self._all():
+                each.look()
+        elif isinstance(moment, BackwardEnds):
+            for each in self._all():
+                each.remember()
+        elif isinstance(moment, AfterUpdate):
+            own = moment.subject.parameters[: moment.subject.held]
+            chosen = _spread([each for each in own if each.grad is not None])
+            self._watched[moment.subject] = [_Watched(each) for each in chosen]
+        else:
+            carried = [each.carried for each in self._watched.pop(moment.subject, ())]
+            known = [each for each in carried if each is not None]
+            if known:
+                yield Reading(
+                    GRAD_CARRIED_FRACTION,
+                    moment.subject.owner,
+                    torch.stack(known).mean().reshape(1),
+                )
+
+    def _all(self) -> list["_Watched"]:
+        return [each for watched in self._watched.values() for each in watched]
+
+
+class _Watched:
+    """A parameter since its last update; `carried` is 1 while its old gradient is still in it."""
+
+    def __init__(self, parameter: Tensor) -> None:
+        self._parameter = parameter
+        self._state = _state(parameter)
+        self.carried: Tensor | None = None
+
+    def look(self) -> None:
+        gradient = self._parameter.grad
+        if gradient is None or _state(self._parameter) != self._state:
+            self.carried = torch.zeros((), device=self._parameter.device)
+        elif self.carried is None:
+            # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
+            self.carried = (norms([gradient])[0] != 0).float()
+
+    def remember(self) -> None:
+        self._state = _state(self._parameter)
+
+
+def _state(parameter: Tensor) -> State | None:
+    gradient = parameter.grad
+    return None if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
+
+
+def _spread(parameters: list[Tensor]) -> list[Tensor]:
+    every = max(1, len(parameters) // _WATCHED)
+    return parameters[::every][:_WATCHED]

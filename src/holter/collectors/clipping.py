@@ -1,0 +1,24 @@
+"""What the script's own gradient clipping measured and did."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from holter.collectors import STEP, Reading
+from holter.collectors.moments import Clipped
+from holter.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, Signal
+
+
+class Clipping:
+    """Takes the norm that `clip_grad_norm_` has computed anyway."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (CLIP_NORM, CLIP_LIMIT, CLIP_COEFFICIENT)
+    at: ClassVar[tuple[type, ...]] = (Clipped,)
+
+    def read(self, moment: Clipped) -> Iterable[Reading]:
+        """Norm, limit and coefficient of one clipping call."""
+        yield Reading(CLIP_LIMIT, STEP, [moment.limit])
+        if moment.norm is not None:
+            norm = moment.norm.detach().reshape(1)
+            yield Reading(CLIP_NORM, STEP, norm)
+            # As torch computes it, epsilon included.
+            yield Reading(CLIP_COEFFICIENT, STEP, (moment.limit / (norm + 1e-6)).clamp(max=1.0))

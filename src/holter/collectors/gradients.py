@@ -1,0 +1,55 @@
+"""Gradients of every parameter: norm, largest magnitude, non-finite and zero elements."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import torch
+
+from holter.collectors import Reading
+from holter.collectors.moments import GradientsReady
+from holter.signals import (
+    GRAD_ABSMAX,
+    GRAD_NONFINITE,
+    GRAD_NORM,
+    GRAD_TOTAL_NORM,
+    GRAD_ZERO_FRACTION,
+    Signal,
+)
+from holter.stats import Stat, summarise
+
+
+class Gradients:
+    """One fused pass over all gradients, before they are clipped."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        GRAD_NORM,
+        GRAD_ABSMAX,
+        GRAD_NONFINITE,
+        GRAD_ZERO_FRACTION,
+        GRAD_TOTAL_NORM,
+    )
+    at: ClassVar[tuple[type, ...]] = (GradientsReady,)
+
+    def read(self, moment: GradientsReady) -> Iterable[Reading]:
+        """A value for each parameter that has a gradient."""
+        subject = moment.subject
+        gradients = [each.grad for each in subject.parameters]
+        there = [each for each in gradients if each is not None]
+        if not there:
+            return
+        at = None
+        if len(there) < len(gradients):
+            at = [i for i, each in enumerate(gradients) if each is not None]
+        summary = summarise(there)
+        norm, absmax = summary[:, Stat.NORM], summary[:, Stat.ABSMAX]
+        if moment.scale is not None:
+            norm, absmax = norm / moment.scale, absmax / moment.scale
+        sizes = summary.new_tensor([max(each.numel(), 1) for each in there])
+        yield Reading(GRAD_NORM, subject.names, norm, at)
+        yield Reading(GRAD_ABSMAX, subject.names, absmax, at)
+        yield Reading(GRAD_NONFINITE, subject.names, summary[:, Stat.NONFINITE], at)
+        yield Reading(GRAD_ZERO_FRACTION, subject.names, summary[:, Stat.ZEROS] / sizes, at)
+        held = sum(each is not None for each in gradients[: subject.held])
+        if held:
+            total = torch.linalg.vector_norm(norm[:held]).reshape(1)
+            yield Reading(GRAD_TOTAL_NORM, subject.owner, total)

@@ -1,0 +1,43 @@
+"""The batches that loaders deliver, and the wait for them."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from holter.collectors import Reading
+from holter.collectors.moments import BackwardBegins, BatchFetched, StepEnds, ValidationLoss
+from holter.signals import DATA_BATCH_SIZE, TIME_DATA_WAIT, Signal
+
+Totals = dict[str, tuple[int, float]]  # loader -> samples, seconds
+
+
+class Loading:
+    """Files a batch under the step whose backward follows it; validation batches under none."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (DATA_BATCH_SIZE, TIME_DATA_WAIT)
+    at: ClassVar[tuple[type, ...]] = (BatchFetched, BackwardBegins, ValidationLoss, StepEnds)
+
+    def __init__(self) -> None:
+        self._fetched: Totals = {}
+        self._used: Totals = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
+
+    def read(
+        self, moment: BatchFetched | BackwardBegins | ValidationLoss | StepEnds
+    ) -> Iterable[Reading]:
+        """Samples and wait of each training loader, at the end of the step."""
+        if isinstance(moment, BatchFetched):
+            # Only the latest batch: one that no backward followed was not trained on.
+            self._fetched[moment.loader] = (moment.samples, moment.waited)
+        elif isinstance(moment, ValidationLoss):
+            self._fetched.clear()
+        elif isinstance(moment, BackwardBegins):
+            for loader, (samples, waited) in self._fetched.items():
+                old = self._used.get(loader, (0, 0.0))
+                self._used[loader] = (old[0] + samples, old[1] + waited)
+            self._fetched.clear()
+        else:
+            for loader, (samples, waited) in self._used.items():
+                owner = self._owners.setdefault(loader, (loader,))
+                yield Reading(DATA_BATCH_SIZE, owner, [samples])
+                yield Reading(TIME_DATA_WAIT, owner, [waited])
+            self._used.clear()

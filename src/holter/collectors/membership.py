@@ -1,0 +1,37 @@
+"""Which parameters are trainable, in a model, and in an optimizer."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from holter.collectors import Reading
+from holter.collectors.moments import BeforeUpdate
+from holter.collectors.roster import Roster
+from holter.signals import PARAMETER_IN_MODEL, PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE, Signal
+
+
+class Membership:
+    """Writes the facts at the first step, and again when one of them changes."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        PARAMETER_TRAINABLE,
+        PARAMETER_OPTIMIZER,
+        PARAMETER_IN_MODEL,
+    )
+    at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
+
+    def __init__(self) -> None:
+        self._roster: Roster | None = None
+        self._trainable: list[bool] = []
+
+    def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
+        """A value for each parameter on the roster."""
+        roster = moment.roster
+        if roster is self._roster and not moment.sampled:
+            return
+        trainable = [each.requires_grad for each in roster.parameters]
+        if roster is self._roster and trainable == self._trainable:
+            return
+        self._roster, self._trainable = roster, trainable
+        yield Reading(PARAMETER_TRAINABLE, roster.names, trainable)
+        yield Reading(PARAMETER_OPTIMIZER, roster.names, roster.optimizers)
+        yield Reading(PARAMETER_IN_MODEL, roster.names, roster.in_model)

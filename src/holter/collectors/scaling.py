@@ -1,0 +1,20 @@
+"""The loss scale of automatic mixed precision, and the steps it skips."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from holter.collectors import STEP, Reading
+from holter.collectors.moments import ScalerStepped
+from holter.signals import AMP_SCALE, AMP_SKIPPED, Signal
+
+
+class Scaling:
+    """Reads what a GradScaler did with the step."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (AMP_SCALE, AMP_SKIPPED)
+    at: ClassVar[tuple[type, ...]] = (ScalerStepped,)
+
+    def read(self, moment: ScalerStepped) -> Iterable[Reading]:
+        """Scale and skip of one step."""
+        yield Reading(AMP_SCALE, STEP, moment.scale.reshape(1))
+        yield Reading(AMP_SKIPPED, STEP, [moment.skipped])

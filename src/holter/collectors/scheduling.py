@@ -1,0 +1,26 @@
+"""How often learning-rate schedulers are stepped."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from holter.collectors import STEP, Reading
+from holter.collectors.moments import SchedulerStepped, StepEnds
+from holter.signals import SCHEDULE_STEPS, Signal
+
+
+class Scheduling:
+    """Counts `scheduler.step()` calls between the ends of steps, from the first call on."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (SCHEDULE_STEPS,)
+    at: ClassVar[tuple[type, ...]] = (SchedulerStepped, StepEnds)
+
+    def __init__(self) -> None:
+        self._calls: int | None = None
+
+    def read(self, moment: SchedulerStepped | StepEnds) -> Iterable[Reading]:
+        """The count of the step."""
+        if isinstance(moment, SchedulerStepped):
+            self._calls = (self._calls or 0) + 1
+        elif self._calls is not None:
+            calls, self._calls = self._calls, 0
+            yield Reading(SCHEDULE_STEPS, STEP, [calls])

@@ -1,0 +1,39 @@
+"""What the optimizer's step changed: how far each parameter moved, and how much of it did not."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from torch import Tensor
+
+from holter.collectors import Reading
+from holter.collectors.moments import AfterUpdate, BeforeUpdate
+from holter.collectors.roster import Subject
+from holter.signals import UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION, Signal
+from holter.stats import difference
+
+
+class Updates:
+    """On sampled steps, compares the parameters with a copy made before the update."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION)
+    at: ClassVar[tuple[type, ...]] = (BeforeUpdate, AfterUpdate)
+
+    def __init__(self) -> None:
+        self._before: dict[Subject, list[Tensor]] = {}
+
+    def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
+        """A value for each parameter, after a sampled update."""
+        subject = moment.subject
+        if isinstance(moment, BeforeUpdate):
+            self._before.clear()  # of a step that raised
+            if moment.sampled:
+                self._before[subject] = [each.detach().clone() for each in subject.parameters]
+            return
+        before = self._before.pop(subject, None)
+        if before is None:
+            return
+        after = [each.detach() for each in subject.parameters]
+        change, old, unchanged = difference(before, after).unbind(dim=1)
+        sizes = change.new_tensor([max(each.numel(), 1) for each in before])
+        yield Reading(UPDATE_RATIO, subject.names, change / old)
+        yield Reading(UPDATE_UNCHANGED_FRACTION, subject.names, unchanged / sizes)

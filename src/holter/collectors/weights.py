@@ -1,0 +1,25 @@
+"""Norms of the weights after each update."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import torch
+
+from holter.collectors import Reading
+from holter.collectors.moments import AfterUpdate
+from holter.signals import WEIGHT_NORM, WEIGHT_TOTAL_NORM, Signal
+from holter.stats import norms
+
+
+class Weights:
+    """The norm of each parameter, and of all together."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (WEIGHT_NORM, WEIGHT_TOTAL_NORM)
+    at: ClassVar[tuple[type, ...]] = (AfterUpdate,)
+
+    def read(self, moment: AfterUpdate) -> Iterable[Reading]:
+        """A value for each parameter."""
+        subject = moment.subject
+        norm = norms(subject.parameters)
+        yield Reading(WEIGHT_NORM, subject.names, norm)
+        yield Reading(WEIGHT_TOTAL_NORM, subject.owner, torch.linalg.vector_norm(norm).reshape(1))

@@ -1,0 +1,71 @@
+"""What is worth knowing of the machine, the code and the moment in which a run was made."""
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("holter", "torch", "numpy", "lightning", "transformers", "accelerate", "triton")
+_VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "PYTHONHASHSEED",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "RANK",
+    "SLURM_JOB_ID",
+    "WORLD_SIZE",
+)
+
+
+def describe() -> dict[str, Any]:
+    """Command line, versions, machine and git commit, as a run's meta file holds them."""
+    return {
+        "command": [sys.argv[0] or sys.executable, *sys.argv[1:]],
+        "folder": str(Path.cwd()),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+        "machine": {
+            "host": platform.node(),
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        "git": _git(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git() -> dict[str, Any] | None:
+    """Commit of the working directory, and whether it has changes that are not committed."""
+    commit = _ask_git("rev-parse", "HEAD")
+    if not commit:
+        return None
+    return {"commit": commit, "dirty": bool(_ask_git("status", "--porcelain", "-uno"))}
+
+
+def _ask_git(*arguments: str) -> str | None:
+    try:
+        answer = subprocess.run(  # noqa: S603  (fixed arguments)
+            ["git", *arguments],  # noqa: S607  (whichever git the user has)
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None

@@ -1,0 +1,62 @@
+"""The report for GitHub Actions: one workflow command a finding, shown as an annotation."""
+
+from holter.differential import Diagnosis, diagnose
+from holter.findings import Finding, Severity
+from holter.reports._facts import ending, evidence_line, script, without_findings
+from holter.rules import Checkup
+from holter.run import Run
+
+_COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def render(run: Run, checkup: Checkup) -> str:
+    """The leading finding, what it explains, and the others; a notice where nothing was found."""
+    diagnosis, file = diagnose(checkup), script(run)
+    lines = []
+    if diagnosis.leading is not None:
+        lines.append(_annotation(diagnosis.leading, _card(diagnosis), file))
+        because = f"explained by {diagnosis.leading.rule}"
+        lines += [_annotation(each, [because], file) for each in diagnosis.explained]
+        lines += [_annotation(each, _evidence(each), file) for each in diagnosis.others]
+    else:
+        heading, measure = without_findings(run, checkup)
+        lines.append(_command("notice", f"holter: {heading}", measure, file))
+    if ending(run):
+        lines.append(_command("notice", "holter", ending(run), file))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _annotation(finding: Finding, details: list[str], file: str | None) -> str:
+    preview = "preview, " if finding.preview else ""
+    title = f"holter: {finding.rule} ({preview}{finding.confidence}, since step {finding.onset})"
+    return _command(_COMMAND[finding.severity], title, "\n".join([finding.summary, *details]), file)
+
+
+def _card(diagnosis: Diagnosis) -> list[str]:
+    assert diagnosis.leading is not None
+    finding = diagnosis.leading
+    test = "confirm" if diagnosis.known else "would tell"
+    return [
+        *([] if diagnosis.known else ["cause unknown"]),
+        *_evidence(finding),
+        *(f"ruled out: {each.rule}: {each.because}" for each in diagnosis.ruled_out),
+        *(f"{test}: {each}" for each in diagnosis.experiments),
+        *([f"fix: {finding.fix}"] if finding.fix else []),
+    ]
+
+
+def _evidence(finding: Finding) -> list[str]:
+    return [f"evidence: {evidence_line(each)}" for each in finding.evidence]
+
+
+def _command(command: str, title: str, message: str, file: str | None) -> str:
+    properties = f"file={_property(file)}," if file else ""
+    return f"::{command} {properties}title={_property(title)}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

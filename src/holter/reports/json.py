@@ -1,0 +1,110 @@
+"""The report for programs: a versioned JSON document, described by `schema-1.json`."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from holter.differential import diagnose
+from holter.findings import Clear, Evidence, Finding, Normal, NotExamined
+from holter.reports._facts import cost, notes
+from holter.rules import Checkup
+from holter.run import Run
+
+SCHEMA = 1
+_FROM_META = (
+    *("status", "command", "started", "duration", "model"),
+    *("torch", "python", "host", "git", "seed"),
+)
+
+
+def render(run: Run, checkup: Checkup) -> str:
+    """The whole checkup and its diagnosis; NaN and infinities are strings."""
+    return json.dumps(_spelled(document(run, checkup)), indent=2, allow_nan=False) + "\n"
+
+
+def document(run: Run, checkup: Checkup) -> dict[str, Any]:
+    """The same as plain dictionaries and lists."""
+    diagnosis, spent = diagnose(checkup), cost(run)
+    return {
+        "schema": SCHEMA,
+        "holter": version("holter"),
+        "run": {
+            "path": None if run.path is None else str(run.path),
+            "rank": run.rank,
+            "ranks": list(run.ranks),
+            "steps": run.steps,
+            **{key: run.meta.get(key) for key in _FROM_META},
+            "notes": list(notes(run)),
+            "exceptions": [
+                {
+                    "step": event.step,
+                    "type": str(event.data.get("type", "")),
+                    "message": str(event.data.get("message", "")),
+                }
+                for event in run.events
+                if event.kind == "exception"
+            ],
+        },
+        "diagnosis": {
+            "leading": None if diagnosis.leading is None else _finding(diagnosis.leading),
+            "known": diagnosis.known,
+            "explains": [_finding(each) for each in diagnosis.explained],
+            "others": [_finding(each) for each in diagnosis.others],
+            "ruled_out": _reasons(diagnosis.ruled_out),
+            "unexamined": _reasons(diagnosis.unexamined),
+            "experiments": list(diagnosis.experiments),
+        },
+        "findings": [_finding(each) for each in checkup.findings],
+        "normal": [_normal(each) for each in checkup.normal],
+        "clear": _reasons(checkup.clear),
+        "not_examined": _reasons(checkup.not_examined),
+        "cost": {"seconds": spent.seconds, "share": spent.share},
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": str(finding.severity),
+        "confidence": str(finding.confidence),
+        "level": str(finding.level),
+        "preview": finding.preview,
+        "summary": finding.summary,
+        "onset": finding.onset,
+        "evidence": [_evidence(each) for each in finding.evidence],
+        "fix": finding.fix,
+    }
+
+
+def _normal(normal: Normal) -> dict[str, Any]:
+    return {
+        "rule": normal.rule,
+        "summary": normal.summary,
+        "evidence": [_evidence(each) for each in normal.evidence],
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {
+        "signal": evidence.signal.name,
+        "owner": evidence.owner,
+        "steps": list(evidence.steps),
+        "says": evidence.says,
+    }
+
+
+def _reasons(verdicts: Iterable[Clear | NotExamined]) -> list[dict[str, str]]:
+    return [{"rule": each.rule, "because": each.because} for each in verdicts]
+
+
+def _spelled(value: Any) -> Any:
+    """The same with NaN and infinities as words: JSON has no other way to keep them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _spelled(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spelled(item) for item in value]
+    return value

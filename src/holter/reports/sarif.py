@@ -1,0 +1,117 @@
+"""The report for code-scanning services: SARIF 2.1.0."""
+
+import hashlib
+import json
+from collections import Counter
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+from holter.differential import diagnose
+from holter.findings import Finding, Severity
+from holter.reports._facts import ending, evidence_line, script
+from holter.rules import Checkup, Rule, all_rules
+from holter.run import Run
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def render(run: Run, checkup: Checkup) -> str:
+    """A log with one run of the tool: its rules with their pages, and a result a finding."""
+    spoke = (checkup.findings, checkup.normal, checkup.clear, checkup.not_examined)
+    names = sorted({each.rule for verdicts in spoke for each in verdicts})
+    known = all_rules()
+    driver = {
+        "name": "holter",
+        "semanticVersion": version("holter"),
+        "rules": [_descriptor(known[name]) if name in known else {"id": name} for name in names],
+    }
+    log = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "invocations": [_invocation(run, checkup)],
+                "results": _results(run, checkup, names),
+            }
+        ],
+    }
+    return json.dumps(log, indent=2, allow_nan=False) + "\n"
+
+
+def _descriptor(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.name,
+        "shortDescription": {"text": rule.title or rule.name},
+        "help": {"text": rule.doc or rule.name, "markdown": rule.doc or rule.name},
+        "defaultConfiguration": {"level": _LEVEL[rule.severity]},
+        "properties": {"level": str(rule.level), "preview": rule.preview},
+    }
+
+
+def _invocation(run: Run, checkup: Checkup) -> dict[str, Any]:
+    """What could not be examined belongs to the invocation: it is no result."""
+    notifications: list[dict[str, Any]] = [
+        {
+            "level": "note",
+            "message": {"text": f"{each.rule} was not examined: {each.because}"},
+            "associatedRule": {"id": each.rule},
+        }
+        for each in checkup.not_examined
+    ]
+    if ending(run):
+        notifications.append({"level": "note", "message": {"text": ending(run)}})
+    return {"executionSuccessful": True, "toolExecutionNotifications": notifications}
+
+
+def _results(run: Run, checkup: Checkup, names: list[str]) -> list[dict[str, Any]]:
+    diagnosis, file = diagnose(checkup), script(run)
+    seen: Counter[str] = Counter()
+    results = []
+    for finding in checkup.findings:
+        mark = _fingerprint(finding, file)
+        seen[mark] += 1
+        result: dict[str, Any] = {
+            "ruleId": finding.rule,
+            "ruleIndex": names.index(finding.rule),
+            "level": _LEVEL[finding.severity],
+            "message": {"text": _message(finding)},
+            "partialFingerprints": {"holter/v1": f"{mark}:{seen[mark]}"},
+            "properties": {
+                "confidence": str(finding.confidence),
+                "level": str(finding.level),
+                "onset": finding.onset,
+                "preview": finding.preview,
+                "leading": finding is diagnosis.leading,
+                "explained": finding in diagnosis.explained,
+            },
+        }
+        if file is not None:
+            result["locations"] = [_location(file)]
+        results.append(result)
+    return results
+
+
+def _message(finding: Finding) -> str:
+    evidence = [evidence_line(each) for each in finding.evidence]
+    fix = [f"fix: {finding.fix}"] if finding.fix else []
+    return "\n".join([finding.summary, *evidence, *fix])
+
+
+def _location(file: str) -> dict[str, Any]:
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": quote(file), "uriBaseId": "%SRCROOT%"},
+            "region": {"startLine": 1},
+        }
+    }
+
+
+def _fingerprint(finding: Finding, file: str | None) -> str:
+    """The same for the same fault in the next run: free of steps and of measured numbers."""
+    owners = sorted({f"{each.signal.name} {each.owner}" for each in finding.evidence})
+    return hashlib.sha256("\n".join([finding.rule, file or "", *owners]).encode()).hexdigest()[:32]

@@ -1,0 +1,199 @@
+"""The report an engineer acts on: one screen, the verdict first."""
+
+from collections.abc import Iterable, Sequence
+
+from holter.differential import Diagnosis, diagnose
+from holter.findings import Evidence, Finding, Severity
+from holter.reports._facts import (
+    by_reason,
+    by_rule,
+    clear_rules,
+    cost,
+    count,
+    ending,
+    notes,
+    step_range,
+    tally,
+    without_findings,
+)
+from holter.reports._lines import BLANK, Line, hanging, painted
+from holter.rules import Checkup
+from holter.run import Run
+
+WIDTH = 96
+_COLUMN = 16  # where the text of a card begins, after its labels
+_MOST = 6  # items of one kind on the screen; the json report has all
+_COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+
+
+def render(run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = False) -> str:
+    """The verdict with its evidence, then all else that is worth knowing of the run."""
+    diagnosis = diagnose(checkup)
+    leading = diagnosis.leading
+    blocks = [
+        _nothing(run, checkup, width) if leading is None else _card(leading, diagnosis, width),
+        hanging(ending(run), width=width, style="yellow") if ending(run) else [],
+        _section("also found", _each_on_a_line(diagnosis.others, width)),
+        _section("normal", _pairs(((n.rule, n.summary) for n in checkup.normal), width)),
+        _section("clear", _clear(checkup, width)) if leading is None else [],
+        _section("not examined", _unexamined(checkup, diagnosis, width)) if run.steps else [],
+        _section("could not see", [line for note in notes(run) for line in _item(note, width)]),
+        _footer(run, checkup, width),
+    ]
+    lines: list[Line] = []
+    for block in filter(None, blocks):
+        lines += [BLANK, *block] if lines else block
+    return painted(lines, color=color)
+
+
+def _card(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
+    unknown = "" if diagnosis.known else "  cause unknown"
+    sure = f"({finding.confidence}, {finding.level}, since step {finding.onset})"
+    lines: list[Line] = [
+        (
+            (f"{finding.severity}".upper(), _COLOR[finding.severity]),
+            (f"  {finding.rule}", "bold"),
+            (unknown, "bold magenta"),
+            (f"  {_preview(finding)}".rstrip(), "magenta"),
+            (f"  {sure}", ""),
+        ),
+        *hanging(finding.summary, width=width, lead=(("  ", ""),)),
+        BLANK,
+    ]
+    causes = by_rule(diagnosis.ruled_out), by_rule(diagnosis.unexamined)
+    experiments = list(diagnosis.experiments)
+    lines += _labelled("evidence", _evidence(finding.evidence, width), width)
+    lines += _labelled(
+        "explains",
+        _capped([f"{each.rule}: {_preview(each)}{each.summary}" for each in diagnosis.explained]),
+        width,
+    )
+    for label, reasons in zip(("ruled out", "not examined"), causes, strict=True):
+        lines += _labelled(
+            label, _capped([f"{rule}: {why}" for rule, why in reasons.items()]), width
+        )
+    lines += _labelled("confirm" if diagnosis.known else "would tell", experiments, width)
+    lines += _labelled(
+        "fix" if diagnosis.known else "meanwhile", [finding.fix] if finding.fix else [], width
+    )
+    lines += _labelled("more", [f"holter explain {finding.rule}"], width)
+    return lines
+
+
+def _evidence(evidence: Sequence[Evidence], width: int) -> list[str | Line]:
+    """Signal, owner and steps in columns, with what they say beside them or, if long, below."""
+    cells = [(each.signal.name, each.owner, step_range(each.steps)) for each in evidence]
+    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    sources = [
+        "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True) if size)
+        for row in cells
+    ]
+    room = width - _COLUMN - len(sources[0]) - 3 if sources else 0
+    if all(len(each.says) <= room for each in evidence):
+        return [
+            ((source, "cyan"), (f"   {each.says}", ""))
+            for source, each in zip(sources, evidence, strict=True)
+        ]
+    lines: list[str | Line] = []
+    for source, each in zip(sources, evidence, strict=True):
+        lines += [((source, "cyan"),), f"  {each.says}"]
+    return lines
+
+
+def _labelled(label: str, items: Sequence[str | Line], width: int) -> list[Line]:
+    lines: list[Line] = []
+    for number, item in enumerate(items):
+        lead: Line = (("  ", ""), ((label if number == 0 else "").ljust(_COLUMN - 2), "dim"))
+        if isinstance(item, str):
+            extra = len(item) - len(item.lstrip())
+            lines += hanging(
+                item.lstrip(),
+                width=width,
+                lead=(*lead, (" " * extra, "")),
+                hang=2 if len(items) > 1 and not extra else 0,
+            )
+        else:
+            lines.append((*lead, *item))
+    return lines
+
+
+def _nothing(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    heading, measure = without_findings(run, checkup)
+    return hanging(measure, width=width, lead=((heading, "bold"), ("  ", "")))
+
+
+def _each_on_a_line(findings: Sequence[Finding], width: int) -> list[Line]:
+    lines: list[Line] = []
+    for each in findings[:_MOST]:
+        severity = (f"  {f'{each.severity}'.upper():<9}", _COLOR[each.severity])
+        lead = (severity, (each.rule, "bold"), ("  ", ""), (_preview(each), "magenta"))
+        text = f"{each.summary} ({each.confidence}, since step {each.onset})"
+        lines += hanging(text, width=width, lead=lead, indent=11)
+    return lines + [line for text in _more(findings) for line in _item(text, width)]
+
+
+def _clear(checkup: Checkup, width: int) -> list[Line]:
+    measured = clear_rules(checkup)
+    bare = ", ".join(rule for rule, because in measured.items() if not because)
+    return [
+        *_pairs([pair for pair in measured.items() if pair[1]], width),
+        *(_item(bare, width) if bare else []),
+    ]
+
+
+def _pairs(pairs: Iterable[tuple[str, str]], width: int) -> list[Line]:
+    """Rule and sentence, in two columns."""
+    rows = list(pairs)
+    column = max((len(rule) for rule, _ in rows), default=0) + 4
+    lines: list[Line] = []
+    for rule, text in rows:
+        lines += hanging(text, width=width, lead=((f"  {rule}", "bold"),), indent=min(column, 40))
+    return lines
+
+
+def _unexamined(checkup: Checkup, diagnosis: Diagnosis, width: int) -> list[Line]:
+    """The rules that could not be applied, by reason; those on the card are not told twice."""
+    rest = [each for each in checkup.not_examined if each not in diagnosis.unexamined]
+    lines: list[Line] = []
+    for because, rules in by_reason(rest).items():
+        lines += _item(f"{because}: {', '.join(rules)}", width)
+    return lines
+
+
+def _footer(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    said = []
+    if checkup.findings:
+        said.append(f"{count(run.steps, 'step')}, {count(len(checkup.findings), 'finding')}")
+        said.append(tally(checkup))
+    spent = cost(run)
+    if spent.share is not None:
+        said.append(f"watching cost {100 * spent.share:.2g} % of the time")
+    elif spent.seconds is not None:
+        said.append(f"watching took {spent.seconds:.2g} s")
+    else:
+        said.append("cost of watching not measured")
+    lines = hanging(", ".join(said), width=width, style="dim")
+    if run.path is not None:
+        others = f" (rank {run.rank} of {len(run.ranks)})" if len(run.ranks) > 1 else ""
+        lines.append(((f"run: {run.path}{others}", "dim"),))
+    return lines
+
+
+def _section(title: str, lines: list[Line]) -> list[Line]:
+    return [((title, "bold"),), *lines] if lines else []
+
+
+def _item(text: str, width: int) -> list[Line]:
+    return hanging(text, width=width, lead=(("  ", ""),), hang=2)
+
+
+def _capped(items: list[str]) -> list[str]:
+    return items[:_MOST] + _more(items)
+
+
+def _more(items: Sequence[object]) -> list[str]:
+    return [f"and {len(items) - _MOST} more"] if len(items) > _MOST else []
+
+
+def _preview(finding: Finding) -> str:
+    return "preview  " if finding.preview else ""

@@ -1,0 +1,24 @@
+"""Where a NaN or an infinity was at one step: in which parameters, and in which scalars."""
+
+import numpy as np
+
+from holter.run import Run
+from holter.signals import Signal
+
+
+def nonfinite_owners(run: Run, signal: Signal, step: int) -> tuple[str, ...]:
+    """Owners, in model order, whose reading at `step` is not finite; none if it was not kept."""
+    if signal not in run:
+        return ()
+    rows = run[signal].rows(step, step)
+    bad = (rows.present & ~np.isfinite(rows.values)).any(axis=0)
+    return tuple(rows.owners[column] for column in np.flatnonzero(bad))
+
+
+def reading_at(run: Run, signal: Signal, owner: str, step: int) -> float | None:
+    """The reading of one owner at `step`, None where there is none."""
+    series = run[signal].get(owner) if signal in run else None
+    if series is None:
+        return None
+    values = series.values[series.steps == step]
+    return float(values[-1]) if len(values) else None

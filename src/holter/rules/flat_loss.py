@@ -1,0 +1,210 @@
+"""The training loss is flat from the first step on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._robust import Values, midmean, midmean_error, noise
+from holter.rules._wording import of
+from holter.run import Run, Series
+from holter.signals import LOSS, LR, UPDATE_RATIO
+
+_PIECES = 10  # into which the curve is cut
+_TINY_LOSS = 1e-6  # under this there is nothing left to learn
+_TINY_UPDATE = 1e-6  # relative change of a parameter per step that moves no loss
+_UPDATE_WINDOW = 200  # last steps in which updates are looked for
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.HYPERPARAMETER,
+    needs=(LOSS,),
+    symptom=True,
+    preview=True,
+)
+def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Iterator[Verdict]:
+    """The training loss is flat from the first step on.
+
+    ## What it does
+    Compares the first third of the losses with the last third, by the means of their middle
+    halves, once the learning rate has warmed up. It needs at least `min_steps` losses and speaks
+    only where the change is surely, by two standard errors, under `min_drop` of the loss. The loss
+    is flat if the change is also lost in the noise (where there is none: under a tenth of
+    `min_drop`) and every tenth of the curve stays at the same height. A loss that falls slowly but
+    surely, that fell within the first steps, that came back, or that rises is not flat.
+
+    ## Why it matters
+    A loss that has not moved from where it began means that nothing was learned yet. Whatever the
+    reason, more steps of the same are unlikely to help.
+
+    ## What to do
+    If another finding explains it, mend that. Otherwise raise the learning rate tenfold, twice. If
+    that changes nothing, look at the data: do the labels still belong to their inputs, are the
+    inputs scaled, does the loss get what the model predicts?
+
+    ## When it is wrong
+    Continued training of a model that has converged already. Tasks with a plateau before the first
+    drop (retrieval, long dependencies, deep networks without normalisation): the loss may fall
+    later. A loss with a large constant part, of which progress is less than `min_drop`. Losses that
+    are no measure of progress are left out where they can be told: those of competing optimizers,
+    and those that change their sign.
+
+    ## How to confirm
+    - Train on one single batch for 200 steps: a sound set-up drives that loss down; if it stays,
+      the fault is in the model or the loop, not in the data.
+    - Repeat the first 100 steps with ten times the learning rate: a loss that now falls was held
+      by the rate.
+    """
+    losses = {owner: loss for owner, loss in run[LOSS].items() if len(loss)}
+    if not losses:
+        yield flat_loss.not_examined("no loss was read")
+    if len(losses) > 1:
+        yield flat_loss.not_examined(
+            f"the losses of {len(losses)} optimizers may compete: none has to fall"
+        )
+        return
+    for owner, loss in losses.items():
+        kept = np.isfinite(loss.values)
+        finite = Series(loss.steps[kept], loss.values[kept])
+        warm = _warmed_up(run, finite)
+        if warm is None:
+            yield flat_loss.not_examined("the learning rate is still warming up")
+        elif len(finite) - warm < min_steps:
+            yield flat_loss.not_examined(
+                f"{len(finite) - warm} of the {min_steps} losses needed{of(owner)} after warm-up"
+            )
+        elif finite.values.min() < 0 < finite.values.max():
+            yield flat_loss.not_examined(
+                f"the loss{of(owner)} changes its sign: it has no floor to fall to"
+            )
+        else:
+            yield _judge(run, owner, finite, warm, min_drop)
+
+
+def _judge(run: Run, owner: str, loss: Series, warm: int, min_drop: float) -> Verdict:
+    values = loss.values.astype(np.float64)
+    curve = _measure(values, warm)
+    size, change = abs(curve.first), abs(curve.fall)
+    if size < _TINY_LOSS:
+        return flat_loss.clear(f"the loss{of(owner)} is {size:.1g}: nothing is left to learn")
+    drop = min_drop * size
+    visible = max(3 * curve.error, drop / 10)  # without noise a tenth of a drop is progress
+    went = (
+        f"by {change / size:.2%}, from {curve.first:.4g} to {curve.last:.4g} over"
+        f" {len(values) - warm} steps"
+    )
+    if change > visible:
+        verb = "falls" if curve.fall > 0 else "rises"
+        return flat_loss.clear(f"the loss{of(owner)} {verb} {went}")
+    if (hidden := max(change, curve.fall + 2 * curve.error)) > drop:
+        return flat_loss.not_examined(
+            f"the loss{of(owner)} is too noisy to tell after {len(values)} steps: a change of up to"
+            f" {hidden / size:.1%} may hide in it"
+        )
+    if abs(curve.mean_fall) > max(3 * curve.mean_error, drop / 10):
+        return flat_loss.clear(
+            f"the mean loss{of(owner)} changes by {abs(curve.mean_fall) / size:.2%}"
+        )
+    if curve.head - curve.last > max(drop, 4 * curve.noise):
+        return flat_loss.clear(
+            f"the loss{of(owner)} fell from {curve.head:.4g} to {curve.last:.4g} early on"
+        )
+    if curve.excursion > max(drop, 4 * curve.piece_error):  # 4, for ten pieces are tried
+        return flat_loss.clear(
+            f"the loss{of(owner)} moved by {curve.excursion / size:.2%} in between"
+        )
+    identical = bool((values == values[0]).all())
+    update = _median_update(run)
+    agrees = identical or (update is not None and update < _TINY_UPDATE)
+    return flat_loss.finding(
+        f"the loss{of(owner)} is flat: "
+        + (f"{values[0]:.4g} bit for bit" if identical else f"it changes {went}"),
+        confidence=Confidence.LIKELY if agrees else Confidence.HINT,
+        # flatness begins where the loss could first have left the level it started from
+        onset=int(loss.steps[warm + (len(values) - warm) // 3]),
+        evidence=(
+            Evidence(
+                LOSS,
+                (loss.first, loss.last),
+                f"level of the first third {curve.first:.6g}, of the last {curve.last:.6g}; a"
+                f" change of {visible / size:.2%} would have been seen",
+                owner,
+            ),
+            *_update_evidence(run, update),
+        ),
+        fix="raise the learning rate tenfold; if that changes nothing, train on one single batch",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """A loss curve in numbers: its level at first and at last, and how well they are known."""
+
+    first: float  # midmean of the first third after warm-up
+    last: float  # midmean of the last third
+    error: float  # standard error of their difference
+    mean_fall: float  # the same difference by plain means, which a minority of batches can move
+    mean_error: float
+    noise: float  # standard deviation of one loss
+    head: float  # largest of the very first losses
+    excursion: float  # largest distance of any piece, warm-up included, from `first`
+    piece_error: float  # standard error of that distance
+
+    @property
+    def fall(self) -> float:
+        """How much the loss went down."""
+        return self.first - self.last
+
+
+def _measure(values: Values, warm: int) -> _Curve:
+    third = (len(values) - warm) // 3  # the best two groups to see a trend by (Tukey's line)
+    early, late = values[warm : warm + third], values[-third:]
+    pieces = np.array_split(values, _PIECES)
+    sigma = noise(pieces)
+    first = midmean(early)
+    return _Curve(
+        first=first,
+        last=midmean(late),
+        error=midmean_error(sigma, third, third),
+        mean_fall=float(early.mean() - late.mean()),
+        mean_error=float(np.sqrt((early.var() + late.var()) / third)),
+        noise=sigma,
+        head=float(values[:5].max()),
+        excursion=max(abs(midmean(piece) - first) for piece in pieces),
+        piece_error=midmean_error(sigma, len(pieces[-1]), third),
+    )
+
+
+def _warmed_up(run: Run, loss: Series) -> int | None:
+    """Index of the first loss at half of the largest learning rate; None while it still rises."""
+    if LR not in run or not len(loss):
+        return 0
+    rate = np.zeros(len(loss))  # the largest of all groups
+    for group in run[LR].values():
+        if len(group):
+            at = np.searchsorted(group.steps, loss.steps, "right") - 1
+            known = np.where(at >= 0, group.values[at], 0)
+            rate = np.fmax(rate, np.where(np.isfinite(known), known, 0))
+    peak = rate.max()
+    reached = int((rate >= 0.99 * peak).argmax())
+    if peak > 1.5 * rate[0] and rate[-1] >= 0.99 * peak and reached > len(loss) * 2 // 3:
+        return None
+    return int((rate >= peak / 2).argmax())
+
+
+def _median_update(run: Run) -> float | None:
+    """The usual relative update of a parameter in the last steps; None where none was sampled."""
+    if UPDATE_RATIO not in run:
+        return None
+    rows = run[UPDATE_RATIO].rows(run.steps - _UPDATE_WINDOW)
+    ratios = rows.values[rows.present & np.isfinite(rows.values)]
+    return float(np.median(ratios)) if len(ratios) else None
+
+
+def _update_evidence(run: Run, update: float | None) -> Iterator[Evidence]:
+    if update is not None:
+        window = (max(run.steps - _UPDATE_WINDOW, 0), run.steps - 1)
+        yield Evidence(UPDATE_RATIO, window, f"median over all parameters: {update:.1g} a step")

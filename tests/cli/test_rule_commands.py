@@ -1,0 +1,45 @@
+"""`holter rules` and `holter explain`, over every rule there is."""
+
+import json
+
+import pytest
+
+from holter._cli import main
+from holter.rules import HEADINGS, all_rules
+
+
+@pytest.fixture(autouse=True)
+def plain(here: object) -> None:
+    """No colour, whatever the environment says."""
+
+
+def test_the_table_has_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules"]) == 0
+    shown = capsys.readouterr().out
+    for rule in all_rules().values():
+        assert f"\n  {rule.name} " in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_table_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "--json"]) == 0
+    listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert set(listed) == set(all_rules())
+    loss = listed["nonfinite-loss"]
+    assert (loss["severity"], loss["level"], loss["needs"]) == ("error", "numerics", ["loss"])
+
+
+@pytest.mark.parametrize("name", all_rules())
+def test_the_page_of_every_rule(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", name]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{name}  (")
+    assert [line for line in shown.splitlines() if line in HEADINGS] == list(HEADINGS)
+    assert all(option in shown for option in all_rules()[name].options)
+    assert main(["explain", name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["page"] == all_rules()[name].doc
+
+
+def test_an_unknown_rule_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "nonfinite-los"]) == 2
+    assert "did you mean 'nonfinite-loss'?" in capsys.readouterr().err

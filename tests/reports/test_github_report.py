@@ -1,0 +1,46 @@
+"""Workflow commands: one line each, escaped."""
+
+import dataclasses
+
+from situations import FLAT, SITUATIONS, run
+
+from holter.reports import github
+from holter.rules import Checkup
+
+
+def test_one_command_a_finding_the_cause_first() -> None:
+    lines = github.render(*SITUATIONS["known"]).splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
+    assert lines[0].startswith(
+        "::error file=train.py,title=holter%3A outside-optimizer (certain%2C"
+    )
+    assert "fix: build the optimizer" in lines[0]
+    assert lines[1].endswith("%0Aexplained by outside-optimizer")
+    assert "preview" in lines[2]
+
+
+def test_the_cause_may_be_unknown() -> None:
+    (line,) = github.render(*SITUATIONS["unknown"]).splitlines()
+    assert "%0Acause unknown%0A" in line
+    assert "%0Awould tell: Repeat" in line
+
+
+def test_escapes() -> None:
+    odd = dataclasses.replace(FLAT, summary="100 %\r\n::error::x", fix="", evidence=())
+    rendered = github.render(run(command=["a,b:c/train.py"]), Checkup((odd,)))
+    assert rendered.count("\n") == 1
+    assert "::100 %25%0D%0A::error::x%0A" in rendered
+    assert "file=a%2Cb%3Ac/train.py,title=" in rendered
+
+
+def test_a_script_outside_the_repository_is_no_file() -> None:
+    for command in (["/root/train.py"], ["../train.py"], ["C:\\x\\train.py"], ["torchrun"], None):
+        assert "file=" not in github.render(run(command=command), Checkup((FLAT,)))
+    assert "file=src/train.py," in github.render(run(command=["src\\train.py"]), Checkup((FLAT,)))
+
+
+def test_nothing_found_is_a_notice() -> None:
+    assert github.render(*SITUATIONS["nothing"]) == (
+        "::notice file=train.py,title=holter%3A nothing wrong found"
+        "::3 rules clear, 2 not examined, 300 steps\n"
+    )

@@ -1,0 +1,71 @@
+"""The JSON report keeps to the schema that is shipped with it."""
+
+import json
+import math
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+from situations import SITUATIONS, run
+
+from holter.findings import Confidence, Level, Severity
+from holter.reports import json as json_report
+
+SCHEMA = json.loads((files("holter.reports") / "schema-1.json").read_text())
+
+
+def rendered(situation: str) -> dict[str, Any]:
+    def refuse(token: str) -> None:
+        raise AssertionError(f"{token} is not JSON")
+
+    text = json_report.render(*SITUATIONS[situation])
+    document: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    return document
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_keeps_to_the_schema(situation: str) -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(rendered(situation))
+
+
+def test_the_schema_knows_all_that_is_printed_and_all_words() -> None:
+    document, defs = rendered("known"), SCHEMA["$defs"]
+    assert set(document) == set(SCHEMA["properties"])
+    for name in ("run", "diagnosis", "cost"):
+        assert set(document[name]) == set(defs[name]["properties"])
+    assert set(document["findings"][0]) == set(defs["finding"]["properties"])
+    assert set(document["findings"][0]["evidence"][0]) == set(defs["evidence"]["properties"])
+    for key, enum in (("severity", Severity), ("confidence", Confidence), ("level", Level)):
+        assert set(defs["finding"]["properties"][key]["enum"]) == {str(each) for each in enum}
+
+
+def test_tells_the_cause_and_what_it_explains() -> None:
+    diagnosis = rendered("known")["diagnosis"]
+    assert diagnosis["leading"]["rule"] == "outside-optimizer"
+    assert diagnosis["known"] is True
+    assert [each["rule"] for each in diagnosis["explains"]] == ["flat-curve"]
+    assert [each["rule"] for each in diagnosis["others"]] == ["odd-norms"]
+    assert [each["rule"] for each in diagnosis["ruled_out"]] == ["tiny-rate", "zero-gradients"]
+    assert [each["rule"] for each in diagnosis["unexamined"]] == ["same-batches", "skipped-updates"]
+
+
+def test_abstains() -> None:
+    assert rendered("unknown")["diagnosis"]["known"] is False
+    assert rendered("nothing")["diagnosis"]["leading"] is None
+
+
+def test_cost_is_measured_or_null() -> None:
+    cost = rendered("known")["cost"]
+    assert cost["seconds"] == pytest.approx(0.21)
+    assert cost["share"] == pytest.approx(0.007)
+    assert rendered("no-steps")["cost"] == {"seconds": None, "share": None}
+
+
+def test_numbers_that_json_lacks_are_strings() -> None:
+    document = json.loads(json_report.render(run(seed=math.nan), SITUATIONS["nothing"][1]))
+    assert document["run"]["seed"] == "nan"
