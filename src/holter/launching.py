@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holter import environment
 from holter.errors import HolterError
@@ -69,7 +69,7 @@ def launch(
     error: BaseException | None = None
     try:
         exec(code, main.__dict__)  # noqa: S102  (running the script is the point)
-    except BaseException as raised:  # noqa: BLE001  (whatever ends a script, the run is closed)
+    except BaseException as raised:  # whatever ends a script, the run is closed
         error = raised
     finally:
         if waiting in sys.meta_path:
@@ -106,16 +106,16 @@ class Discovery:
     """Finds the optimizers of a script, and the models they train, and puts a watch on them."""
 
     def __init__(self, watch: "Watch") -> None:
-        from torch.optim.optimizer import register_optimizer_step_pre_hook
-
         self._watch = watch
         self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        watch.on_unknown_optimizer = self._waiting.add
-        watch.before_backward = self._adopt
-        watch.keep(register_optimizer_step_pre_hook(self._before_any_step))
+        watch.send(self)
 
-    def _adopt(self) -> None:
+    def optimizer_made(self, optimizer: "Optimizer") -> None:
+        """Keep an optimizer in mind until there is something to train."""
+        self._waiting.add(optimizer)
+
+    def before_backward(self) -> None:
         """Watch all optimizers made so far, and the models that hold their parameters."""
         if not self._waiting:
             return
@@ -124,13 +124,11 @@ class Discovery:
         self._unsettled.update(optimizers)
         self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
 
-    def _before_any_step(self, optimizer: "Optimizer", args: Any, kwargs: Any) -> None:
-        self._watch.shielded(self._find, optimizer)
-
-    def _find(self, optimizer: "Optimizer") -> None:
+    def before_step(self, optimizer: "Optimizer") -> None:
+        """By now every optimizer is known, and who gets gradients can be seen."""
         if self._watch.roster.subject_of(optimizer) is None:
             self._waiting.add(optimizer)
-        self._adopt()
+        self.before_backward()
         if optimizer in self._unsettled:
             self._unsettled.discard(optimizer)
             self._look_for_the_trained_model(optimizer)
@@ -199,7 +197,10 @@ class _AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._then = then
 
     def find_spec(
-        self, fullname: str, path: object = None, target: object = None
+        self,
+        fullname: str,
+        path: object = None,  # noqa: ARG002  (the protocol's)
+        target: object = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         """Take over the import of torch, and of nothing else."""
         if fullname != "torch" or self not in sys.meta_path:

@@ -70,8 +70,8 @@ VAL_LOSS = Signal(
     Per.LOSS_FUNCTION,
     Phase.AFTERWARDS,
     "",
-    "Mean loss of a sample over one pass of validation batches (a sum-reduced loss is divided by"
-    " its samples); filed under the training step it followed.",
+    "What a loss function returned for validation batches, averaged over the pass by batch size;"
+    " filed under the training step it followed.",
 )
 GRAD_NORM = Signal(
     "grad.norm",

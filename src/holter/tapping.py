@@ -49,7 +49,6 @@ class LossCall:
     function: str
     loss: Tensor
     samples: int
-    summed: bool
     has_graph: bool
 
 
@@ -269,7 +268,6 @@ def _loss_functions(listener: Listener) -> list[Tap]:
                         function=original.__name__,
                         loss=result,
                         samples=max(len(tensors[0]), 1) if tensors[0].dim() else 1,
-                        summed=kwargs.get("reduction") == "sum",
                         has_graph=any(each.requires_grad for each in tensors),
                     )
                 )

@@ -6,7 +6,7 @@ from collections import namedtuple
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributions import Categorical
 

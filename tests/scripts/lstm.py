@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import nn
 
 torch.manual_seed(1111)

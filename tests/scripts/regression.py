@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 
 torch.manual_seed(42)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from torch import nn, optim
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
 torch.manual_seed(1)

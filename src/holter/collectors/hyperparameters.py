@@ -27,16 +27,12 @@ class Hyperparameters:
             (BETA2, lambda group: _beta(group, 1)),
             (WEIGHT_DECAY, lambda group: group.get("weight_decay")),
         ):
-            values = [value(group) for group in groups]
-            at = [i for i, each in enumerate(values) if each is not None]
-            if at:
-                known = [values[i] for i in at]
-                yield Reading(
-                    signal,
-                    moment.subject.groups,
-                    _together(known),
-                    at if len(at) < len(moment.subject.groups) else None,
-                )
+            values = {
+                i: each for i, group in enumerate(groups) if (each := value(group)) is not None
+            }
+            if values:
+                at = list(values) if len(values) < len(moment.subject.groups) else None
+                yield Reading(signal, moment.subject.groups, _together(list(values.values())), at)
 
 
 def _beta(group: dict[str, Any], index: int) -> float | Tensor | None:

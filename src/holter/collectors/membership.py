@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from holter.collectors import Reading
 from holter.collectors.moments import BeforeUpdate
-from holter.collectors.roster import Roster
 from holter.signals import PARAMETER_IN_MODEL, PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE, Signal
 
 
@@ -20,18 +19,18 @@ class Membership:
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
 
     def __init__(self) -> None:
-        self._roster: Roster | None = None
+        self._names: tuple[str, ...] = ()  # of the roster last written: each roster has its own
         self._trainable: list[bool] = []
 
     def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
         """A value for each parameter on the roster."""
         roster = moment.roster
-        if roster is self._roster and not moment.sampled:
+        if roster.names is self._names and not moment.sampled:
             return
         trainable = [each.requires_grad for each in roster.parameters]
-        if roster is self._roster and trainable == self._trainable:
+        if roster.names is self._names and trainable == self._trainable:
             return
-        self._roster, self._trainable = roster, trainable
+        self._names, self._trainable = roster.names, trainable
         yield Reading(PARAMETER_TRAINABLE, roster.names, trainable)
         yield Reading(PARAMETER_OPTIMIZER, roster.names, roster.optimizers)
         yield Reading(PARAMETER_IN_MODEL, roster.names, roster.in_model)

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from holter.collectors import Reading
 from holter.collectors.moments import BackwardBegins
-from holter.collectors.roster import Model
 from holter.signals import MODE_EVAL_FRACTION, MODE_TRAINING, Signal
 
 
@@ -16,14 +15,14 @@ class Modes:
     at: ClassVar[tuple[type, ...]] = (BackwardBegins,)
 
     def __init__(self) -> None:
-        self._owners: dict[Model, tuple[str, ...]] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
 
     def read(self, moment: BackwardBegins) -> Iterable[Reading]:
         """A value for each model."""
         if not moment.opens_step:
             return
         for model in moment.roster.models:
-            owner = self._owners.setdefault(model, (model.label,))
+            owner = self._owners.setdefault(model.label, (model.label,))
             yield Reading(MODE_TRAINING, owner, [model.module.training])
             if model.mode_dependent:
                 evaluating = sum(not each.training for each in model.mode_dependent)

@@ -80,7 +80,7 @@ class BatchFetched:
 
 @dataclass(frozen=True, slots=True)
 class ValidationLoss:
-    """A loss function was called on a validation batch; `loss` is the mean of its samples."""
+    """A loss function was called on a validation batch."""
 
     function: str
     loss: Tensor

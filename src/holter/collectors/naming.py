@@ -1,0 +1,125 @@
+"""Names that last: the same model or optimizer is called the same as long as a run goes on."""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+_WRAPPERS = ("module.", "_orig_mod.")  # what DDP and torch.compile put before a parameter's name
+
+_DROPOUT = nn.modules.dropout._DropoutNd  # noqa: SLF001  (the base of all dropout modules)
+_BATCH_NORM = nn.modules.batchnorm._NormBase  # noqa: SLF001  (the base of all batch norms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An optimizer that was named, told by its parameters: scripts make optimizers anew."""
+
+    index: int
+    label: str
+    parameters: frozenset[int]
+    one: "weakref.ref[Tensor]"  # while it lives, the identities are still theirs
+
+
+class Naming:
+    """Labels for models and optimizers; the first, if alone, needs none."""
+
+    def __init__(self) -> None:
+        self._labels: set[str] = set()
+        self._models: weakref.WeakKeyDictionary[nn.Module, tuple[str, str]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._optimizers: list[_Known] = []
+        self._count = 0
+
+    def model(self, given: str, module: nn.Module, together: int) -> tuple[str, str]:
+        """Label of a model, and prefix of its parameters' names; it is one of `together`."""
+        known = self._models.get(module)
+        if known is None:
+            alone = not self._count and not self._models and together == 1
+            label = _unique(given or type(_unwrapped(module)).__name__, self._labels)
+            self._labels.add(label)
+            self._count += 1
+            known = self._models[module] = (label, "" if alone else f"{label}.")
+        return known
+
+    def optimizer(
+        self,
+        given: str,
+        optimizer: Optimizer,
+        together: int,
+        models: Sequence[tuple[str, nn.Module]],
+    ) -> tuple[int, str]:
+        """Index and label of an optimizer; of two for the same parameters they are the same."""
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        keys = frozenset(id(each) for each in parameters)
+        for known in self._optimizers:
+            if known.parameters == keys and known.one() is not None:
+                return known.index, known.label
+        alone = not self._optimizers and together == 1
+        label = given or ("" if alone else _trained_by(keys, models) or type(optimizer).__name__)
+        taken = {known.label for known in self._optimizers}
+        label = _unique(label, taken)
+        index = len(self._optimizers)
+        self._optimizers.append(_Known(index, label, keys, weakref.ref(parameters[0])))
+        return index, label
+
+
+def mode_dependent(model: nn.Module) -> tuple[nn.Module, ...]:
+    """Dropout and batch norm in the trained parts of a model: eval mode changes what they do."""
+    found = [model] if _depends(model, in_trained=_is_trained(model)) else []
+    for parent in model.modules():
+        children = list(parent.children())
+        if children:
+            in_trained = _is_trained(parent)
+            found += [child for child in children if _depends(child, in_trained=in_trained)]
+    return tuple(dict.fromkeys(found))
+
+
+def without_wrappers(name: str) -> str:
+    """A parameter's name as its author knows it."""
+    for wrapper in _WRAPPERS:
+        name = name.removeprefix(wrapper)
+    return name
+
+
+def _depends(module: nn.Module, *, in_trained: bool) -> bool:
+    if isinstance(module, _DROPOUT):
+        return module.p > 0 and in_trained
+    if isinstance(module, _BATCH_NORM) and module.track_running_stats:
+        own = list(module.parameters())
+        return any(each.requires_grad for each in own) if own else in_trained
+    return False
+
+
+def _is_trained(module: nn.Module) -> bool:
+    return any(each.requires_grad for each in module.parameters())
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    """What a wrapper without parameters of its own wraps: DDP, torch.compile."""
+    children = dict(module.named_children())
+    for wrapper in _WRAPPERS:
+        if list(children) == [wrapper.rstrip(".")]:
+            return _unwrapped(children[wrapper.rstrip(".")])
+    return module
+
+
+def _trained_by(keys: frozenset[int], models: Sequence[tuple[str, nn.Module]]) -> str | None:
+    """The model or part of a model that has just these parameters, else one that has them all."""
+    parts = [*models, *(part for _, module in models for part in module.named_children())]
+    families = [(label, frozenset(id(p) for p in module.parameters())) for label, module in parts]
+    exact = [label for label, family in families if keys == family]
+    larger = [label for label, family in families if keys <= family]
+    return next(iter(exact + larger), None)
+
+
+def _unique(label: str, taken: set[str]) -> str:
+    if label not in taken:
+        return label
+    number = 2
+    while f"{label or 'training'} ({number})" in taken:
+        number += 1
+    return f"{label or 'training'} ({number})"

@@ -1,0 +1,391 @@
+"""Stepper: turns what torch tells of a loop into steps, moments and readings."""
+
+import functools
+import time
+import traceback
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader, RandomSampler
+
+from holter.collectors import STEP, Collector, Reading
+from holter.collectors.moments import (
+    AfterUpdate,
+    BackwardBegins,
+    BackwardEnds,
+    BatchFetched,
+    BeforeUpdate,
+    Clipped,
+    GradientsReady,
+    Logged,
+    Moment,
+    ScalerStepped,
+    SchedulerStepped,
+    StepEnds,
+    ValidationLoss,
+)
+from holter.collectors.roster import Roster, Subject
+from holter.notices import tell
+from holter.recording import Recorder
+from holter.signals import WATCH_TIME
+from holter.tapping import LossCall
+
+_P = ParamSpec("_P")
+_ALL_SAMPLED = 10  # first steps of which everything is read
+_MOST_LOADERS = 16
+
+
+class Scout(Protocol):
+    """Finds models and optimizers by itself, and adds them to the watch in time."""
+
+    def optimizer_made(self, optimizer: Optimizer) -> None:
+        """An optimizer that is not watched was given parameters."""
+
+    def before_backward(self) -> None:
+        """A backward is about to begin."""
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        """Any optimizer, watched or not, is about to step."""
+
+
+def _shielded(
+    method: Callable[Concatenate["Stepper", _P], None],
+) -> Callable[Concatenate["Stepper", _P], None]:
+    """What torch calls: never raises into training, counts its own time, is deaf once closed."""
+
+    @functools.wraps(method)
+    def guarded(self: "Stepper", /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        if self.closed or self._busy:
+            return
+        began = time.perf_counter()
+        self._busy = True
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:
+            self._fail(method.__name__, error)
+        finally:
+            self._busy = False
+            self._spent += time.perf_counter() - began
+
+    return guarded
+
+
+class Stepper:
+    """Listens to a loop, and closes its steps.
+
+    A step runs from the first backward after one `optimizer.step()` to the first backward after
+    the next. So `log(loss=...)` may stand on either side of `optimizer.step()`, accumulation is one
+    step, evaluation is none, and two optimizers stepped after one backward share a step.
+    """
+
+    def __init__(
+        self, recorder: Recorder, collectors: Iterable[Collector], *, sample_every: int
+    ) -> None:
+        self.roster = Roster()
+        self.scout: Scout | None = None
+        self.notes: list[str] = []
+        self.closed = False
+        self._recorder, self._sample_every = recorder, max(1, sample_every)
+        self._collectors: dict[type, list[Collector]] = {}
+        for collector in collectors:
+            for kind in collector.at:
+                self._collectors.setdefault(kind, []).append(collector)
+        self._busy = False
+        self._spent = 0.0
+        self._readings: list[Reading] = []
+        self._in_step = False  # a backward or an update of the open step has been seen
+        self._stepped: list[Subject] = []  # optimizers stepped in the open step
+        self._read: set[Subject] = set()  # those whose gradients of the step were read
+        self._scaled: list[tuple[Tensor, Tensor]] = []  # scaled losses and what they were
+        self._scaler: Callable[[], GradScaler | None] = lambda: None
+        self._is_scaled = False  # backward of the open step was called on a scaled loss
+        self._unscaled: set[int] = set()
+        self._undecided: list[LossCall] = []  # losses in eval mode with a graph: training or not?
+        self._loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._modes: dict[int, bool] = {}
+        self._evaluated = self._validated = False
+
+    def renew(self, roster: Roster) -> None:
+        """Go on with another roster; what was seen of the open step stays seen."""
+        renewed = {subject.index: subject for subject in roster.subjects}
+        self._stepped = [renewed.get(each.index, each) for each in self._stepped]
+        self._read = {renewed.get(each.index, each) for each in self._read}
+        self.roster = roster
+
+    @_shielded
+    def let_go(self) -> None:
+        """An optimizer is gone: so are the models that it alone has trained."""
+        self.renew(self.roster.without_dead())
+
+    # What torch tells: the methods of `tapping.Listener`, and the hooks of the optimizers.
+
+    @_shielded
+    def backward_begins(self, roots: Sequence[Tensor]) -> None:
+        """Open a step if the last one has been updated."""
+        if self.scout is not None:
+            self.scout.before_backward()
+        self._decide(training=self._is_evaluating())
+        if self._stepped:
+            self._end_step()
+        self._read.clear()  # of micro-batches clipped one by one, the last reading counts
+        scalars = tuple(self._without_scale(root) for root in roots if root.numel() == 1)
+        opens, self._in_step = not self._in_step, True
+        self._publish(BackwardBegins(scalars, opens, self.roster))
+        self._scaled.clear()
+
+    @_shielded
+    def backward_ends(self) -> None:
+        """Let collectors look at what backward left."""
+        self._publish(BackwardEnds())
+
+    @_shielded
+    def clip_begins(self, parameters: Iterable[Tensor]) -> None:
+        """Read gradients before they are clipped."""
+        for subject in self.roster.subjects_holding(parameters):
+            self._gradients_ready(subject)
+
+    @_shielded
+    def clip_ends(self, norm: Tensor | None, limit: float) -> None:
+        """Keep what the script's clipping measured."""
+        self._publish(Clipped(norm, limit))
+
+    @_shielded
+    def loss_scaled(self, scaler: GradScaler, loss: Tensor, scaled: Tensor) -> None:
+        """Remember which loss a scaled loss stands for."""
+        self._scaler = weakref.ref(scaler)
+        self._scaled = [*self._scaled[-7:], (scaled, loss.detach())]
+
+    @_shielded
+    def gradients_unscaled(self, optimizer: Optimizer) -> None:
+        """Gradients of this optimizer are free of the scale from here on."""
+        self._unscaled.add(id(optimizer))
+
+    @_shielded
+    def scaler_stepped(self, optimizer: Optimizer) -> None:
+        """A step that the optimizer's hooks did not see was skipped."""
+        subject = self.roster.subject_of(optimizer)
+        if subject is None:
+            return
+        skipped = subject not in self._stepped
+        if skipped:
+            self._gradients_ready(subject)
+            self._stepped.append(subject)
+            self._recorder.event("skipped step", optimizer=subject.label)
+        scale = self._scale()
+        if scale is not None:
+            self._publish(ScalerStepped(scale, skipped))
+
+    @_shielded
+    def scheduler_stepped(self) -> None:
+        """Count it; a scheduler steps itself once when it is made, before all training."""
+        if self._recorder.steps or self._stepped:
+            self._publish(SchedulerStepped())
+
+    @_shielded
+    def loss_computed(self, call: LossCall) -> None:
+        """Tell the loss of a validation batch from one that is trained on."""
+        if not call.has_graph and not torch.is_grad_enabled():
+            self._validation_loss(call)
+        elif call.has_graph and self._is_evaluating():
+            detached = LossCall(call.function, call.loss.detach(), call.samples, has_graph=True)
+            self._undecided.append(detached)
+
+    @_shielded
+    def loader_begins(self, loader: DataLoader[Any]) -> None:
+        """Name a loader, and write down each pass over it."""
+        label = self._loaders.get(loader)
+        if label is None:
+            number = len(set(self._loaders.values()))
+            label = f"loader {number}" if number < _MOST_LOADERS else "other loaders"
+            self._loaders[loader] = label
+            self._recorder.event("loader", **_loader_facts(loader), loader=label)
+        self._recorder.event("pass", loader=label)
+
+    @_shielded
+    def batch_fetched(self, loader: DataLoader[Any], batch: object, waited: float) -> None:
+        """Keep size and wait of a batch."""
+        label = self._loaders.get(loader)
+        if label is not None:
+            self._publish(BatchFetched(label, _samples(batch), waited))
+
+    @_shielded
+    def mode_changed(self, module: nn.Module) -> None:
+        """Write down when a model goes from training to eval mode or back."""
+        for model in self.roster.models:
+            if model.module is module:
+                self._evaluated |= not module.training
+                if self._modes.get(id(module)) != module.training:
+                    self._modes[id(module)] = module.training
+                    self._recorder.event("mode", model=model.label, training=module.training)
+
+    @_shielded
+    def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """The hook before the step of an optimizer that is watched."""
+        subject = self.roster.subject_of(optimizer)
+        if subject is None:
+            return
+        closure = _closure(args, kwargs) is not None
+        # The same optimizer again without a backward, or a closure that will call backward itself.
+        if subject in self._stepped or (closure and self._stepped):
+            self._decide(training=False)
+            self._end_step()
+        step = self._recorder.step
+        sampled = self._recorder.steps < _ALL_SAMPLED or step % self._sample_every == 0
+        if sampled and self.roster.is_outdated():
+            self.renew(self.roster.joined_by())
+            subject = self.roster.subject_of(optimizer) or subject
+        if not closure:
+            self._gradients_ready(subject)
+        self._publish(BeforeUpdate(subject, optimizer, sampled, self.roster))
+
+    @_shielded
+    def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """The hook after the step of an optimizer that is watched."""
+        subject = self.roster.subject_of(optimizer)
+        if subject is None:
+            return
+        if _closure(args, kwargs) is not None:
+            self._gradients_ready(subject)
+        self._in_step = True
+        self._publish(AfterUpdate(subject))
+        self._stepped.append(subject)
+
+    @_shielded
+    def parameters_joined(self, optimizer: Optimizer) -> None:
+        """An optimizer is new, or has got another group."""
+        if self.roster.subject_of(optimizer) is not None:
+            self.renew(self.roster.joined_by())
+        elif self.scout is not None:
+            self.scout.optimizer_made(optimizer)
+
+    @_shielded
+    def before_any_step(self, optimizer: Optimizer, *_: Any) -> None:
+        """The hook that torch calls for every optimizer there is."""
+        if self.scout is not None:
+            self.scout.before_step(optimizer)
+
+    # The open step.
+
+    @_shielded
+    def log(self, values: Mapping[str, Tensor]) -> None:
+        """The loop has values for the open step."""
+        self._publish(Logged(values))
+
+    @_shielded
+    def finish(self) -> None:
+        """Close the last step, if it was updated."""
+        self._decide(training=False)
+        if self._stepped:
+            self._end_step()
+
+    def _publish(self, moment: Moment) -> None:
+        for collector in self._collectors.get(type(moment), ()):
+            try:
+                self._readings.extend(collector.read(moment))
+            except Exception as error:
+                self._collectors[type(moment)].remove(collector)
+                self._fail(f"the collector {type(collector).__name__.lower()}", error)
+
+    def _gradients_ready(self, subject: Subject) -> None:
+        if subject in self._read:
+            return
+        self._read.add(subject)
+        scale = None if id(subject.optimizer()) in self._unscaled else self._scale()
+        self._publish(GradientsReady(subject, scale))
+
+    def _end_step(self) -> None:
+        self._publish(StepEnds(self._stepped))
+        self._readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
+        self._spent = 0.0
+        readings, self._readings = self._readings, []
+        self._stepped, self._in_step = [], False
+        self._read.clear()
+        self._unscaled.clear()
+        self._is_scaled = False
+        self._recorder.write_step(readings)
+
+    def _scale(self) -> Tensor | None:
+        """The loss scale of the open step as a device tensor; None where none is in use."""
+        scaler = self._scaler()
+        if scaler is None or not self._is_scaled:
+            return None
+        device = self.roster.parameters[0].device if self.roster.parameters else "cpu"
+        scale: Tensor = scaler.scale(torch.ones((), device=device))
+        return scale
+
+    def _without_scale(self, root: Tensor) -> Tensor:
+        for scaled, loss in self._scaled:
+            if scaled is root:
+                self._is_scaled = True
+                return loss
+        return root
+
+    def _is_evaluating(self) -> bool:
+        return any(not model.module.training for model in self.roster.models)
+
+    def _validation_loss(self, call: LossCall) -> None:
+        self._validated = True
+        self._publish(ValidationLoss(call.function, call.loss.detach().mean(), call.samples))
+
+    def _decide(self, *, training: bool) -> None:
+        """Settle the losses computed in eval mode: if training, the last of each was trained on."""
+        calls, self._undecided = self._undecided, []
+        last = {call.function: call for call in calls} if training else {}
+        for call in calls:
+            if last.get(call.function) is not call:
+                self._validation_loss(call)
+
+    # What went wrong, and what stayed unseen.
+
+    def blind_spots(self) -> list[str]:
+        """What this training may have done that no tap can see."""
+        spots = []
+        if self._evaluated and not self._validated and self._recorder.steps:
+            spots.append(
+                "The model was evaluated, but no torch loss function was called while it was:"
+                " validation losses computed by hand are not recorded."
+            )
+        return spots
+
+    def _fail(self, where: str, error: Exception) -> None:
+        trace = "".join(traceback.format_exception(error))
+        self._recorder.event("holter failed", where=where, error=repr(error), trace=trace)
+        sentence = f"{where} failed ({error!r}); training goes on without it"
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+            tell(sentence + ".")
+
+
+def _closure(args: Any, kwargs: Any) -> Any:
+    """The closure given to `optimizer.step()`; hooks see the optimizer itself as first argument."""
+    given = kwargs.get("closure")
+    return given if given is not None else next((a for a in args if callable(a)), None)
+
+
+def _samples(batch: object) -> int:
+    """Length of the first tensor in a batch, whatever it is wrapped in; 0 where there is none."""
+    if isinstance(batch, Tensor):
+        return len(batch) if batch.dim() else 1
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    if isinstance(parts, str | bytes) or not isinstance(parts, Iterable):
+        return 0
+    return next((size for part in parts if (size := _samples(part))), 0)
+
+
+def _loader_facts(loader: DataLoader[Any]) -> dict[str, Any]:
+    try:
+        batches = len(loader)
+    except TypeError:  # an iterable dataset without a length
+        batches = None
+    return {
+        "batches": batches,
+        "batch_size": loader.batch_size,
+        "workers": loader.num_workers,
+        "shuffled": isinstance(loader.sampler, RandomSampler),
+        "drop_last": loader.drop_last,
+    }
