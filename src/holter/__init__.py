@@ -1,26 +1,50 @@
 """Record a training run, then ask what is wrong with it."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holter.differential import Diagnosis, diagnose
-from holter.errors import HolterError
-from holter.findings import (
-    Clear,
-    Confidence,
-    Evidence,
-    Finding,
-    Level,
-    Normal,
-    NotExamined,
-    Severity,
-)
-from holter.rules import Checkup, Rule, check, rule
-from holter.run import Run, Series
-
 if TYPE_CHECKING:
+    from holter.differential import Diagnosis, diagnose
+    from holter.errors import HolterError
+    from holter.findings import (
+        Clear,
+        Confidence,
+        Evidence,
+        Finding,
+        Level,
+        Normal,
+        NotExamined,
+        Severity,
+    )
+    from holter.rules import Checkup, Rule, check, rule
+    from holter.run import Run, Series
     from holter.watching import Watch, watch
 
 __version__ = "0.1.0"
+
+# Where each public name lives. Nothing is imported before it is used: reading a run never imports
+# torch, and `import holter` costs a training script nothing.
+_HOMES = {
+    "Checkup": "rules",
+    "Clear": "findings",
+    "Confidence": "findings",
+    "Diagnosis": "differential",
+    "Evidence": "findings",
+    "Finding": "findings",
+    "HolterError": "errors",
+    "Level": "findings",
+    "Normal": "findings",
+    "NotExamined": "findings",
+    "Rule": "rules",
+    "Run": "run",
+    "Series": "run",
+    "Severity": "findings",
+    "Watch": "watching",
+    "check": "rules",
+    "diagnose": "differential",
+    "rule": "rules",
+    "watch": "watching",
+}
 
 __all__ = [
     "Checkup",
@@ -46,16 +70,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # `watch` needs torch: it is imported on first use.
-    if name in ("Watch", "watch"):
-        try:
-            from holter import watching
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise HolterError(NEEDS_TORCH) from None
-        return getattr(watching, name)
-    raise AttributeError(f"module 'holter' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holter' has no attribute {name!r}")
+    try:
+        home = import_module(f"holter.{_HOMES[name]}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from holter.errors import NEEDS_TORCH, HolterError
+
+        raise HolterError(NEEDS_TORCH) from None
+    return getattr(home, name)
 
 
-NEEDS_TORCH = "Watching a training needs PyTorch: install it with `pip install 'holter[torch]'`."
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

@@ -1,10 +1,10 @@
 """From many findings to one cause: what leads, what it explains, what was ruled out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holter.findings import Clear, Finding, NotExamined
-from holter.rules import Checkup, Rule, all_rules
+from holter.rules import Checkup, all_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,46 +26,56 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     """Name the one finding that best explains the others, or say that none does."""
     if not checkup.findings:
         return Diagnosis()
-    rules = all_rules()
-    reach = {name: _closure(name, rules) for name in rules}
-    unexplained = [
-        each
-        for each in checkup.findings
-        if not any(_explains(other, each, rules, reach) for other in checkup.findings)
-    ]
-    leading = min(unexplained or checkup.findings, key=lambda each: _rank(each, checkup, reach))
-    explained = sorted(
-        (each for each in checkup.findings if _explains(leading, each, rules, reach)), key=_moved
+    findings = checkup.findings
+    effects = {id(each): _effects(each, findings) for each in findings}
+    explained = {id(effect) for found in effects.values() for effect in found}
+    unexplained = [each for each in findings if id(each) not in explained]
+    leading = min(
+        unexplained or findings,
+        key=lambda each: (
+            each.preview,
+            -each.severity,
+            -each.confidence,
+            -len(effects[id(each)]),
+            _moved(each),
+            each.level,
+            each.rule,
+        ),
     )
-    others = tuple(f for f in checkup.findings if f is not leading and f not in explained)
-    found = {each.rule for each in checkup.findings}
-    symptoms = {leading.rule} | {each.rule for each in explained}
+    consequences = effects[id(leading)]
+    symptoms = {leading.rule} | {each.rule for each in consequences}
+    found = {each.rule for each in findings}
+    rule = all_rules().get(leading.rule)
     return Diagnosis(
         leading=leading,
-        known=leading.rule in rules and not rules[leading.rule].symptom,
-        explained=tuple(explained),
-        others=others,
+        known=rule is None or not rule.symptom,
+        explained=tuple(sorted(consequences, key=_moved)),
+        others=tuple(f for f in findings if f is not leading and f not in consequences),
         ruled_out=tuple(
             each
             for each in checkup.clear
-            if each.because and each.rule not in found and reach[each.rule] & symptoms
+            if each.because and each.rule not in found and _could_explain(each.rule, symptoms)
         ),
-        unexamined=tuple(each for each in checkup.not_examined if reach[each.rule] & symptoms),
-        experiments=rules[leading.rule].experiments[:2] if leading.rule in rules else (),
+        unexamined=tuple(e for e in checkup.not_examined if _could_explain(e.rule, symptoms)),
+        experiments=rule.experiments[:2] if rule is not None else (),
     )
 
 
-def _closure(name: str, rules: Mapping[str, Rule]) -> frozenset[str]:
-    """Every rule whose findings may follow from `name`, directly or through others."""
-    reached: set[str] = set()
-    frontier = [name]
-    while frontier:
-        here = rules.get(frontier.pop())
-        for effect in here.explains if here else ():
-            if effect not in reached:
-                reached.add(effect)
-                frontier.append(effect)
-    return frozenset(reached - {name})
+def _effects(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that follow from `cause`."""
+    reach = _closure(cause.explains)
+    return [
+        each
+        for each in findings
+        if each is not cause and each.rule in reach and _may_precede(cause, each)
+    ]
+
+
+def _may_precede(cause: Finding, effect: Finding) -> bool:
+    rule = all_rules().get(cause.rule)
+    if rule is not None and rule.symptom:  # between symptoms, who moved first explains the other
+        return _moved(cause) < _moved(effect)
+    return cause.onset <= max([effect.onset, *(each.steps[1] for each in effect.evidence)])
 
 
 def _moved(finding: Finding) -> tuple[int, int]:
@@ -73,29 +83,19 @@ def _moved(finding: Finding) -> tuple[int, int]:
     return finding.onset, finding.evidence[0].signal.phase if finding.evidence else 0
 
 
-def _explains(
-    cause: Finding,
-    effect: Finding,
-    rules: Mapping[str, Rule],
-    reach: Mapping[str, frozenset[str]],
-) -> bool:
-    if cause is effect or effect.rule not in reach.get(cause.rule, frozenset()):
-        return False
-    if rules[cause.rule].symptom:  # between symptoms, who moved first explains the other
-        return _moved(cause) < _moved(effect)
-    return cause.onset <= max([effect.onset, *(each.steps[1] for each in effect.evidence)])
+def _could_explain(name: str, symptoms: set[str]) -> bool:
+    rule = all_rules().get(name)
+    return rule is not None and bool((_closure(rule.explains) - {name}) & symptoms)
 
 
-def _rank(
-    finding: Finding, checkup: Checkup, reach: Mapping[str, frozenset[str]]
-) -> tuple[object, ...]:
-    explains = sum(other.rule in reach.get(finding.rule, ()) for other in checkup.findings)
-    return (
-        finding.preview,
-        -finding.severity,
-        -finding.confidence,
-        -explains,
-        _moved(finding),
-        finding.level,
-        finding.rule,
-    )
+def _closure(names: Iterable[str]) -> set[str]:
+    """These rules, and every rule whose findings may follow from theirs."""
+    rules = all_rules()
+    reached: set[str] = set()
+    frontier = list(names)
+    while frontier:
+        name = frontier.pop()
+        if name not in reached:
+            reached.add(name)
+            frontier += rules[name].explains if name in rules else ()
+    return reached

@@ -54,7 +54,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a run, and the evidence for it."""
+    """One thing that is wrong with a run, and the evidence for it.
+
+    `explains` names the rules whose findings are consequences of this one.
+    """
 
     rule: str
     severity: Severity
@@ -64,6 +67,7 @@ class Finding:
     onset: int
     evidence: tuple[Evidence, ...]
     fix: str
+    explains: tuple[str, ...] = ()
     preview: bool = False
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter import environment
-from holter.errors import HolterError
+from holter.errors import NEEDS_TORCH, HolterError
 from holter.notices import tell
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def launch(
     imports it: what the script sets in its environment first still counts.
     """
     if importlib.util.find_spec("torch") is None:
-        raise HolterError(
-            "Running a training needs PyTorch: install it with `pip install 'holter[torch]'`."
-        )
+        raise HolterError(NEEDS_TORCH)
     code, main = _module(script) if as_module else _script(script)
     name = script.rpartition(".")[2] if as_module else Path(script).stem
     began: list[Watch] = []

@@ -116,7 +116,9 @@ OUTSIDE = Finding(
     ),
     "build the optimizer after the last layer was added:"
     " `torch.optim.SGD(model.parameters(), lr=0.1)`",
+    explains=("flat-curve",),
 )
+
 ODD = Finding(
     "odd-norms",
     Severity.WARNING,

@@ -83,8 +83,9 @@ class Rule:
         evidence: Iterable[Evidence],
         fix: str,
         severity: Severity | None = None,
+        explains: tuple[str, ...] | None = None,
     ) -> Finding:
-        """This rule's condition holds."""
+        """This rule's condition holds; severity and what it explains are the rule's by default."""
         return Finding(
             rule=self.name,
             severity=self.severity if severity is None else severity,
@@ -94,6 +95,7 @@ class Rule:
             onset=onset,
             evidence=tuple(evidence),
             fix=fix,
+            explains=self.explains if explains is None else explains,
             preview=self.preview,
         )
 

@@ -55,6 +55,11 @@ def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -
     """
     # What is in no model is the business of parameters-outside-model.
     groups = by_optimizer(each for each in parameters(run) if each.trainable and each.in_model)
+    if not groups:
+        yield unreached_parameters.not_examined(
+            "no optimizer holds a trainable parameter of a model"
+        )
+        return
     reached, active = _arrivals(run, groups)
     clear = True
     for optimizer, held in groups.items():

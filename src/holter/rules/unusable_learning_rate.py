@@ -133,6 +133,7 @@ def _zero(
         severity=Severity.ERROR if share >= 0.9 else Severity.WARNING,
         confidence=Confidence.CERTAIN,
         onset=first,
+        explains=("motionless-weights", "flat-loss"),  # 0 makes nothing non-finite
         evidence=(
             Evidence(
                 LR,

@@ -1,0 +1,32 @@
+"""Every ordinary script of tests/scripts, run once plainly and once under `holter run`."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from launched import SCRIPTS, Twins, once, run_both
+
+Both = Callable[..., Twins]
+
+
+@pytest.fixture(scope="session")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    """Run a script both ways; the second who asks for the same gets the same."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "launched"
+
+    def run(script: str, *arguments: str) -> Twins:
+        name = "_".join((script, *(each.strip("-") for each in arguments)))
+        path = SCRIPTS / f"{script}.py"
+        return once(folder, name, lambda here: run_both(path, arguments, here))
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """An empty folder to call commands in."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,100 @@
+"""What every rule must satisfy, whoever wrote it."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holter import Run, check, diagnose
+from holter.rules import HEADINGS, Checkup, Rule, all_rules
+from holter.signals import CATALOGUE
+
+ROOT = Path(__file__).parent.parent
+CASES = ROOT / "cases"
+rules = pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.name)
+
+
+@pytest.fixture(scope="module")
+def checkup_of(tmp_path_factory: pytest.TempPathFactory):
+    """The checkup of a case, recorded as a user would record it."""
+    done: dict[Path, Checkup] = {}
+
+    def record(script: Path) -> Checkup:
+        if script not in done:
+            out = tmp_path_factory.mktemp(f"{script.parent.name}-{script.stem}") / "run"
+            subprocess.run(
+                [sys.executable, "-m", "holter", "run", "--no-check", "--out", out, script],
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                capture_output=True,
+                check=True,
+            )
+            done[script] = check(Run.load(out))
+        return done[script]
+
+    return record
+
+
+@rules
+def test_file_name_function_and_rule_are_one_word(rule: Rule) -> None:
+    module = inspect.getmodule(rule.function)
+    assert module is not None
+    assert module.__name__ == f"holter.rules.{rule.function.__name__}"
+    assert rule.name == rule.function.__name__.replace("_", "-")
+    assert module.__doc__ is not None
+    assert module.__doc__.strip() == rule.title
+
+
+@rules
+def test_page_has_all_headings_in_order_and_none_is_empty(rule: Rule) -> None:
+    assert re.findall(r"^## (.+)$", rule.doc, re.M) == list(HEADINGS)
+    assert all(rule.section(heading) for heading in HEADINGS)
+
+
+@rules
+def test_page_is_one_sentence_first(rule: Rule) -> None:
+    assert rule.title.endswith(".")
+    assert rule.doc.splitlines()[1] == ""
+
+
+@rules
+def test_every_option_has_a_default_and_stands_on_the_page(rule: Rule) -> None:
+    for name, default in rule.options.items():
+        assert default is not inspect.Parameter.empty
+        assert f"`{name}`" in rule.doc
+
+
+@rules
+def test_says_how_to_confirm(rule: Rule) -> None:
+    assert 1 <= len(rule.experiments) <= 2
+
+
+@rules
+def test_needs_and_explains_exist(rule: Rule) -> None:
+    assert rule.needs
+    assert all(CATALOGUE[signal.name] is signal for signal in rule.needs)
+    assert set(rule.explains) <= set(all_rules()) - {rule.name}
+
+
+@rules
+def test_sick_case_is_found_and_leads(rule: Rule, checkup_of) -> None:
+    leading = diagnose(checkup_of(CASES / rule.name / "sick.py")).leading
+    assert leading is not None
+    assert leading.rule == rule.name
+    assert leading.evidence
+    assert leading.fix
+
+
+@rules
+def test_healthy_twin_is_clear_of_every_rule(rule: Rule, checkup_of) -> None:
+    checkup = checkup_of(CASES / rule.name / "healthy.py")
+    assert checkup.findings == ()
+    assert rule.name in {each.rule for each in checkup.clear}
+    assert not [each for each in checkup.not_examined if "failed" in each.because]
+
+
+def test_every_case_belongs_to_a_rule() -> None:
+    assert {folder.name for folder in CASES.iterdir() if folder.is_dir()} == set(all_rules())
