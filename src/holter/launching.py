@@ -63,7 +63,10 @@ def launch(
     sys.path[0] = str(Path.cwd()) if as_module else str(Path(script).resolve().parent)
     sys.modules["__main__"] = main
     waiting = _AfterTorch(start)
-    sys.meta_path.insert(0, waiting)
+    if "torch" in sys.modules:
+        start()
+    else:
+        sys.meta_path.insert(0, waiting)
     error: BaseException | None = None
     try:
         exec(code, main.__dict__)  # noqa: S102  (running the script is the point)
@@ -88,7 +91,8 @@ def launch(
 
 
 def _begin(name: str, out: Path | None, *, resume: bool, sample_every: int) -> "Watch":
-    from holter.recording import Recorder, new_folder
+    from holter.recording import Recorder
+    from holter.run.folders import new_folder
     from holter.watching import Watch
 
     rank = int(os.environ.get("RANK", "0"))

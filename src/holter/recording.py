@@ -1,10 +1,8 @@
 """From the readings of a step to the records of a run: one buffer, one transfer, one write."""
 
-import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,6 @@ from holter.run import Run, Writer
 from holter.run.format import ABSENT, FORMAT, Floats
 from holter.run.writer import Row
 from holter.stats import pack
-
-RUNS = "holter-runs"
 
 
 class Recorder:
@@ -93,20 +89,3 @@ def _open(path: Path, *, rank: int, meta: Mapping[str, Any], resume: bool) -> Wr
         elsewhere = Path(tempfile.mkdtemp(prefix="holter-")) / path.name
         tell(f"cannot write to {path} ({error.strerror or error}); recording to {elsewhere}.")
         return Writer(elsewhere, rank=rank, meta=fields)
-
-
-def new_folder(name: str) -> Path:
-    """A folder for a new run under `holter-runs`; one and the same for all ranks of a launch."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        # Ranks never talk to each other to record: they agree by what their launcher gave them.
-        job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
-        if job == "none":
-            job = f"{os.environ.get('MASTER_PORT', '0')}-{os.getppid()}"
-        return Path(RUNS) / f"{name}-{job}-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    folder = Path(RUNS) / f"{name}-{stamp}"
-    number = 2
-    while folder.exists():
-        folder = Path(RUNS) / f"{name}-{stamp}-{number}"
-        number += 1
-    return folder

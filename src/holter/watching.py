@@ -18,7 +18,8 @@ from holter import environment
 from holter.collectors import Collector, all_collectors
 from holter.collectors.roster import Roster
 from holter.notices import tell
-from holter.recording import Recorder, new_folder
+from holter.recording import Recorder
+from holter.run.folders import new_folder
 from holter.stepping import Scout, Stepper
 from holter.tapping import tap_everything
 

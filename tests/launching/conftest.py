@@ -17,7 +17,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "launched"
 
     def run(script: str, *arguments: str) -> Twins:
-        name = "_".join((script, *(each.strip("-") for each in arguments)))
+        name = "_".join((script, *arguments)).replace("/", "_")
         path = SCRIPTS / f"{script}.py"
         return once(folder, name, lambda here: run_both(path, arguments, here))
 

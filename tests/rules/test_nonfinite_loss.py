@@ -16,10 +16,29 @@ def test_names_the_first_bad_step() -> None:
 def test_infinity_counts_and_may_come_back() -> None:
     (finding,) = found(nonfinite_loss, run_of({LOSS: {"": [2.0, -math.inf, 1.0, 1.0]}}))
     assert finding.onset == 1
-    assert "came back 2 times" in finding.summary
+    assert "comes back 2 times" in finding.summary
 
 
 def test_steps_that_amp_skipped_are_left_out() -> None:
     run = run_of({LOSS: {"": [math.inf, 1.0]}, AMP_SKIPPED: {"": [1.0, 0.0]}})
     (verdict,) = nonfinite_loss.function(run)
     assert isinstance(verdict, Clear)
+
+
+def test_a_loss_that_grew_before_asks_for_a_smaller_step() -> None:
+    (finding,) = found(nonfinite_loss, run_of({LOSS: {"": [1.0, 30.0, 900.0, 1e9, math.inf]}}))
+    assert "grew from 1 to 1e+09" in finding.evidence[0].says
+    assert "learning rate" in finding.fix
+
+
+def test_a_loss_that_came_without_warning_asks_for_the_batch() -> None:
+    (finding,) = found(nonfinite_loss, run_of({LOSS: {"": [1.0, 0.9, 0.8, math.nan]}}))
+    assert "without warning" in finding.evidence[0].says
+    assert "batch" in finding.fix
+    assert "step 3" in finding.fix
+
+
+def test_the_first_loss_may_be_bad() -> None:
+    (finding,) = found(nonfinite_loss, run_of({LOSS: {"": [math.nan, math.nan]}}))
+    assert finding.onset == 0
+    assert "first batch" in finding.fix

@@ -5,13 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
-from holter.errors import HolterError
 from holter.notices import tell
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-
-RUNS = Path("holter-runs")
 
 EPILOG = f"""\
 examples:
@@ -52,24 +49,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 def execute(args: argparse.Namespace) -> int:
     """Check the run and print the report."""
     from holter.run import Run, verify
+    from holter.run.folders import newest_run
 
     settings = settings_of(args)
     folder = args.run
     if folder is None:
-        folder = newest_run(RUNS)
+        folder = newest_run()
         tell(f"the newest run is {folder}")
     run = Run.load(folder, rank=args.rank)
     if args.verify:
         tell(f"all {verify(folder):,} records are whole")
     return check_and_report(run, args, settings)
-
-
-def newest_run(folder: Path) -> Path:
-    """The run in `folder` that was written to last."""
-    runs = {path.parent: path.stat().st_mtime for path in folder.glob("*/meta.json")}
-    if not runs:
-        raise HolterError(
-            f"There is no run in ./{folder}; name the folder of one,"
-            " or record one with `holter run train.py`."
-        )
-    return max(runs, key=lambda path: (runs[path], path.name))

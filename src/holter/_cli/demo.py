@@ -33,9 +33,9 @@ def execute(args: argparse.Namespace) -> int:
         print(SCRIPT.read_text(), end="")
         return 0
     from holter.launching import launch
-    from holter.recording import new_folder
     from holter.rules import check
     from holter.run import Run
+    from holter.run.folders import new_folder
 
     print("$ holter run train.py        (the script: holter demo --show)\n", flush=True)
     outcome = launch(str(SCRIPT), out=new_folder("demo"))

@@ -9,6 +9,7 @@ from holter.rules import rule
 from holter.rules._skips import skipped_steps
 from holter.rules._wording import of
 from holter.run import Run
+from holter.run.format import Floats
 from holter.signals import LOSS
 
 
@@ -52,9 +53,9 @@ def nonfinite_loss(run: Run) -> Iterator[Verdict]:
             continue
         at = int(bad.argmax())
         first, value = int(loss.steps[at]), float(loss.values[at])
-        after = np.isfinite(loss.values[at:]).sum()
-        last_good = f"{loss.values[at - 1]:.4g}" if at else "none: the first loss is already bad"
-        came_back = f", came back {int(after)} times" if after else " and never comes back"
+        back = int(np.isfinite(loss.values[at:]).sum())
+        came_back = f", and comes back {back} times" if back else ", and never comes back"
+        before, fix = _before(loss.values[:at])
         yield nonfinite_loss.finding(
             f"loss{of(owner)} is {value} at step {first}{came_back}",
             confidence=Confidence.CERTAIN,
@@ -63,11 +64,29 @@ def nonfinite_loss(run: Run) -> Iterator[Verdict]:
                 Evidence(
                     LOSS,
                     (max(first - 20, 0), first),
-                    f"{int(bad.sum())} of {len(loss)} losses are not finite;"
-                    f" last finite one before step {first}: {last_good}",
+                    f"{int(bad.sum())} of {len(loss)} losses are not finite; {before}",
                     owner,
                 ),
             ),
-            fix=f"look at the batch and the operations of step {first}; resume from a checkpoint"
-            " made before it",
+            fix=fix.format(step=first),
         )
+
+
+def _before(losses: Floats) -> tuple[str, str]:
+    """What led up to the first bad loss, and what to do about that."""
+    recent = losses[np.isfinite(losses)][-20:]
+    if not len(recent):
+        return (
+            "the very first is already bad",
+            "look at the first batch for NaN and Inf, then at the operations of the first forward",
+        )
+    last, lowest = float(recent[-1]), float(np.abs(recent).min())
+    if last > 10 * max(lowest, 1e-30) and (np.diff(recent[-3:]) > 0).all():
+        return (
+            f"it grew from {lowest:.4g} to {last:.4g} within {len(recent)} steps before",
+            "divide the learning rate by ten, or clip gradients: the loss grew step by step before",
+        )
+    return (
+        f"the last before was {last:.4g}: it came without warning",
+        "look at the batch and the operations of step {step}; resume from a checkpoint before it",
+    )

@@ -70,9 +70,10 @@ def parameters_outside_model(run: Run, *, min_steps: int = 3) -> Iterator[Verdic
         names = [each.name for each in stale]
         onset = min(each.since for each in stale)
         which = f"optimizer {optimizer}" if len(groups) > 1 else "the optimizer"
+        count = f"all {len(held)}" if all_stale else f"{len(stale)} of the {len(held)}"
         yield parameters_outside_model.finding(
-            f"{len(stale)} of {len(held)} parameters that {which} holds are in no trained model and"
-            f" got no gradient in {run.steps} steps: {some(names)}",
+            f"{count} parameters that {which} holds are in no model in training, and got no gradient"
+            f" in {run.steps} steps",
             severity=Severity.ERROR if all_stale else Severity.WARNING,
             confidence=Confidence.CERTAIN,
             onset=onset,
@@ -80,8 +81,8 @@ def parameters_outside_model(run: Run, *, min_steps: int = 3) -> Iterator[Verdic
                 Evidence(
                     PARAMETER_IN_MODEL,
                     (onset, run.steps - 1),
-                    f"{len(stale)} of {len(held)} parameters of {which} are in no trained model,"
-                    " and none of them ever got a gradient",
+                    f"0 of these {len(stale)} are in a model, none ever had a gradient:"
+                    f" {some(names)}",
                     names[0],
                 ),
             ),
