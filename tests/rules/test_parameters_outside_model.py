@@ -40,7 +40,7 @@ def test_a_model_made_anew_is_an_error() -> None:
     (finding,) = found(parameters_outside_model, run)
     assert finding.severity is Severity.ERROR
     assert finding.confidence is Confidence.CERTAIN
-    assert finding.summary.startswith("2 of 2 parameters that the optimizer holds")
+    assert finding.summary.startswith("all 2 parameters that the optimizer holds")
     assert "20 steps" in finding.summary
     assert finding.evidence[0].signal is PARAMETER_IN_MODEL
 
@@ -49,7 +49,7 @@ def test_a_replaced_head_is_a_warning() -> None:
     run = _run({"body": (0, 1), "head": (-1, 1), f"{OLD}[1]": (0, 0)}, {"body": 1.0, "head": 1.0})
     (finding,) = found(parameters_outside_model, run)
     assert finding.severity is Severity.WARNING
-    assert f"{OLD}[1]" in finding.summary
+    assert f"{OLD}[1]" in finding.evidence[0].says
 
 
 def test_a_loose_parameter_that_gets_gradients_is_healthy() -> None:

@@ -70,10 +70,10 @@ def parameters_outside_model(run: Run, *, min_steps: int = 3) -> Iterator[Verdic
         names = [each.name for each in stale]
         onset = min(each.since for each in stale)
         which = f"optimizer {optimizer}" if len(groups) > 1 else "the optimizer"
-        count = f"all {len(held)}" if all_stale else f"{len(stale)} of the {len(held)}"
+        share = f"all {len(held)}" if all_stale else f"{len(stale)} of the {len(held)}"
         yield parameters_outside_model.finding(
-            f"{count} parameters that {which} holds are in no model in training, and got no gradient"
-            f" in {run.steps} steps",
+            f"{share} parameters that {which} holds are in no model in training, and got no"
+            f" gradient in {run.steps} steps",
             severity=Severity.ERROR if all_stale else Severity.WARNING,
             confidence=Confidence.CERTAIN,
             onset=onset,
