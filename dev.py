@@ -107,7 +107,7 @@ def call(program: str, *arguments: str) -> int:
 def pip(*arguments: str | Path) -> None:
     """Run pip in the virtual environment, quietly."""
     python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    quiet = ["-qq", "--disable-pip-version-check", "--no-input"]
     subprocess.run([python, "-m", "pip", *arguments, *quiet], check=True)
 
 

@@ -4,6 +4,7 @@ import functools
 import inspect
 import os
 import time
+import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -102,20 +103,24 @@ class Tap:
         self, target: object, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]
     ) -> None:
         self._target, self._name = target, name
-        self._original = inspect.getattr_static(target, name)
-        watched = around(self._original)
-        process = os.getpid()
+        self._original = original = inspect.getattr_static(target, name)
+        self._removed = False
+        watched = around(original)
+        process, getpid, is_compiling = os.getpid(), os.getpid, torch.compiler.is_compiling
 
-        @functools.wraps(self._original)
         def tapped(*args: Any, **kwargs: Any) -> Any:
             # Compiled code and forked workers are left alone.
-            if self._removed or torch.compiler.is_compiling() or os.getpid() != process:
-                return self._original(*args, **kwargs)
+            if self._removed or is_compiling() or getpid() != process:
+                return original(*args, **kwargs)
             return watched(*args, **kwargs)
 
-        self._removed = False
-        self._tapped = tapped
-        setattr(target, name, tapped)
+        # With the globals of the original, torch.jit.script compiles the one as it would the other.
+        self._tapped = functools.wraps(original)(
+            types.FunctionType(
+                tapped.__code__, original.__globals__, name, None, tapped.__closure__
+            )
+        )
+        setattr(target, name, self._tapped)
 
     def remove(self) -> None:
         """Put the original back; safe to call twice."""

@@ -170,7 +170,7 @@ def test_parameters_have_their_names(name: str, run: holter.Run) -> None:
 def test_gradients_of_parameters_make_up_the_total(twins: Twins, run: holter.Run) -> None:
     for owner, truth in _by_owner(twins.truth["grad_norm"]).items():
         series = [run[GRAD_NORM][each] for each in run[GRAD_NORM] if each.startswith(owner)]
-        squares = {step: 0.0 for step in _steps_of(owner, twins.truth)}
+        squares = dict.fromkeys(_steps_of(owner, twins.truth), 0.0)
         for each in series:
             for step, value in zip(each.steps.tolist(), each.values.tolist(), strict=True):
                 if step in squares:  # a step of another optimizer may leave gradients here too

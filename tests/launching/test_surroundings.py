@@ -20,7 +20,7 @@ if __name__ == "__main__":
     print(names())
     print(sys.argv, __file__, sys.path[0], os.getcwd(), Path(__file__).resolve())
     print(__name__, __doc__, __package__, __spec__ and __spec__.name, type(__loader__).__name__)
-    print(sys.modules["__main__"].__dict__ is globals(), __builtins__)
+    print(sys.modules["__main__"].__dict__ is globals(), type(__builtins__))
     print(pickle.dumps(Thing()), isinstance(pickle.loads(pickle.dumps(Thing())), Thing))
     print([each for each in sys.modules if each.split(".")[0] == "torch"])
     print(names.__code__.co_filename, __import__("inspect").getsource(Thing))
@@ -31,7 +31,7 @@ ARGUMENTS = ("-m", "--out", "x", "--lr=1", "--", "-h", "a b", "")
 
 @pytest.mark.parametrize("script", ["look.py", "./look.py", "sub/look.py", "sub/../sub/look.py"])
 def test_a_script_sees_what_python_shows_it(script: str, here: Path) -> None:
-    (here / script).parent.mkdir(exist_ok=True)
+    (here / "sub").mkdir()
     (here / script).write_text(LOOK.format(relative="import beside"))
     (here / script).with_name("beside.py").write_text("")
     plain = python(script, *ARGUMENTS, cwd=here)
@@ -78,17 +78,16 @@ def test_a_module_is_run_as_with_python_m(module: str, here: Path) -> None:
 
 def test_what_a_script_sets_before_torch_counts(here: Path) -> None:
     (here / "script.py").write_text(
-        "import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport torch\n"
+        "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\n"
         "print(torch.get_num_threads())\n"
     )
-    env = environment()
-    del env["OMP_NUM_THREADS"]
+    env = environment(OMP_NUM_THREADS="2")
     watched = python(*HOLTER, "run", "--no-check", "script.py", cwd=here, env=env)
-    assert watched.out == b"3\n", watched.err
+    assert watched.out == b"1\n", watched.err
 
 
 TRACES = """\
-import atexit, sys
+import atexit, sys, types
 
 def traces():
     "Functions and classes of torch, and hooks in it, that are holter's."
@@ -97,10 +96,13 @@ def traces():
     found = set()
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "torch":
-            for owner in [module, *(e for e in vars(module).values() if isinstance(e, type))]:
+            for owner in [module, *(e for e in vars(module).values() if type in type(e).__mro__)]:
                 for key, value in list(vars(owner).items()):
-                    code = getattr(getattr(value, "__func__", value), "__code__", None)
-                    if code is not None and code.co_filename.startswith(ours):
+                    if type(value) in (staticmethod, classmethod):
+                        value = value.__func__
+                    if type(value) is not types.FunctionType:
+                        continue
+                    if value.__code__.co_filename.startswith(ours):
                         found.add(f"{owner.__name__}.{key}")
     from torch.nn.modules import module as hooks
     from torch.optim import optimizer as steps

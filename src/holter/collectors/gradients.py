@@ -51,5 +51,6 @@ class Gradients:
         yield Reading(GRAD_ZERO_FRACTION, subject.names, summary[:, Stat.ZEROS] / sizes, at)
         held = sum(each is not None for each in gradients[: subject.held])
         if held:
-            total = torch.linalg.vector_norm(norm[:held]).reshape(1)
+            # In float64, for squares of large norms overflow.
+            total = torch.linalg.vector_norm(norm[:held], dtype=torch.float64).reshape(1)
             yield Reading(GRAD_TOTAL_NORM, subject.owner, total)

@@ -22,4 +22,6 @@ class Weights:
         subject = moment.subject
         norm = norms(subject.parameters)
         yield Reading(WEIGHT_NORM, subject.names, norm)
-        yield Reading(WEIGHT_TOTAL_NORM, subject.owner, torch.linalg.vector_norm(norm).reshape(1))
+        # In float64, for squares of large norms overflow.
+        total = torch.linalg.vector_norm(norm, dtype=torch.float64).reshape(1)
+        yield Reading(WEIGHT_TOTAL_NORM, subject.owner, total)

@@ -18,6 +18,9 @@ class Stat(IntEnum):
     ZEROS = 3
 
 
+_TINY = 1e-13  # a float32 norm under this may be made of squares that have vanished
+
+
 def summarise(tensors: Sequence[Tensor]) -> Tensor:
     """Norm, largest magnitude, non-finite count and zero count: a float32 row for each tensor.
 
@@ -43,7 +46,7 @@ def _by_device(measure: Callable[..., Tensor], *lists: Sequence[Tensor]) -> Tens
         places: dict[torch.device, list[int]] = {}
         for index, tensor in enumerate(lists[0]):
             places.setdefault(tensor.device, []).append(index)
-        if len(places) == 1:
+        if len(places) <= 1:
             return measure(*lists)
         # Rows go from the CPU to a device, never the other way: that would wait for it.
         target = max(places, key=lambda device: device.type != "cpu")
@@ -59,20 +62,33 @@ def _by_device(measure: Callable[..., Tensor], *lists: Sequence[Tensor]) -> Tens
 
 
 def _summarise(tensors: Sequence[Tensor]) -> Tensor:
-    dense = [_dense(each) for each in tensors]
-    norm = _norms(dense)
-    extremes = torch.stack([_absmax(each) for each in dense])
-    filled = torch.stack([torch.count_nonzero(each) for each in dense])
-    sizes = torch.tensor([each.numel() for each in dense], device=filled.device)
-    return torch.stack([norm, extremes, _nonfinite(dense, norm), (sizes - filled).float()], dim=1)
+    if not tensors:
+        return torch.zeros(0, len(Stat))
+    stored = [_stored(each) for each in tensors]
+    norm = _norms(stored)
+    extremes = torch.stack([_absmax(each) for each in stored])
+    filled = torch.stack([torch.count_nonzero(each) for each in stored])
+    # What a sparse tensor does not store is zero.
+    sizes = torch.tensor([each.numel() for each in tensors], device=filled.device)
+    return torch.stack([norm, extremes, _nonfinite(stored, norm), (sizes - filled).float()], dim=1)
 
 
 def _norms(tensors: Sequence[Tensor]) -> Tensor:
-    dense = [_dense(each) for each in tensors]
-    return torch.stack(list(_foreach_norm(dense, 2, torch.float32)))
+    if not tensors:
+        return torch.zeros(0)
+    real = [_real(_stored(each)) for each in tensors]
+    single = [each.to(torch.float32) if each.dtype == torch.float64 else each for each in real]
+    norm = torch.stack(list(_foreach_norm(single, 2, torch.float32)))
+    if norm.device.type == "cpu":
+        # Squares of 1e20 overflow and squares of 1e-25 vanish in float32: look again, at these.
+        for i in torch.nonzero((norm < _TINY) | norm.isinf()).flatten().tolist():
+            norm[i] = torch.linalg.vector_norm(real[i].to(torch.float64))
+    return norm
 
 
 def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
+    if not before:
+        return torch.zeros(0, 3)
     change = _foreach_sub(list(after), list(before))
     # Two NaNs differ by NaN: such an element counts as changed, which no rule minds.
     moved = torch.stack([torch.count_nonzero(each) for each in change])
@@ -80,17 +96,19 @@ def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     return torch.stack([_norms(change), _norms(before), (sizes - moved).float()], dim=1)
 
 
-def _dense(tensor: Tensor) -> Tensor:
+def _stored(tensor: Tensor) -> Tensor:
     tensor = tensor.detach()
-    if tensor.is_sparse:
-        tensor = tensor.coalesce().values()
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return tensor.coalesce().values() if tensor.is_sparse else tensor
+
+
+def _real(tensor: Tensor) -> Tensor:
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def _absmax(tensor: Tensor) -> Tensor:
     if tensor.numel() == 0:
         return torch.zeros((), device=tensor.device)
-    low, high = torch.aminmax(tensor)
+    low, high = torch.aminmax(tensor.abs() if tensor.is_complex() else tensor)
     return torch.maximum(-low, high).float()
 
 
