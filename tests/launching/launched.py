@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,15 +65,22 @@ def holter_run(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None 
 
 
 def run_both(script: Path, arguments: tuple[str, ...], folder: Path) -> Twins:
-    """Run a script of tests/scripts plainly and watched, in an empty folder each."""
-    ends, truths = [], []
-    for name, prefix in (("plain", ()), ("watched", (*HOLTER, "run", "--out", folder / "run"))):
+    """Run a script of tests/scripts plainly and watched, side by side, in an empty folder each."""
+
+    def run(name: str, *prefix: str | Path) -> tuple[Ended, dict[str, Any]]:
         here, history = folder / name, folder / f"{name}.json"
         here.mkdir(parents=True)
         env = environment(HISTORY=str(history), GIT_CEILING_DIRECTORIES=str(folder))
-        ends.append(python(*prefix, script, *arguments, cwd=here, env=env))
-        truths.append(json.loads(history.read_text()) if history.exists() else {})
-    return Twins(*ends, *truths, folder / "run")
+        ended = python(*prefix, script, *arguments, cwd=here, env=env)
+        return ended, json.loads(history.read_text()) if history.exists() else {}
+
+    with ThreadPoolExecutor() as threads:
+        both = (
+            threads.submit(run, "plain"),
+            threads.submit(run, "watched", *HOLTER, "run", "--out", folder / "run"),
+        )
+        (plain, truth), (watched, watched_truth) = (each.result() for each in both)
+    return Twins(plain, watched, truth, watched_truth, folder / "run")
 
 
 def once(folder: Path, name: str, make: Callable[[Path], Twins]) -> Twins:

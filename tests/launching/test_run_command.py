@@ -91,15 +91,14 @@ def test_a_run_is_not_overwritten_but_resumed(tiny: Path) -> None:
     assert (meta["status"], meta["steps"]) == ("finished", 10)
 
 
-@pytest.mark.parametrize("code", [0, 4])
-def test_a_folder_that_cannot_be_written_stops_nothing(code: int, tiny: Path) -> None:
+def test_a_folder_that_cannot_be_written_stops_nothing(tiny: Path) -> None:
     (tiny / "file").write_text("kept")
     temporary = tiny / "tmp"
     temporary.mkdir()
     ended = holter_run(
-        "--out", "file/run", "tiny.py", str(code), cwd=tiny, env=environment(TMPDIR=str(temporary))
+        "--out", "file/run", "tiny.py", "4", cwd=tiny, env=environment(TMPDIR=str(temporary))
     )
-    assert (ended.code, ended.out) == (code, b"training\n"), ended.err
+    assert (ended.code, ended.out) == (4, b"training\n"), ended.err
     assert ended.err.count("cannot write to file/run (Not a directory)") == 1
     assert "Traceback" not in ended.err
     assert (tiny / "file").read_text() == "kept"

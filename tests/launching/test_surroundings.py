@@ -24,7 +24,7 @@ if __name__ == "__main__":
     print(pickle.dumps(Thing()), isinstance(pickle.loads(pickle.dumps(Thing())), Thing))
     print([each for each in sys.modules if each.split(".")[0] == "torch"])
     print(names.__code__.co_filename, __import__("inspect").getsource(Thing))
-    print(sys.flags, sys.orig_argv[-2:], sorted(os.environ), sys.stdin.read())
+    print(sys.flags, sorted(os.environ), sys.stdin.read())
 """
 ARGUMENTS = ("-m", "--out", "x", "--lr=1", "--", "-h", "a b", "")
 

@@ -41,7 +41,7 @@ def main():
 
     torch.manual_seed(3)
     kwargs = {
-        "num_workers": 2,
+        "num_workers": 1 if args.spawn else 2,  # spawned ones import torch anew
         "multiprocessing_context": "spawn" if args.spawn else "fork",
         "persistent_workers": True,
     }

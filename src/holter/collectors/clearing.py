@@ -1,5 +1,6 @@
 """Whether gradients were cleared between one step of an optimizer and its next."""
 
+import weakref
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -8,7 +9,6 @@ from torch import Tensor
 
 from holter.collectors import Reading
 from holter.collectors.moments import AfterUpdate, BackwardBegins, BackwardEnds, GradientsReady
-from holter.collectors.roster import Subject
 from holter.signals import GRAD_CARRIED_FRACTION, Signal
 from holter.stats import norms
 
@@ -29,15 +29,13 @@ class Clearing:
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, BackwardEnds, GradientsReady, AfterUpdate)
 
     def __init__(self) -> None:
-        self._watched: dict[Subject, list[_Watched]] = {}
+        self._watched: dict[int, list[_Watched]] = {}  # by the index of the optimizer
 
     def read(
         self, moment: BackwardBegins | BackwardEnds | GradientsReady | AfterUpdate
     ) -> Iterable[Reading]:
         """The carried share, once a step, when the gradients of the step are complete."""
         if isinstance(moment, BackwardBegins):
-            for subject in [each for each in self._watched if each.optimizer() is None]:
-                del self._watched[subject]
             for each in self._all():
                 each.look()
         elif isinstance(moment, BackwardEnds):
@@ -46,9 +44,9 @@ class Clearing:
         elif isinstance(moment, AfterUpdate):
             own = moment.subject.parameters[: moment.subject.held]
             chosen = _spread([each for each in own if each.grad is not None])
-            self._watched[moment.subject] = [_Watched(each) for each in chosen]
+            self._watched[moment.subject.index] = [_Watched(each) for each in chosen]
         else:
-            carried = [each.carried for each in self._watched.pop(moment.subject, ())]
+            carried = [each.carried for each in self._watched.pop(moment.subject.index, ())]
             known = [each for each in carried if each is not None]
             if known:
                 yield Reading(
@@ -65,20 +63,27 @@ class _Watched:
     """A parameter since its last update; `carried` is 1 while its old gradient is still in it."""
 
     def __init__(self, parameter: Tensor) -> None:
-        self._parameter = parameter
+        self._parameter = weakref.ref(parameter)  # a model that is done with may go
         self._state = _state(parameter)
+        self._cleared = False
         self.carried: Tensor | None = None
 
     def look(self) -> None:
-        gradient = self._parameter.grad
-        if gradient is None or _state(self._parameter) != self._state:
-            self.carried = torch.zeros((), device=self._parameter.device)
-        elif self.carried is None:
-            # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
-            self.carried = (norms([gradient])[0] != 0).float()
+        parameter = self._parameter()
+        if parameter is None or self._cleared:
+            return
+        gradient = parameter.grad
+        if gradient is None or _state(parameter) != self._state:
+            self._cleared = True
+            self.carried = torch.zeros((), device=parameter.device)
+            return
+        # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
+        there = (norms([gradient])[0] != 0).float()
+        self.carried = there if self.carried is None else self.carried * there
 
     def remember(self) -> None:
-        self._state = _state(self._parameter)
+        parameter = self._parameter()
+        self._state = None if parameter is None else _state(parameter)
 
 
 def _state(parameter: Tensor) -> State | None:

@@ -1,13 +1,13 @@
 """Names that last: the same model or optimizer is called the same as long as a run goes on."""
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-_WRAPPERS = ("module.", "_orig_mod.")  # what DDP and torch.compile put before a parameter's name
+_WRAPPERS = ("module", "_orig_mod")  # where DDP and torch.compile keep what they wrap
 
 _DROPOUT = nn.modules.dropout._DropoutNd  # noqa: SLF001  (the base of all dropout modules)
 _BATCH_NORM = nn.modules.batchnorm._NormBase  # noqa: SLF001  (the base of all batch norms)
@@ -78,11 +78,10 @@ def mode_dependent(model: nn.Module) -> tuple[nn.Module, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def without_wrappers(name: str) -> str:
-    """A parameter's name as its author knows it."""
-    for wrapper in _WRAPPERS:
-        name = name.removeprefix(wrapper)
-    return name
+def named_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """The parameters of a model by the names that its author knows."""
+    for name, parameter in _unwrapped(model).named_parameters():
+        yield name.replace("_orig_mod.", ""), parameter  # parts may be compiled, too
 
 
 def _depends(module: nn.Module, *, in_trained: bool) -> bool:
@@ -101,9 +100,10 @@ def _is_trained(module: nn.Module) -> bool:
 def _unwrapped(module: nn.Module) -> nn.Module:
     """What a wrapper without parameters of its own wraps: DDP, torch.compile."""
     children = dict(module.named_children())
-    for wrapper in _WRAPPERS:
-        if list(children) == [wrapper.rstrip(".")]:
-            return _unwrapped(children[wrapper.rstrip(".")])
+    if len(children) == 1 and not any(True for _ in module.parameters(recurse=False)):
+        name, child = next(iter(children.items()))
+        if name in _WRAPPERS:
+            return _unwrapped(child)
     return module
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from holter.collectors.naming import Naming, mode_dependent, without_wrappers
+from holter.collectors.naming import Naming, mode_dependent, named_parameters
 
 Keys = frozenset[int]  # identities of parameters
 
@@ -109,8 +109,8 @@ def _assemble(
 ) -> Roster:
     named: dict[int, tuple[str, Tensor]] = {}
     for model in models:
-        for name, parameter in model.module.named_parameters():
-            named.setdefault(id(parameter), (model.prefix + without_wrappers(name), parameter))
+        for name, parameter in named_parameters(model.module):
+            named.setdefault(id(parameter), (model.prefix + name, parameter))
     everyone = dict(named)
     holder: dict[int, int] = {}
     for index, label, optimizer in held:
@@ -138,8 +138,9 @@ def _subject(
     families: Sequence[Keys],
 ) -> Subject:
     index, label, optimizer = entry
-    own = [each for key, each in everyone.items() if holder.get(key) == index]
-    keys = {id(parameter) for _, parameter in own}
+    # Its own even where another optimizer holds them too.
+    keys = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    own = [each for key, each in everyone.items() if key in keys]
     # Of the models it trains (of all models, if it trains none), what no optimizer holds.
     beside = set().union(*([f for f in families if f & keys] or families))
     nobodys = [each for key, each in everyone.items() if key in beside and key not in holder]
