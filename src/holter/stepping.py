@@ -1,6 +1,7 @@
 """Stepper: turns what torch tells of a loop into steps, moments and readings."""
 
 import functools
+import os
 import time
 import traceback
 import weakref
@@ -56,11 +57,11 @@ class Scout(Protocol):
 def _shielded(
     method: Callable[Concatenate["Stepper", _P], None],
 ) -> Callable[Concatenate["Stepper", _P], None]:
-    """What torch calls: never raises into training, counts its own time, is deaf once closed."""
+    """What torch calls: never raises into training, counts its time, is deaf once closed or forked."""
 
     @functools.wraps(method)
     def guarded(self: "Stepper", /, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        if self.closed or self._busy:
+        if self.closed or self._busy or os.getpid() != self._process:
             return
         began = time.perf_counter()
         self._busy = True
@@ -95,6 +96,7 @@ class Stepper:
         for collector in collectors:
             for kind in collector.at:
                 self._collectors.setdefault(kind, []).append(collector)
+        self._process = os.getpid()
         self._busy = False
         self._spent = 0.0
         self._readings: list[Reading] = []
@@ -107,6 +109,8 @@ class Stepper:
         self._unscaled: set[int] = set()
         self._undecided: list[LossCall] = []  # losses in eval mode with a graph: training or not?
         self._loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._iterators: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._loader_count = 0
         self._modes: dict[int, bool] = {}
         self._evaluated = self._validated = False
 
@@ -196,20 +200,21 @@ class Stepper:
             self._undecided.append(detached)
 
     @_shielded
-    def loader_begins(self, loader: DataLoader[Any]) -> None:
+    def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
         """Name a loader, and write down each pass over it."""
         label = self._loaders.get(loader)
         if label is None:
-            number = len(set(self._loaders.values()))
+            number, self._loader_count = self._loader_count, self._loader_count + 1
             label = f"loader {number}" if number < _MOST_LOADERS else "other loaders"
             self._loaders[loader] = label
             self._recorder.event("loader", **_loader_facts(loader), loader=label)
+        self._iterators[iterator] = label
         self._recorder.event("pass", loader=label)
 
     @_shielded
-    def batch_fetched(self, loader: DataLoader[Any], batch: object, waited: float) -> None:
+    def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
         """Keep size and wait of a batch."""
-        label = self._loaders.get(loader)
+        label = self._iterators.get(iterator)
         if label is not None:
             self._publish(BatchFetched(label, _samples(batch), waited))
 
@@ -284,11 +289,16 @@ class Stepper:
             self._end_step()
 
     def _publish(self, moment: Moment) -> None:
-        for collector in self._collectors.get(type(moment), ()):
+        for collector in tuple(self._collectors.get(type(moment), ())):
             try:
-                self._readings.extend(collector.read(moment))
+                readings = list(collector.read(moment))
+                for reading in readings:
+                    reading.check()
+                self._readings += readings
             except Exception as error:
-                self._collectors[type(moment)].remove(collector)
+                for listening in self._collectors.values():
+                    if collector in listening:
+                        listening.remove(collector)
                 self._fail(f"the collector {type(collector).__name__.lower()}", error)
 
     def _gradients_ready(self, subject: Subject) -> None:

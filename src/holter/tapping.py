@@ -5,7 +5,6 @@ import inspect
 import os
 import time
 import types
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,7 +12,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
+from torch.autograd.graph import GradientEdge
 from torch.nn import functional
+from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.data import DataLoader, dataloader
 
@@ -83,11 +84,11 @@ class Listener(Protocol):
     def loss_computed(self, call: "LossCall") -> None:
         """A loss function has returned."""
 
-    def loader_begins(self, loader: DataLoader[Any]) -> None:
+    def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
         """Somebody began to iterate over a loader."""
 
-    def batch_fetched(self, loader: DataLoader[Any], batch: object, waited: float) -> None:
-        """A loader delivered a batch."""
+    def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
+        """A loader's iterator delivered a batch."""
 
     def parameters_joined(self, optimizer: Optimizer) -> None:
         """An optimizer was given a parameter group: it is being made, or it grows."""
@@ -115,18 +116,19 @@ class Tap:
             return watched(*args, **kwargs)
 
         # With the globals of the original, torch.jit.script compiles the one as it would the other.
-        self._tapped = functools.wraps(original)(
-            types.FunctionType(
-                tapped.__code__, original.__globals__, name, None, tapped.__closure__
-            )
-        )
-        setattr(target, name, self._tapped)
+        globals_ = original.__globals__
+        wrapper: Any = types.FunctionType(tapped.__code__, globals_, name, None, tapped.__closure__)
+        functools.update_wrapper(wrapper, original)
+        wrapper.holter_tap = self  # after the update, which copies that of a tap below
+        setattr(target, name, wrapper)
 
     def remove(self) -> None:
-        """Put the original back; safe to call twice."""
-        if not self._removed and inspect.getattr_static(self._target, self._name) is self._tapped:
-            setattr(self._target, self._name, self._original)
+        """Put the original back, past all taps that have been removed; safe to call twice."""
         self._removed = True
+        current = inspect.getattr_static(self._target, self._name)
+        while "holter_tap" in vars(current) and vars(current)["holter_tap"]._removed:  # noqa: SLF001
+            current = vars(current)["holter_tap"]._original  # noqa: SLF001
+        setattr(self._target, self._name, current)
 
 
 def tap_everything(listener: Listener) -> list[Tap]:
@@ -148,8 +150,10 @@ Call = Callable[..., Any]
 
 def _backward(listener: Listener, original: Call) -> Call:
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        listener.backward_begins([tensors] if isinstance(tensors, Tensor) else list(tensors))
-        result = original(tensors, *args, **kwargs)
+        single = isinstance(tensors, Tensor | GradientEdge)
+        roots = (tensors,) if single else tuple(tensors)  # which may be a generator
+        listener.backward_begins([root for root in roots if isinstance(root, Tensor)])
+        result = original(tensors if single else roots, *args, **kwargs)
         listener.backward_ends()
         return result
 
@@ -157,16 +161,6 @@ def _backward(listener: Listener, original: Call) -> Call:
 
 
 def _clipping(listener: Listener) -> list[Tap]:
-    def by_norm(original: Call) -> Call:
-        def clip(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
-            parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-            listener.clip_begins(parameters)
-            norm = original(parameters, max_norm, *args, **kwargs)
-            listener.clip_ends(norm, float(max_norm))
-            return norm
-
-        return clip
-
     def with_norm(original: Call) -> Call:
         def clip(
             parameters: Any, max_norm: float, total_norm: Tensor, *args: Any, **kw: Any
@@ -187,23 +181,27 @@ def _clipping(listener: Listener) -> list[Tap]:
 
         return clip
 
-    functions = {
-        "clip_grad_norm_": by_norm,
-        "clip_grads_with_norm_": with_norm,
-        "clip_grad_value_": by_value,
-    }
-    return [Tap(nn.utils, name, around) for name, around in functions.items()]
+    # `clip_grad_norm_` looks this helper up when it is called: wherever a script has imported it
+    # from, and however early, it is heard.
+    return [
+        Tap(clip_grad, "_clip_grads_with_norm_", with_norm),
+        Tap(nn.utils, "clip_grads_with_norm_", with_norm),
+        Tap(nn.utils, "clip_grad_value_", by_value),
+    ]
 
 
 def _scaling(listener: Listener) -> list[Tap]:
     def scale(original: Call) -> Call:
-        def scaled(self: GradScaler, outputs: Any) -> Any:
+        def scale_outputs(self: GradScaler, outputs: Any) -> Any:
             result = original(self, outputs)
-            if isinstance(outputs, Tensor) and self.is_enabled():
-                listener.loss_scaled(self, outputs, result)
+            if self.is_enabled():
+                losses = [outputs] if isinstance(outputs, Tensor) else outputs
+                scaled = [result] if isinstance(outputs, Tensor) else result
+                for loss, product in zip(losses, scaled, strict=False):
+                    listener.loss_scaled(self, loss, product)
             return result
 
-        return scaled
+        return scale_outputs
 
     def unscale(original: Call) -> Call:
         def unscaled(self: GradScaler, optimizer: Optimizer) -> Any:
@@ -228,7 +226,18 @@ def _scaling(listener: Listener) -> list[Tap]:
 
 
 def _scheduling(listener: Listener) -> list[Tap]:
-    depth = 0  # a scheduler made of schedulers steps them too: that is one step
+    depth = 0  # a scheduler steps itself when it is made, and those it is made of: count none
+
+    def make(original: Call) -> Call:
+        def made(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal depth
+            depth += 1
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                depth -= 1
+
+        return made
 
     def step(original: Call) -> Call:
         def stepped(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -244,12 +253,14 @@ def _scheduling(listener: Listener) -> list[Tap]:
 
         return stepped
 
-    return [
-        Tap(each, "step", step)
+    classes = [
+        each
         for each in vars(lr_scheduler).values()
-        if isinstance(each, type)
-        and issubclass(each, lr_scheduler.LRScheduler)
-        and "step" in vars(each)
+        if isinstance(each, type) and issubclass(each, lr_scheduler.LRScheduler)
+    ]
+    return [
+        *(Tap(each, "step", step) for each in classes if "step" in vars(each)),
+        *(Tap(each, "__init__", make) for each in classes if "__init__" in vars(each)),
     ]
 
 
@@ -284,13 +295,10 @@ def _loss_functions(listener: Listener) -> list[Tap]:
 
 
 def _loading(listener: Listener) -> list[Tap]:
-    loaders: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
     def iterate(original: Call) -> Call:
         def begun(self: DataLoader[Any]) -> Any:
             iterator = original(self)
-            loaders[iterator] = weakref.ref(self)
-            listener.loader_begins(self)
+            listener.loader_begins(self, iterator)
             return iterator
 
         return begun
@@ -299,10 +307,7 @@ def _loading(listener: Listener) -> list[Tap]:
         def fetched(self: Any) -> Any:
             began = time.perf_counter()
             batch = original(self)
-            waited = time.perf_counter() - began
-            loader = loaders.get(self, lambda: None)()
-            if loader is not None:
-                listener.batch_fetched(loader, batch, waited)
+            listener.batch_fetched(self, batch, time.perf_counter() - began)
             return batch
 
         return fetched

@@ -63,7 +63,6 @@ def test_a_norm_that_is_not_finite(tmp_path, model, optimizer):
     assert values(run, CLIP_COEFFICIENT) == [0]
 
 
-@pytest.mark.xfail(reason="defect: clipping functions imported earlier are not tapped")
 def test_a_function_imported_before_the_watch(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer):
         step(model, optimizer, lambda p: imported_before_the_watch(p, 2.0))
@@ -120,7 +119,6 @@ def test_no_scheduler_no_reading(tmp_path, model, optimizer):
     assert counts(tmp_path / "run", model, optimizer, lambda o: None, every=99) == []
 
 
-@pytest.mark.xfail(reason="defect: a scheduler made later counts its first steps")
 def test_construction_in_the_midst_of_training_does_not_count(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer):
         step(model, optimizer)

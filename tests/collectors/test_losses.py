@@ -68,7 +68,6 @@ def test_several_roots(tmp_path, model, optimizer):
     assert values(run, BACKWARD_CALLS) == [1, 1]
 
 
-@pytest.mark.xfail(reason="defect: the tap on backward uses the generator up")
 def test_roots_from_a_generator_still_get_their_backward(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer):
         torch.autograd.backward(each for each in [loss_of(model, 1.0), loss_of(model, 2.0)])
@@ -77,7 +76,6 @@ def test_roots_from_a_generator_still_get_their_backward(tmp_path, model, optimi
     assert values(Run.load(tmp_path / "run"), LOSS) == [3]
 
 
-@pytest.mark.xfail(reason="defect: the tap on backward takes an edge for a list")
 def test_a_gradient_edge_as_root(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer):
         edge = torch.autograd.graph.get_gradient_edge(loss_of(model, 1.0))

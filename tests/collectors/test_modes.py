@@ -93,7 +93,6 @@ def test_evaluation_between_steps_does_not_count(tmp_path):
     assert [e.data["training"] for e in run.events if e.kind == "mode"][-2:] == [False, True]
 
 
-@pytest.mark.xfail(reason="defect: what minds the mode is not looked for again after unfreezing")
 def test_unfreezing_later_ends_the_excuse(tmp_path):
     model = layers(nn.BatchNorm1d(3))
     model[1].requires_grad_(False).eval()

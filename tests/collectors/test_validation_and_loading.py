@@ -189,7 +189,6 @@ def test_batches_of_any_shape(tmp_path, model, optimizer, batch):
     assert values(Run.load(tmp_path / "run"), DATA_BATCH_SIZE, "loader 0") == [5]
 
 
-@pytest.mark.xfail(reason="defect: a loader that only its iterator outlives is forgotten")
 def test_a_loader_made_in_the_for_statement(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer):
         for _ in DataLoader([torch.ones(2)] * 5, batch_size=5):

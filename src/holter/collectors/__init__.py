@@ -26,6 +26,13 @@ class Reading:
     values: Tensor | Sequence[float]
     at: Sequence[int] | None = None
 
+    def check(self) -> None:
+        """See that there are as many values as places for them."""
+        given = self.values.numel() if isinstance(self.values, Tensor) else len(self.values)
+        places = len(self.owners if self.at is None else self.at)
+        if given != places:
+            raise ValueError(f"{given} values of {self.signal} for {places} owners")
+
 
 class Collector(Protocol):
     """Measures at some moments. Must not synchronise: hands out tensors, never reads one."""
@@ -44,11 +51,6 @@ def all_collectors() -> list[Collector]:
     for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
         name = module.replace("_", " ").title().replace(" ", "")
         found = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if isinstance(found, type) and issubclass_of_collector(found):
+        if isinstance(found, type) and {"emits", "at", "read"} <= set(vars(found)):
             made.append(found())
     return made
-
-
-def issubclass_of_collector(candidate: type) -> bool:
-    """Whether a class has what a collector has."""
-    return all(name in vars(candidate) for name in ("emits", "at", "read"))

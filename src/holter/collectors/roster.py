@@ -46,6 +46,7 @@ class Roster:
     parameters: tuple[Tensor, ...] = ()
     optimizers: tuple[int, ...] = ()  # of each parameter: the index of its optimizer, -1 for none
     in_model: tuple[bool, ...] = ()
+    trainable: tuple[bool, ...] = ()
     naming: Naming = field(default_factory=Naming)
 
     def subject_of(self, optimizer: Optimizer) -> Subject | None:
@@ -61,10 +62,11 @@ class Roster:
         return [s for s in self.subjects if any(id(each) in wanted for each in s.parameters)]
 
     def is_outdated(self) -> bool:
-        """Whether a model has got or lost parameters since."""
-        now = {id(each) for model in self.models for each in model.module.parameters()}
-        then = {id(p) for p, inside in zip(self.parameters, self.in_model, strict=True) if inside}
-        return now != then
+        """Whether a model has got, lost, frozen or thawed parameters since."""
+        known = zip(self.parameters, self.in_model, self.trainable, strict=True)
+        then = {(id(each), trainable) for each, inside, trainable in known if inside}
+        current = (each for model in self.models for each in model.module.parameters())
+        return then != {(id(each), each.requires_grad) for each in current}
 
     def joined_by(
         self,
@@ -127,6 +129,7 @@ def _assemble(
         parameters=tuple(parameter for _, parameter in everyone.values()),
         optimizers=tuple(holder.get(key, -1) for key in everyone),
         in_model=tuple(key in named for key in everyone),
+        trainable=tuple(parameter.requires_grad for _, parameter in everyone.values()),
         naming=naming,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from holter.collectors import Reading
@@ -35,5 +36,7 @@ class Updates:
         after = [each.detach() for each in subject.parameters]
         change, old, unchanged = difference(before, after).unbind(dim=1)
         sizes = change.new_tensor([max(each.numel(), 1) for each in before])
-        yield Reading(UPDATE_RATIO, subject.names, change / old)
+        still = torch.zeros_like(change)  # what did not move has a ratio of 0, even if it is 0
+        ratio = torch.where(change == 0, still, change / old)
+        yield Reading(UPDATE_RATIO, subject.names, ratio)
         yield Reading(UPDATE_UNCHANGED_FRACTION, subject.names, unchanged / sizes)
