@@ -1,14 +1,11 @@
 """`holter run`: runs an unmodified script and finds by itself what there is to watch."""
 
 import gc
-import importlib.abc
-import importlib.machinery
 import importlib.util
 import os
 import sys
-import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +13,14 @@ from typing import TYPE_CHECKING
 from holter import environment
 from holter.errors import NEEDS_TORCH, HolterError
 from holter.notices import tell
+from holter.run.folders import new_folder, require_free
+from holter.scripting import AfterTorch, find_module, find_script, report_end
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
     from holter.watching import Watch
-
-_HERE = str(Path(__file__).parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +49,27 @@ def launch(
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
-    code, main = _module(script) if as_module else _script(script)
-    name = script.rpartition(".")[2] if as_module else Path(script).stem
+    found = find_module(script) if as_module else find_script(script)
+    if out is not None and not resume:
+        require_free(out, _rank())
     began: list[Watch] = []
 
-    def start() -> None:
-        began.append(_begin(name, out, resume=resume, sample_every=sample_every))
+    def begin() -> None:
+        began.append(_begin(found.name, out, resume=resume, sample_every=sample_every))
 
-    sys.argv = [main.__file__ or script, *arguments]
-    sys.path[0] = str(Path.cwd()) if as_module else str(Path(script).resolve().parent)
-    sys.modules["__main__"] = main
-    waiting = _AfterTorch(start)
+    waiting = AfterTorch(begin)
     if "torch" in sys.modules:
-        start()
+        begin()
     else:
         sys.meta_path.insert(0, waiting)
-    error: BaseException | None = None
-    try:
-        exec(code, main.__dict__)  # noqa: S102  (running the script is the point)
-    except BaseException as raised:  # whatever ends a script, the run is closed
-        error = raised
-    finally:
-        if waiting in sys.meta_path:
-            sys.meta_path.remove(waiting)
-    exit_code = _exit_code(error)
+    error = found.run(arguments)
+    if waiting in sys.meta_path:
+        sys.meta_path.remove(waiting)
+    exit_code, interrupted = report_end(error), isinstance(error, KeyboardInterrupt)
     if not began:
-        tell(f"{script} never imported torch: there was nothing to record.")
-        return Outcome(exit_code, None, interrupted=isinstance(error, KeyboardInterrupt))
+        if not isinstance(error, SyntaxError):
+            tell(f"{script} never imported torch: there was nothing to record.")
+        return Outcome(exit_code, None, interrupted=interrupted)
     watch = began[0]
     if watch.steps == 0:
         watch.note(
@@ -86,16 +77,18 @@ def launch(
             " not seen: launch it with `torchrun -m holter run` instead."
         )
     watch.close(error=error)
-    interrupted = isinstance(error, KeyboardInterrupt)
     return Outcome(exit_code, watch.path, watch.steps, interrupted)
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))
 
 
 def _begin(name: str, out: Path | None, *, resume: bool, sample_every: int) -> "Watch":
     from holter.recording import Recorder
-    from holter.run.folders import new_folder
     from holter.watching import Watch
 
-    rank = int(os.environ.get("RANK", "0"))
+    rank = _rank()
     recorder = Recorder(
         out or new_folder(name), rank=rank, meta=environment.describe(), resume=resume
     )
@@ -190,115 +183,3 @@ def _parameters_of(optimizers: "Sequence[Optimizer]") -> set[int]:
         for group in optimizer.param_groups
         for each in group["params"]
     }
-
-
-class _AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Calls `then` once, right after torch has been imported."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        self._then = then
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: object = None,  # noqa: ARG002  (the protocol's)
-        target: object = None,  # noqa: ARG002
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Take over the import of torch, and of nothing else."""
-        if fullname != "torch" or self not in sys.meta_path:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
-        if spec is None or spec.loader is None:
-            return None
-        self._loader = spec.loader
-        spec.loader = self
-        return spec
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Leave it to torch's own loader."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Import torch as ever, then begin."""
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        self._then()
-
-
-def _script(script: str) -> tuple[types.CodeType, types.ModuleType]:
-    """A script's code, and the `__main__` it runs in."""
-    path = Path(script)
-    if path.is_dir():
-        path /= "__main__.py"
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise HolterError(
-            f"Cannot read {script} ({error.strerror}); usage: holter run train.py [arguments]."
-        ) from error
-    main = types.ModuleType("__main__")
-    main.__file__ = script
-    main.__dict__["__builtins__"] = __builtins__
-    return _compiled(source, script), main
-
-
-def _module(name: str) -> tuple[types.CodeType, types.ModuleType]:
-    """The same for a module given by name, as with `python -m`."""
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except ImportError:
-        spec = None
-    finally:
-        del sys.path[0]
-    if (
-        spec is None
-        or spec.origin is None
-        or not isinstance(spec.loader, importlib.abc.SourceLoader)
-    ):
-        raise HolterError(f"There is no module {name} to run from {Path.cwd()}.")
-    main = types.ModuleType("__main__")
-    main.__file__, main.__spec__, main.__package__ = spec.origin, spec, spec.parent
-    main.__loader__ = spec.loader
-    main.__dict__["__builtins__"] = __builtins__
-    return _compiled(Path(spec.origin).read_bytes(), spec.origin), main
-
-
-def _compiled(source: bytes, name: str) -> types.CodeType:
-    try:
-        return compile(source, name, "exec", dont_inherit=True)
-    except SyntaxError as error:
-        raise HolterError(
-            f"{name} has a syntax error in line {error.lineno}: {error.msg}."
-        ) from None
-
-
-def _exit_code(error: BaseException | None) -> int:
-    """Report how the script ended, as Python would; what the shell is to see."""
-    if error is None:
-        return 0
-    if isinstance(error, SystemExit):
-        if error.code is None or isinstance(error.code, int):
-            return error.code or 0
-        sys.stderr.write(f"{error.code}\n")
-        return 1
-    error.__traceback__ = _without_us(error.__traceback__)
-    sys.stdout.flush()
-    sys.excepthook(type(error), error, error.__traceback__)
-    return 130 if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _without_us(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback without holter's own frames, which are no part of the script."""
-    if trace is None:
-        return None
-    rest = _without_us(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename.startswith(_HERE):
-        return rest
-    trace.tb_next = rest
-    return trace

@@ -57,7 +57,7 @@ class Scout(Protocol):
 def _shielded(
     method: Callable[Concatenate["Stepper", _P], None],
 ) -> Callable[Concatenate["Stepper", _P], None]:
-    """What torch calls: never raises into training, counts its time, is deaf once closed or forked."""
+    """What torch calls: never raises into training, times itself, is deaf once closed or forked."""
 
     @functools.wraps(method)
     def guarded(self: "Stepper", /, *args: _P.args, **kwargs: _P.kwargs) -> None:

@@ -1,6 +1,7 @@
 """`torchrun -m holter run`: every rank records into one run, and one of them reports."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,17 +13,22 @@ import holter
 from holter.signals import GRAD_TOTAL_NORM, LOSS
 
 RANKS = (0, 1)
+TORCH_ABORTS = "terminate called without an active exception"  # at exit, rarely, also without us
 
 
 def torchrun(*arguments: str | Path, cwd: Path) -> tuple[Ended, list[dict[str, object]]]:
-    cwd.mkdir()
     history = cwd.parent / f"{cwd.name}.json"
     options = ("--standalone", "--nproc-per-node", len(RANKS))
-    ended = python(
-        *("-m", "torch.distributed.run", *map(str, options), *arguments),
-        cwd=cwd,
-        env=environment(HISTORY=str(history)),
-    )
+    for _ in range(3):
+        shutil.rmtree(cwd, ignore_errors=True)
+        cwd.mkdir()
+        ended = python(
+            *("-m", "torch.distributed.run", *map(str, options), *arguments),
+            cwd=cwd,
+            env=environment(HISTORY=str(history)),
+        )
+        if TORCH_ABORTS not in ended.err:
+            break
     assert ended.code == 0, ended.err
     return ended, [json.loads(Path(f"{history}.{rank}").read_text()) for rank in RANKS]
 

@@ -40,15 +40,14 @@ exit codes: 0 nothing at or above --fail-on, 1 something was found, 2 wrong use 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; whatever goes wrong is told in one sentence."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is no error
-            stream.reconfigure(errors="replace")
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
     try:
+        if args.command != "run":  # there it is the script's output
+            _write_whatever_the_terminal_lacks()
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, as in `holter rules | head`
@@ -84,6 +83,12 @@ def make_parser() -> argparse.ArgumentParser:
         command.add(subparsers)
         subparsers.choices[name].set_defaults(execute=command.execute)
     return parser
+
+
+def _write_whatever_the_terminal_lacks() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is no error
+            stream.reconfigure(errors="replace")
 
 
 def _fail(sentence: str) -> int:

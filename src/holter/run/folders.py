@@ -35,3 +35,12 @@ def newest_run(folder: Path = RUNS) -> Path:
             " or record one with `holter run train.py`."
         )
     return max(runs, key=lambda path: (runs[path], path.name))
+
+
+def require_free(folder: Path, rank: int) -> None:
+    """Refuse to mix two runs in one folder."""
+    if any((folder / f"rank-{rank}").glob("*.seg")):
+        raise HolterError(
+            f"{folder} already holds a run; give another folder,"
+            " or ask to resume to continue the one that is there."
+        )

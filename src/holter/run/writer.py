@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from holter.errors import HolterError
 from holter.notices import tell
 from holter.run.decimation import Decimator
+from holter.run.folders import require_free
 from holter.run.format import (
     ABSENT,
     FORMAT,
@@ -52,11 +52,8 @@ class Writer:
         self.path = Path(path)
         self._folder = self.path / f"rank-{rank}"
         self._meta_folder = self.path if rank == 0 else self._folder
-        if not resume and any(self._folder.glob("*.seg")):
-            raise HolterError(
-                f"{self.path} already holds a run; give another folder,"
-                " or ask to resume to continue the one that is there."
-            )
+        if not resume:
+            require_free(self.path, rank)
         self._folder.mkdir(parents=True, exist_ok=True)
         before = read_meta(self._meta_folder) if resume else {}
         before.pop("status", None)
