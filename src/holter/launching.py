@@ -40,7 +40,7 @@ def launch(
     as_module: bool = False,
     out: Path | None = None,
     resume: bool = False,
-    sample_every: int = 10,
+    budget: float | None = 0.01,
 ) -> Outcome:
     """Run a script as `python script arguments` would, recording what it trains.
 
@@ -55,7 +55,7 @@ def launch(
     began: list[Watch] = []
 
     def begin() -> None:
-        began.append(_begin(found.name, out, resume=resume, sample_every=sample_every))
+        began.append(_begin(found.name, out, resume=resume, budget=budget))
 
     waiting = AfterTorch(begin)
     if "torch" in sys.modules:
@@ -84,7 +84,7 @@ def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def _begin(name: str, out: Path | None, *, resume: bool, sample_every: int) -> "Watch":
+def _begin(name: str, out: Path | None, *, resume: bool, budget: float | None) -> "Watch":
     from holter.recording import Recorder
     from holter.watching import Watch
 
@@ -92,7 +92,7 @@ def _begin(name: str, out: Path | None, *, resume: bool, sample_every: int) -> "
     recorder = Recorder(
         out or new_folder(name), rank=rank, meta=environment.describe(), resume=resume
     )
-    watch = Watch(recorder, sample_every=sample_every, announce=rank == 0)
+    watch = Watch(recorder, budget=budget, announce=rank == 0)
     Discovery(watch)
     return watch
 

@@ -1,10 +1,12 @@
 """From the readings of a step to the records of a run: one buffer, one transfer, one write."""
 
+import math
 import tempfile
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -12,13 +14,30 @@ from torch import Tensor
 from holter.collectors import Reading
 from holter.notices import tell
 from holter.run import Run, Writer
-from holter.run.format import ABSENT, FORMAT, Floats
+from holter.run.format import ABSENT, FORMAT
 from holter.run.writer import Row
-from holter.stats import pack
+from holter.signals import LOSS, Signal
+from holter.stats import Packed
+
+DELAY = 0.1  # seconds that the first step of a bunch waits at most
+_FEW = 12  # readings
+
+
+class _Step(NamedTuple):
+    """A step whose readings are on their way to the host."""
+
+    number: int
+    wall: float
+    readings: Sequence[Reading]
+    packed: Packed
 
 
 class Recorder:
-    """Writes steps to a run. It starts counting where an earlier part of the run left off."""
+    """Writes steps to a run. It starts counting where an earlier part of the run left off.
+
+    Steps of which little was read are written in bunches, each at the latest `DELAY` seconds after
+    its first: writing them one by one would cost more than reading them.
+    """
 
     def __init__(
         self, path: Path, *, rank: int, meta: Mapping[str, Any], resume: bool = False
@@ -26,6 +45,10 @@ class Recorder:
         self.step = _steps_in(path, rank) if resume else 0
         self._first = self.step
         self._began = time.time()
+        self._under_way: deque[_Step] = deque()
+        self._bunch: list[tuple[int, float, list[float]]] = []
+        self._bunch_layout: list[tuple[str, tuple[str, ...]]] = []
+        self._bunch_kinds: list[tuple[Signal, tuple[str, ...]]] = []
         self._writer = _open(path, rank=rank, meta=meta, resume=resume)
         self.path = self._writer.path
 
@@ -34,15 +57,74 @@ class Recorder:
         """Number of steps written by this recorder."""
         return self.step - self._first
 
-    def write_step(self, readings: Sequence[Reading]) -> None:
-        """Write all readings of a step and go on to the next."""
+    def write_step(self, readings: Sequence[Reading]) -> bool:
+        """Send all readings of a step on their way; False if one that has arrived is a bad loss.
+
+        Readings of a GPU are written some steps later, when they have arrived without waiting.
+        """
+        step, self.step = self.step, self.step + 1
+        tensors = [each[2] for each in readings if isinstance(each[2], Tensor)]
+        if not tensors and not self._under_way and len(readings) < _FEW:
+            return self._gather(step, readings)
+        self._under_way.append(_Step(step, time.time(), readings, Packed(tensors)))
+        fine = True
+        while self._under_way and self._under_way[0].packed.arrived:
+            fine &= self._write(self._under_way.popleft())
+        return fine
+
+    def flush(self) -> None:
+        """Write the bunch."""
+        if self._bunch:
+            steps, walls, values = zip(*self._bunch, strict=True)
+            matrix = np.array(values, np.float32)
+            self._writer.write_many("steps", steps, walls, self._bunch_layout, matrix)
+            self._bunch.clear()
+
+    def _gather(self, step: int, readings: Sequence[Reading]) -> bool:
+        """Add a step to the bunch, and write that if it is due."""
+        if not self._fits_the_bunch(readings):
+            self.flush()
+            if any(each.at is not None or each.signal.stream != "steps" for each in readings):
+                return self._write(_Step(step, time.time(), readings, Packed(())))
+            self._bunch_layout = [(each.signal.name, each.owners) for each in readings]
+            self._bunch_kinds = [(each.signal, each.owners) for each in readings]
+        values: list[float] = []
+        fine = True
+        for signal, _, given, _ in readings:
+            values += given
+            if signal is LOSS:
+                fine &= math.isfinite(given[0])
+        now = time.time()
+        self._bunch.append((step, now, values))
+        if now - self._bunch[0][1] > DELAY or not fine:
+            self.flush()
+        return fine
+
+    def _fits_the_bunch(self, readings: Sequence[Reading]) -> bool:
+        if len(readings) != len(self._bunch_kinds):
+            return False
+        for (signal, owners, _, at), kind in zip(readings, self._bunch_kinds, strict=True):
+            if signal is not kind[0] or owners is not kind[1] or at is not None:
+                return False
+        return True
+
+    def _write(self, step: _Step) -> bool:
+        self.flush()
         streams: dict[str, list[Row]] = {}
-        for reading, values in zip(readings, _on_host(readings), strict=True):
-            row = (reading.signal.name, reading.owners, values)
-            streams.setdefault(reading.signal.stream, []).append(row)
+        arrived = iter(step.packed.unpack())
+        fine = True
+        for signal, owners, values, at in step.readings:
+            read = next(arrived) if isinstance(values, Tensor) else np.asarray(values, np.float32)
+            if at is not None:
+                full = np.full(len(owners), ABSENT)
+                full[at] = read
+                read = full
+            elif signal is LOSS:
+                fine &= math.isfinite(read[0])
+            streams.setdefault(signal.stream, []).append((signal.name, owners, read))
         for stream, rows in streams.items():
-            self._writer.write(stream, self.step, rows)
-        self.step += 1
+            self._writer.write(stream, step.number, rows, wall=step.wall)
+        return fine
 
     def event(self, kind: str, **data: object) -> None:
         """Write an event under the step that is open."""
@@ -53,27 +135,12 @@ class Recorder:
         self._writer.update_meta(**fields)
 
     def close(self, status: str) -> None:
-        """Say how the training ended, and close the files."""
+        """Wait for what is under way, say how the training ended, and close the files."""
+        while self._under_way:
+            self._write(self._under_way.popleft())
+        self.flush()
         self._writer.update_meta(status=status, steps=self.step, duration=time.time() - self._began)
         self._writer.close()
-
-
-def _on_host(readings: Sequence[Reading]) -> list[Floats]:
-    """The values of each reading, on the host and as long as its owners."""
-    tensors = [each.values for each in readings if isinstance(each.values, Tensor)]
-    arrived = iter(pack(tensors).unpack())
-    values = []
-    for reading in readings:
-        if isinstance(reading.values, Tensor):
-            read = next(arrived)
-        else:
-            read = np.asarray(reading.values, np.float32)
-        if reading.at is not None:
-            full = np.full(len(reading.owners), ABSENT)
-            full[reading.at] = read
-            read = full
-        values.append(read)
-    return values
 
 
 def _steps_in(path: Path, rank: int) -> int:

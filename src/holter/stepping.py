@@ -14,6 +14,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, RandomSampler
 
+from holter.budgeting import Budget
 from holter.collectors import STEP, Collector, Reading
 from holter.collectors.moments import (
     AfterUpdate,
@@ -22,7 +23,10 @@ from holter.collectors.moments import (
     BatchFetched,
     BeforeUpdate,
     Clipped,
+    Closing,
+    Depth,
     GradientsReady,
+    Joined,
     Logged,
     Moment,
     ScalerStepped,
@@ -37,7 +41,6 @@ from holter.signals import WATCH_TIME
 from holter.tapping import LossCall
 
 _P = ParamSpec("_P")
-_ALL_SAMPLED = 10  # first steps of which everything is read
 _MOST_LOADERS = 16
 
 
@@ -85,17 +88,17 @@ class Stepper:
     """
 
     def __init__(
-        self, recorder: Recorder, collectors: Iterable[Collector], *, sample_every: int
+        self, recorder: Recorder, collectors: Iterable[Collector], *, budget: float | None
     ) -> None:
         self.roster = Roster()
         self.scout: Scout | None = None
         self.notes: list[str] = []
         self.closed = False
-        self._recorder, self._sample_every = recorder, max(1, sample_every)
-        self._collectors: dict[type, list[Collector]] = {}
-        for collector in collectors:
-            for kind in collector.at:
-                self._collectors.setdefault(kind, []).append(collector)
+        self._recorder, self._budget = recorder, Budget(budget)
+        self._collectors = list(collectors)
+        self._listening = _by_depth(self._collectors)
+        self._depth = self._next_depth = Depth.FULL  # of the open step, and of the one after it
+        self._began: float | None = None  # when the open step began
         self._process = os.getpid()
         self._busy = False
         self._spent = 0.0
@@ -122,6 +125,13 @@ class Stepper:
         self.roster = roster
 
     @_shielded
+    def join(self, roster: Roster) -> None:
+        """Others have joined; if no step is open, the coming forward is the first of one."""
+        self.renew(roster)
+        if not self._in_step:
+            self._publish(Joined(roster, self._depth))
+
+    @_shielded
     def let_go(self) -> None:
         """An optimizer is gone: so are the models that it alone has trained."""
         self.renew(self.roster.without_dead())
@@ -137,7 +147,7 @@ class Stepper:
         if self._stepped:
             self._end_step()
         self._read.clear()  # of micro-batches clipped one by one, the last reading counts
-        scalars = tuple(self._without_scale(root) for root in roots if root.numel() == 1)
+        scalars = tuple([self._without_scale(root) for root in roots if root.numel() == 1])
         opens, self._in_step = not self._in_step, True
         self._publish(BackwardBegins(scalars, opens, self.roster))
         self._scaled.clear()
@@ -145,7 +155,8 @@ class Stepper:
     @_shielded
     def backward_ends(self) -> None:
         """Let collectors look at what backward left."""
-        self._publish(BackwardEnds())
+        if BackwardEnds in self._listening[self._depth]:
+            self._publish(BackwardEnds())
 
     @_shielded
     def clip_begins(self, parameters: Iterable[Tensor]) -> None:
@@ -189,6 +200,10 @@ class Stepper:
         """Count it; a scheduler steps itself once when it is made, before all training."""
         if self._recorder.steps or self._stepped:
             self._publish(SchedulerStepped())
+
+    def wants_losses(self) -> bool:
+        """In training, losses are taken from `backward()`."""
+        return not torch.is_grad_enabled() or self._is_evaluating()
 
     @_shielded
     def loss_computed(self, call: LossCall) -> None:
@@ -239,14 +254,12 @@ class Stepper:
         if subject in self._stepped or (closure and self._stepped):
             self._decide(training=False)
             self._end_step()
-        step = self._recorder.step
-        sampled = self._recorder.steps < _ALL_SAMPLED or step % self._sample_every == 0
-        if sampled and self.roster.is_outdated():
+        if self._depth is Depth.FULL and self.roster.is_outdated():
             self.renew(self.roster.joined_by())
             subject = self.roster.subject_of(optimizer) or subject
         if not closure:
             self._gradients_ready(subject)
-        self._publish(BeforeUpdate(subject, optimizer, sampled, self.roster))
+        self._publish(BeforeUpdate(subject, optimizer, self._depth, self.roster))
 
     @_shielded
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -257,7 +270,9 @@ class Stepper:
         if _closure(args, kwargs) is not None:
             self._gradients_ready(subject)
         self._in_step = True
-        self._publish(AfterUpdate(subject))
+        if not self._stepped:
+            self._next_depth = self._budget.depth(self._recorder.step + 1)
+        self._publish(AfterUpdate(subject, self.roster, self._depth, self._next_depth))
         self._stepped.append(subject)
 
     @_shielded
@@ -284,40 +299,51 @@ class Stepper:
     @_shielded
     def finish(self) -> None:
         """Close the last step, if it was updated."""
+        self._publish(Closing())
         self._decide(training=False)
         if self._stepped:
             self._end_step()
 
     def _publish(self, moment: Moment) -> None:
-        for collector in tuple(self._collectors.get(type(moment), ())):
+        # What follows an update may prepare the next step, too.
+        kind, depth = type(moment), self._depth
+        if kind is AfterUpdate or kind is Joined:
+            depth = max(depth, self._next_depth)
+        for collector in self._listening[depth].get(kind, ()):
             try:
-                readings = list(collector.read(moment))
-                for reading in readings:
-                    reading.check()
-                self._readings += readings
+                for reading in collector.read(moment):
+                    if depth:  # every run begins with full steps: by now a collector is known
+                        reading.check()
+                    self._readings.append(reading)
             except Exception as error:
-                for listening in self._collectors.values():
-                    if collector in listening:
-                        listening.remove(collector)
-                self._fail(f"the collector {type(collector).__name__.lower()}", error)
+                if collector in self._collectors:
+                    self._collectors.remove(collector)
+                    self._listening = _by_depth(self._collectors)
+                    self._fail(f"the collector {type(collector).__name__.lower()}", error)
 
     def _gradients_ready(self, subject: Subject) -> None:
         if subject in self._read:
             return
         self._read.add(subject)
+        if GradientsReady not in self._listening[self._depth]:
+            return
         scale = None if id(subject.optimizer()) in self._unscaled else self._scale()
         self._publish(GradientsReady(subject, scale))
 
     def _end_step(self) -> None:
         self._publish(StepEnds(self._stepped))
+        now = time.perf_counter()
+        if self._began is not None:
+            length = now - self._began
+            self._budget.account(self._depth, self._spent, max(length - self._spent, 0.0))
         self._readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
-        self._spent = 0.0
         readings, self._readings = self._readings, []
-        self._stepped, self._in_step = [], False
+        self._spent, self._began, self._depth = 0.0, now, self._next_depth
+        self._stepped, self._in_step, self._is_scaled = [], False, False
         self._read.clear()
         self._unscaled.clear()
-        self._is_scaled = False
-        self._recorder.write_step(readings)
+        if not self._recorder.write_step(readings):
+            self._budget.alert(self._recorder.step)
 
     def _scale(self) -> Tensor | None:
         """The loss scale of the open step as a device tensor; None where none is in use."""
@@ -369,6 +395,18 @@ class Stepper:
         if sentence not in self.notes:
             self.notes.append(sentence)
             tell(sentence + ".")
+
+
+def _by_depth(collectors: Iterable[Collector]) -> dict[Depth, dict[type, tuple[Collector, ...]]]:
+    """For each depth of a step, who listens to which moment; who closes up always does."""
+    listening: dict[Depth, dict[type, tuple[Collector, ...]]] = {}
+    for depth in Depth:
+        kinds = listening[depth] = {}
+        for collector in collectors:
+            for kind in collector.at:
+                if collector.depth <= depth or kind is Closing:
+                    kinds[kind] = (*kinds.get(kind, ()), collector)
+    return listening
 
 
 def _closure(args: Any, kwargs: Any) -> Any:

@@ -81,6 +81,9 @@ class Listener(Protocol):
     def scheduler_stepped(self) -> None:
         """A learning-rate scheduler was stepped."""
 
+    def wants_losses(self) -> bool:
+        """Whether a loss that is computed now may be that of a validation batch."""
+
     def loss_computed(self, call: "LossCall") -> None:
         """A loss function has returned."""
 
@@ -277,6 +280,8 @@ def _loss_functions(listener: Listener) -> list[Tap]:
                 result = original(*args, **kwargs)
             finally:
                 inside = False
+            if not listener.wants_losses():
+                return result
             tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
             if isinstance(result, Tensor) and tensors and result.is_floating_point():
                 listener.loss_computed(

@@ -35,13 +35,13 @@ class Watch:
         recorder: Recorder,
         *,
         collectors: Iterable[Collector] | None = None,
-        sample_every: int = 10,
+        budget: float | None = 0.01,
         announce: bool = True,
     ) -> None:
         self._recorder = recorder
         self._process = os.getpid()
         chosen = all_collectors() if collectors is None else collectors
-        self._stepper = Stepper(recorder, chosen, sample_every=sample_every)
+        self._stepper = Stepper(recorder, chosen, budget=budget)
         self._handles: list[Any] = list(tap_everything(self._stepper))
         if announce:
             tell(f"recording to {self.path}")
@@ -68,7 +68,7 @@ class Watch:
             for label, each in _labelled(optimizers)
             if self.roster.subject_of(each) is None
         ]
-        self._stepper.renew(self.roster.joined_by(_labelled(models), fresh))
+        self._stepper.join(self.roster.joined_by(_labelled(models), fresh))
         for _, optimizer in fresh:
             self._handles.append(optimizer.register_step_pre_hook(self._stepper.before_step))
             self._handles.append(optimizer.register_step_post_hook(self._stepper.after_step))
@@ -134,20 +134,23 @@ def watch(
     optimizer: Optimizers,
     path: str | Path | None = None,
     *,
-    sample_every: int = 10,
+    budget: float | None = 0.01,
     resume: bool = False,
     quiet: bool = False,
 ) -> Watch:
     """Record the training of `model` by `optimizer`; by default to a new folder in `holter-runs`.
 
-    Several models or optimizers may be given as a list, or as a mapping of names. Signals that are
-    dear to read are read on the first steps and on every `sample_every`-th. `resume` continues the
-    run in `path`.
+    Several models or optimizers may be given as a list, or as a mapping of names. Watching keeps to
+    the share `budget` of the training's time once it has taken half a second: what is dear to read
+    is then read more rarely. `budget=None` reads everything at every step. `resume` continues
+    the run in `path`.
     """
+    if budget is not None and not 0 < budget <= 1:
+        raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
     folder = Path(path) if path is not None else new_folder(Path(sys.argv[0]).stem or "run")
     rank = int(os.environ.get("RANK", "0"))
     recorder = Recorder(folder, rank=rank, meta=environment.describe(), resume=resume)
-    made = Watch(recorder, sample_every=sample_every, announce=not quiet and rank == 0)
+    made = Watch(recorder, budget=budget, announce=not quiet and rank == 0)
     made.add(model, optimizer)
     return made
 

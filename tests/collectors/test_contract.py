@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, dataloader
 from collectors.trainings import TRAININGS, everything, gan, open_watch, record, rng_states, seed
 from holter import Run
 from holter.collectors import STEP, Reading, all_collectors
-from holter.collectors.moments import BackwardBegins, BeforeUpdate
+from holter.collectors.moments import BackwardBegins, BeforeUpdate, Depth
 from holter.signals import CATALOGUE, LOSS, LR, WATCH_TIME
 
 NAMES = [type(each).__name__ for each in all_collectors()]
@@ -40,7 +40,8 @@ class Overheard:
     """A collector seen through: keeps what it gave."""
 
     def __init__(self, inner, heard):
-        self.emits, self.at, self._inner, self._heard = inner.emits, inner.at, inner, heard
+        self.emits, self.at, self.depth = inner.emits, inner.at, inner.depth
+        self._inner, self._heard = inner, heard
 
     def read(self, moment):
         for reading in self._inner.read(moment):
@@ -160,6 +161,7 @@ class Broken:
 
     emits = ()
     at = (BackwardBegins, BeforeUpdate)
+    depth = Depth.LIGHT
 
     def __init__(self):
         self.seen = 0
@@ -200,6 +202,7 @@ class Ragged:
 
     emits = (LOSS,)
     at = (BeforeUpdate,)
+    depth = Depth.LIGHT
 
     def read(self, moment):
         yield Reading(LOSS, STEP, torch.zeros(2))

@@ -21,7 +21,7 @@ def test_against_copies(tmp_path):
     model = mlp()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     before, after = [], []
-    with watching(tmp_path / "run", model, optimizer, sample_every=4):
+    with watching(tmp_path / "run", model, optimizer):
         for _ in range(15):
             optimizer.zero_grad()
             model(torch.randn(8, 6)).pow(2).sum().backward()
@@ -29,7 +29,7 @@ def test_against_copies(tmp_path):
             optimizer.step()
             after.append([each.detach().double() for each in model.parameters()])
     run = Run.load(tmp_path / "run")
-    sampled = [*range(10), 12]
+    sampled = [*range(15)]
     for place, (name, _) in enumerate(model.named_parameters()):
         series = run[UPDATE_RATIO][name]
         assert series.steps.tolist() == sampled

@@ -54,11 +54,12 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     recording.add_argument("--resume", action="store_true", help="continue the run in --out")
     recording.add_argument(
-        "--sample-every",
-        type=int,
-        default=10,
-        metavar="N",
-        help="read dear signals, such as updates, every N steps (default: 10)",
+        "--budget",
+        type=_budget,
+        default=0.01,
+        metavar="SHARE",
+        help="share of the training's time that watching may take (default: 0.01, after the first"
+        " half second); `none` reads everything at every step",
     )
     recording.add_argument(
         "--no-check", action="store_true", help="only record; `holter check` can follow later"
@@ -78,7 +79,7 @@ def execute(args: argparse.Namespace) -> int:
         as_module=args.as_module,
         out=args.out,
         resume=args.resume,
-        sample_every=args.sample_every,
+        budget=args.budget,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":
@@ -88,3 +89,12 @@ def execute(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return outcome.exit_code or code
+
+
+def _budget(given: str) -> float | None:
+    if given == "none":
+        return None
+    share = float(given)
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError("a share lies between 0 and 1, as in 0.01; or say none")
+    return share

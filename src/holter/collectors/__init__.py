@@ -2,19 +2,18 @@
 
 import pkgutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from torch import Tensor
 
+from holter.collectors.moments import Depth
 from holter.signals import Signal
 
 STEP: tuple[str, ...] = ("",)  # the owner of what belongs to the step itself
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """Values of one signal, one for each owner; device tensors stay on their device.
 
     Pass the same `owners` tuple each time: it is told by identity. `at` gives the places of the
@@ -39,6 +38,7 @@ class Collector(Protocol):
 
     emits: ClassVar[tuple[Signal, ...]]
     at: ClassVar[tuple[type, ...]]  # the moments that `read` is called at
+    depth: ClassVar[Depth]  # the least depth of a step at which it is called
 
     def read(self, moment: Any) -> Iterable[Reading]:
         """Readings of this moment, all filed under the step that is open."""
@@ -51,6 +51,6 @@ def all_collectors() -> list[Collector]:
     for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
         name = module.replace("_", " ").title().replace(" ", "")
         found = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if isinstance(found, type) and {"emits", "at", "read"} <= set(vars(found)):
+        if isinstance(found, type) and {"emits", "at", "depth", "read"} <= set(vars(found)):
             made.append(found())
     return made

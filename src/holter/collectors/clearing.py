@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 
 from holter.collectors import Reading
-from holter.collectors.moments import AfterUpdate, BackwardBegins, BackwardEnds, GradientsReady
+from holter.collectors.moments import (
+    AfterUpdate,
+    BackwardBegins,
+    BackwardEnds,
+    Depth,
+    GradientsReady,
+)
 from holter.signals import GRAD_CARRIED_FRACTION, Signal
 from holter.stats import norms
 
@@ -27,6 +33,7 @@ class Clearing:
 
     emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, BackwardEnds, GradientsReady, AfterUpdate)
+    depth: ClassVar[Depth] = Depth.REGULAR
 
     def __init__(self) -> None:
         self._watched: dict[int, list[_Watched]] = {}  # by the index of the optimizer
@@ -42,6 +49,8 @@ class Clearing:
             for each in self._all():
                 each.remember()
         elif isinstance(moment, AfterUpdate):
+            if moment.next_depth < self.depth:
+                return
             own = moment.subject.parameters[: moment.subject.held]
             chosen = _spread([each for each in own if each.grad is not None])
             self._watched[moment.subject.index] = [_Watched(each) for each in chosen]

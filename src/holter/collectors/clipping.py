@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import STEP, Reading
-from holter.collectors.moments import Clipped
+from holter.collectors.moments import Clipped, Depth
 from holter.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, Signal
 
 
@@ -13,6 +13,7 @@ class Clipping:
 
     emits: ClassVar[tuple[Signal, ...]] = (CLIP_NORM, CLIP_LIMIT, CLIP_COEFFICIENT)
     at: ClassVar[tuple[type, ...]] = (Clipped,)
+    depth: ClassVar[Depth] = Depth.REGULAR
 
     def read(self, moment: Clipped) -> Iterable[Reading]:
         """Norm, limit and coefficient of one clipping call."""

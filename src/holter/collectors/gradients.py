@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 
 from holter.collectors import Reading
-from holter.collectors.moments import GradientsReady
+from holter.collectors.moments import Depth, GradientsReady
 from holter.signals import (
     GRAD_ABSMAX,
     GRAD_NONFINITE,
@@ -29,6 +29,7 @@ class Gradients:
         GRAD_TOTAL_NORM,
     )
     at: ClassVar[tuple[type, ...]] = (GradientsReady,)
+    depth: ClassVar[Depth] = Depth.REGULAR
 
     def read(self, moment: GradientsReady) -> Iterable[Reading]:
         """A value for each parameter that has a gradient."""

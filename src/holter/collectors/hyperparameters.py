@@ -7,32 +7,43 @@ import torch
 from torch import Tensor
 
 from holter.collectors import Reading
-from holter.collectors.moments import BeforeUpdate
+from holter.collectors.moments import BeforeUpdate, Depth
 from holter.signals import BETA1, BETA2, LR, MOMENTUM, WEIGHT_DECAY, Signal
 
 
 class Hyperparameters:
-    """Reads the optimizer's groups as they are when its step begins."""
+    """Reads the optimizer's groups when its step begins: learning rates always, the rest rarer."""
 
     emits: ClassVar[tuple[Signal, ...]] = (LR, MOMENTUM, BETA1, BETA2, WEIGHT_DECAY)
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
+    depth: ClassVar[Depth] = Depth.LIGHT
 
     def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
         """A value for each group that has the quantity."""
-        groups = moment.optimizer.param_groups[: len(moment.subject.groups)]
-        for signal, value in (
-            (LR, lambda group: group.get("lr")),
-            (MOMENTUM, lambda group: group.get("momentum")),
-            (BETA1, lambda group: _beta(group, 0)),
-            (BETA2, lambda group: _beta(group, 1)),
-            (WEIGHT_DECAY, lambda group: group.get("weight_decay")),
-        ):
-            values = {
-                i: each for i, group in enumerate(groups) if (each := value(group)) is not None
-            }
-            if values:
-                at = list(values) if len(values) < len(moment.subject.groups) else None
-                yield Reading(signal, moment.subject.groups, _together(list(values.values())), at)
+        owners = moment.subject.groups
+        groups = moment.optimizer.param_groups[: len(owners)]
+        quantities = [(LR, [group.get("lr") for group in groups])]
+        if moment.depth > self.depth:
+            quantities += [
+                (MOMENTUM, [group.get("momentum") for group in groups]),
+                (BETA1, [_beta(group, 0) for group in groups]),
+                (BETA2, [_beta(group, 1) for group in groups]),
+                (WEIGHT_DECAY, [group.get("weight_decay") for group in groups]),
+            ]
+        readings = [_reading(signal, owners, values) for signal, values in quantities]
+        return [each for each in readings if each is not None]
+
+
+def _reading(
+    signal: Signal, owners: tuple[str, ...], values: list[float | Tensor | None]
+) -> Reading | None:
+    known = [each for each in values if each is not None]
+    if not known:
+        return None
+    at = None
+    if len(known) < len(owners):
+        at = [i for i, each in enumerate(values) if each is not None]
+    return Reading(signal, owners, _together(known), at)
 
 
 def _beta(group: dict[str, Any], index: int) -> float | Tensor | None:
@@ -41,10 +52,9 @@ def _beta(group: dict[str, Any], index: int) -> float | Tensor | None:
 
 
 def _together(values: list[float | Tensor]) -> Tensor | list[float]:
-    tensors = [each for each in values if isinstance(each, Tensor)]
-    if not tensors:
+    device = next((each.device for each in values if isinstance(each, Tensor)), None)
+    if device is None:
         return [float(each) for each in values]
-    device = tensors[0].device
     return torch.stack(
         [torch.as_tensor(each, dtype=torch.float32, device=device).reshape(()) for each in values]
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import Reading
-from holter.collectors.moments import BackwardBegins, BatchFetched, StepEnds, ValidationLoss
+from holter.collectors.moments import BackwardBegins, BatchFetched, Depth, StepEnds, ValidationLoss
 from holter.signals import DATA_BATCH_SIZE, TIME_DATA_WAIT, Signal
 
 Totals = dict[str, tuple[int, float]]  # loader -> samples, seconds
@@ -15,6 +15,7 @@ class Loading:
 
     emits: ClassVar[tuple[Signal, ...]] = (DATA_BATCH_SIZE, TIME_DATA_WAIT)
     at: ClassVar[tuple[type, ...]] = (BatchFetched, BackwardBegins, ValidationLoss, StepEnds)
+    depth: ClassVar[Depth] = Depth.LIGHT
 
     def __init__(self) -> None:
         self._fetched: Totals = {}
@@ -35,9 +36,12 @@ class Loading:
                 old = self._used.get(loader, (0, 0.0))
                 self._used[loader] = (old[0] + samples, old[1] + waited)
             self._fetched.clear()
-        else:
+        elif self._used:
+            readings = []
             for loader, (samples, waited) in self._used.items():
                 owner = self._owners.setdefault(loader, (loader,))
-                yield Reading(DATA_BATCH_SIZE, owner, [samples])
-                yield Reading(TIME_DATA_WAIT, owner, [waited])
+                readings.append(Reading(DATA_BATCH_SIZE, owner, [samples]))
+                readings.append(Reading(TIME_DATA_WAIT, owner, [waited]))
             self._used.clear()
+            return readings
+        return ()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from holter.collectors import STEP, Reading
-from holter.collectors.moments import BackwardBegins, Logged, StepEnds
+from holter.collectors.moments import BackwardBegins, Depth, Logged, StepEnds
 from holter.signals import BACKWARD_CALLS, LOSS, LOSS_LOGGED, Signal
 
 
@@ -16,9 +16,10 @@ class Losses:
 
     emits: ClassVar[tuple[Signal, ...]] = (LOSS, LOSS_LOGGED, BACKWARD_CALLS)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, Logged, StepEnds)
+    depth: ClassVar[Depth] = Depth.LIGHT
 
     def __init__(self) -> None:
-        self._optimised: Tensor | None = None
+        self._optimised: float | Tensor | None = None
         self._logged: list[Tensor] = []
         self._calls = 0
 
@@ -27,21 +28,31 @@ class Losses:
         if isinstance(moment, BackwardBegins):
             self._calls += 1
             for root in moment.roots:
-                # A copy: the script may go on to change its loss in place.
-                value = root.detach().to(torch.float32, copy=True).reshape(())
+                value = _value(root)
                 self._optimised = value if self._optimised is None else self._optimised + value
-            return
+            return ()
         if isinstance(moment, Logged):
             if "loss" in moment.values:
                 self._logged.append(moment.values["loss"])
-            return
+            return ()
         logged = torch.stack(self._logged).mean().reshape(1) if self._logged else None
-        loss = self._optimised.reshape(1) if self._optimised is not None else logged
-        calls = self._calls
-        self._optimised, self._logged, self._calls = None, [], 0
-        yield Reading(BACKWARD_CALLS, STEP, [calls])
+        loss = logged if self._optimised is None else _values(self._optimised)
+        readings = [Reading(BACKWARD_CALLS, STEP, [self._calls])]
         for subject in moment.subjects:
             if loss is not None:
-                yield Reading(LOSS, subject.owner, loss)
+                readings.append(Reading(LOSS, subject.owner, loss))
             if logged is not None:
-                yield Reading(LOSS_LOGGED, subject.owner, logged)
+                readings.append(Reading(LOSS_LOGGED, subject.owner, logged))
+        self._optimised, self._logged, self._calls = None, [], 0
+        return readings
+
+
+def _value(root: Tensor) -> float | Tensor:
+    """What a root is now: the script may go on to change its loss in place."""
+    if root.is_cpu:
+        return root.item()
+    return root.detach().to(torch.float32, copy=True).reshape(1)
+
+
+def _values(loss: float | Tensor) -> list[float] | Tensor:
+    return loss if isinstance(loss, Tensor) else [loss]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import Reading
-from holter.collectors.moments import BeforeUpdate
+from holter.collectors.moments import BeforeUpdate, Depth
 from holter.signals import PARAMETER_IN_MODEL, PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE, Signal
 
 
@@ -17,6 +17,7 @@ class Membership:
         PARAMETER_IN_MODEL,
     )
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
+    depth: ClassVar[Depth] = Depth.FULL
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()  # of the roster last written: each roster has its own
@@ -25,8 +26,6 @@ class Membership:
     def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
         """A value for each parameter on the roster."""
         roster = moment.roster
-        if roster.names is self._names and not moment.sampled:
-            return
         trainable = [each.requires_grad for each in roster.parameters]
         if roster.names is self._names and trainable == self._trainable:
             return

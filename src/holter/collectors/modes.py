@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import Reading
-from holter.collectors.moments import BackwardBegins
+from holter.collectors.moments import BackwardBegins, Depth
 from holter.signals import MODE_EVAL_FRACTION, MODE_TRAINING, Signal
 
 
@@ -13,6 +13,7 @@ class Modes:
 
     emits: ClassVar[tuple[Signal, ...]] = (MODE_TRAINING, MODE_EVAL_FRACTION)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins,)
+    depth: ClassVar[Depth] = Depth.REGULAR
 
     def __init__(self) -> None:
         self._owners: dict[str, tuple[str, ...]] = {}

@@ -1,7 +1,8 @@
 """The moments of a training loop at which collectors may read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -9,8 +10,22 @@ from torch.optim import Optimizer
 from holter.collectors.roster import Roster, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class BackwardBegins:
+class Depth(IntEnum):
+    """How much of a step is read: what costs next to nothing, gradients too, or everything."""
+
+    LIGHT = 0
+    REGULAR = 1
+    FULL = 2
+
+
+class Joined(NamedTuple):
+    """Models or optimizers have joined before a step that will be read to `depth`."""
+
+    roster: Roster
+    depth: Depth
+
+
+class BackwardBegins(NamedTuple):
     """`backward()` was called on `roots`; `opens_step` if it is the first one after an update."""
 
     roots: tuple[Tensor, ...]  # free of the AMP scale
@@ -18,59 +33,54 @@ class BackwardBegins:
     roster: Roster
 
 
-@dataclass(frozen=True, slots=True)
-class BackwardEnds:
+class BackwardEnds(NamedTuple):
     """`backward()` has returned."""
 
 
-@dataclass(frozen=True, slots=True)
-class GradientsReady:
+class GradientsReady(NamedTuple):
     """All gradients of a step are there, not yet clipped; still multiplied by `scale` if given."""
 
     subject: Subject
     scale: Tensor | None
 
 
-@dataclass(frozen=True, slots=True)
-class Clipped:
+class Clipped(NamedTuple):
     """The script clipped gradients by norm (`norm` given) or by value."""
 
     norm: Tensor | None
     limit: float
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeUpdate:
-    """`optimizer.step()` begins. On `sampled` steps dear signals are read too."""
+class BeforeUpdate(NamedTuple):
+    """`optimizer.step()` begins."""
 
     subject: Subject
     optimizer: Optimizer
-    sampled: bool
+    depth: Depth
     roster: Roster
 
 
-@dataclass(frozen=True, slots=True)
-class AfterUpdate:
-    """`optimizer.step()` has returned."""
+class AfterUpdate(NamedTuple):
+    """`optimizer.step()` has returned; what comes next belongs to a step read to `next_depth`."""
 
     subject: Subject
+    roster: Roster
+    depth: Depth
+    next_depth: Depth
 
 
-@dataclass(frozen=True, slots=True)
-class ScalerStepped:
+class ScalerStepped(NamedTuple):
     """A GradScaler stepped an optimizer, or skipped its step for non-finite gradients."""
 
     scale: Tensor
     skipped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerStepped:
+class SchedulerStepped(NamedTuple):
     """A learning-rate scheduler was stepped."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFetched:
+class BatchFetched(NamedTuple):
     """A loader delivered a batch."""
 
     loader: str
@@ -78,8 +88,7 @@ class BatchFetched:
     waited: float
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationLoss:
+class ValidationLoss(NamedTuple):
     """A loss function was called on a validation batch."""
 
     function: str
@@ -87,22 +96,25 @@ class ValidationLoss:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(NamedTuple):
     """The training loop passed values to `log()`."""
 
     values: Mapping[str, Tensor]
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnds:
+class StepEnds(NamedTuple):
     """Everything of a step has happened; `subjects` are those whose optimizers were stepped."""
 
     subjects: Sequence[Subject]
 
 
+class Closing(NamedTuple):
+    """The watch closes: whatever is attached to the model has to go."""
+
+
 Moment = (
-    BackwardBegins
+    Joined
+    | BackwardBegins
     | BackwardEnds
     | GradientsReady
     | Clipped
@@ -114,4 +126,5 @@ Moment = (
     | ValidationLoss
     | Logged
     | StepEnds
+    | Closing
 )

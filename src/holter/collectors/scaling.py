@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import STEP, Reading
-from holter.collectors.moments import ScalerStepped
+from holter.collectors.moments import Depth, ScalerStepped
 from holter.signals import AMP_SCALE, AMP_SKIPPED, Signal
 
 
@@ -13,6 +13,7 @@ class Scaling:
 
     emits: ClassVar[tuple[Signal, ...]] = (AMP_SCALE, AMP_SKIPPED)
     at: ClassVar[tuple[type, ...]] = (ScalerStepped,)
+    depth: ClassVar[Depth] = Depth.LIGHT
 
     def read(self, moment: ScalerStepped) -> Iterable[Reading]:
         """Scale and skip of one step."""

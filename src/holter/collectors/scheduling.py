@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import STEP, Reading
-from holter.collectors.moments import SchedulerStepped, StepEnds
+from holter.collectors.moments import Depth, SchedulerStepped, StepEnds
 from holter.signals import SCHEDULE_STEPS, Signal
 
 
@@ -13,6 +13,7 @@ class Scheduling:
 
     emits: ClassVar[tuple[Signal, ...]] = (SCHEDULE_STEPS,)
     at: ClassVar[tuple[type, ...]] = (SchedulerStepped, StepEnds)
+    depth: ClassVar[Depth] = Depth.LIGHT
 
     def __init__(self) -> None:
         self._calls: int | None = None
@@ -23,4 +24,5 @@ class Scheduling:
             self._calls = (self._calls or 0) + 1
         elif self._calls is not None:
             calls, self._calls = self._calls, 0
-            yield Reading(SCHEDULE_STEPS, STEP, [calls])
+            return (Reading(SCHEDULE_STEPS, STEP, [calls]),)
+        return ()

@@ -7,28 +7,28 @@ import torch
 from torch import Tensor
 
 from holter.collectors import Reading
-from holter.collectors.moments import AfterUpdate, BeforeUpdate
+from holter.collectors.moments import AfterUpdate, BeforeUpdate, Depth
 from holter.collectors.roster import Subject
 from holter.signals import UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION, Signal
 from holter.stats import difference
 
 
 class Updates:
-    """On sampled steps, compares the parameters with a copy made before the update."""
+    """Compares the parameters with a copy made before the update."""
 
     emits: ClassVar[tuple[Signal, ...]] = (UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION)
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate, AfterUpdate)
+    depth: ClassVar[Depth] = Depth.FULL
 
     def __init__(self) -> None:
         self._before: dict[Subject, list[Tensor]] = {}
 
     def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
-        """A value for each parameter, after a sampled update."""
+        """A value for each parameter, after the update."""
         subject = moment.subject
         if isinstance(moment, BeforeUpdate):
             self._before.clear()  # of a step that raised
-            if moment.sampled:
-                self._before[subject] = [each.detach().clone() for each in subject.parameters]
+            self._before[subject] = [each.detach().clone() for each in subject.parameters]
             return
         before = self._before.pop(subject, None)
         if before is None:

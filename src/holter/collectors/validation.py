@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from holter.collectors import Reading
-from holter.collectors.moments import Logged, StepEnds, ValidationLoss
+from holter.collectors.moments import Depth, Logged, StepEnds, ValidationLoss
 from holter.signals import VAL_LOSS, Signal
 
 
@@ -16,6 +16,7 @@ class Validation:
 
     emits: ClassVar[tuple[Signal, ...]] = (VAL_LOSS,)
     at: ClassVar[tuple[type, ...]] = (ValidationLoss, Logged, StepEnds)
+    depth: ClassVar[Depth] = Depth.LIGHT
 
     def __init__(self) -> None:
         self._sums: dict[str, tuple[Tensor, int]] = {}
@@ -30,11 +31,15 @@ class Validation:
             self._sums[moment.function] = (total + loss, samples + moment.samples)
         elif isinstance(moment, Logged):
             self._logged = moment.values.get("val_loss", self._logged)
-        else:
-            if self._logged is not None:
-                yield Reading(VAL_LOSS, self._owners[""], self._logged.reshape(1))
-                self._logged = None
-            for function, (total, samples) in self._sums.items():
-                owner = self._owners.setdefault(function, (function,))
-                yield Reading(VAL_LOSS, owner, (total / samples).reshape(1))
-            self._sums.clear()
+        elif self._sums or self._logged is not None:
+            return self._pass()
+        return ()
+
+    def _pass(self) -> Iterable[Reading]:
+        if self._logged is not None:
+            yield Reading(VAL_LOSS, self._owners[""], self._logged.reshape(1))
+            self._logged = None
+        for function, (total, samples) in self._sums.items():
+            owner = self._owners.setdefault(function, (function,))
+            yield Reading(VAL_LOSS, owner, (total / samples).reshape(1))
+        self._sums.clear()

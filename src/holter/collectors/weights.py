@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 
 from holter.collectors import Reading
-from holter.collectors.moments import AfterUpdate
+from holter.collectors.moments import AfterUpdate, Depth
 from holter.signals import WEIGHT_NORM, WEIGHT_TOTAL_NORM, Signal
 from holter.stats import norms
 
@@ -16,9 +16,12 @@ class Weights:
 
     emits: ClassVar[tuple[Signal, ...]] = (WEIGHT_NORM, WEIGHT_TOTAL_NORM)
     at: ClassVar[tuple[type, ...]] = (AfterUpdate,)
+    depth: ClassVar[Depth] = Depth.FULL
 
     def read(self, moment: AfterUpdate) -> Iterable[Reading]:
         """A value for each parameter."""
+        if moment.depth < self.depth:
+            return
         subject = moment.subject
         norm = norms(subject.parameters)
         yield Reading(WEIGHT_NORM, subject.names, norm)

@@ -32,6 +32,8 @@ RETRY_SECONDS = 1.0  # between two tries of a disk that failed
 
 _KNOWN_OWNERS = 1024
 
+Layout = Sequence[tuple[str, tuple[str, ...]]]  # signal and owners of neighbouring columns
+_NONE = np.empty(0, np.float32)
 Row = tuple[str, tuple[str, ...], Floats]  # signal, owners, one value for each owner
 
 
@@ -65,16 +67,30 @@ class Writer:
         self._streams: dict[str, _Stream] = {}
         self._write_meta()
 
-    def write(self, stream: str, step: int, rows: Sequence[Row]) -> None:
+    def write(
+        self, stream: str, step: int, rows: Sequence[Row], *, wall: float | None = None
+    ) -> None:
         """Append one record to `stream`. Owners are compared by identity: pass the same tuple."""
-        wall = time.time()
+        layout = [row[:2] for row in rows]
+        values = np.concatenate([_NONE, *(_fitting(*row) for row in rows)])[None]
+        self.write_many(stream, [step], [time.time() if wall is None else wall], layout, values)
+
+    def write_many(
+        self,
+        stream: str,
+        steps: Sequence[int],
+        walls: Sequence[float],
+        layout: Layout,
+        values: Floats,
+    ) -> None:
+        """Append records with the same columns, a row of `values` each, in one write."""
         try:
-            self._stream(stream).append(step, wall, rows)
+            self._stream(stream).append(steps, walls, layout, values)
         except OSError as error:
-            self._lose(error)
+            self._lose(error, len(steps))
         else:
-            if self.lost != self._noted and abs(wall - self._noted_at) > RETRY_SECONDS:
-                self._noted_at = wall
+            if self.lost != self._noted and abs(walls[-1] - self._noted_at) > RETRY_SECONDS:
+                self._noted_at = walls[-1]
                 self._note_loss()
 
     def event(self, kind: str, step: int, **data: object) -> None:
@@ -120,8 +136,8 @@ class Writer:
             return False
         return True
 
-    def _lose(self, error: OSError) -> None:
-        self.lost += 1
+    def _lose(self, error: OSError, records: int = 1) -> None:
+        self.lost += records
         self._tell(error)
 
     def _tell(self, error: OSError) -> None:
@@ -152,24 +168,22 @@ class _Stream:
         self._failure: OSError | None = None
         self._retry_at = 0.0
 
-    def append(self, step: int, wall: float, rows: Sequence[Row]) -> None:
-        """Append one record, or raise and leave the file as it was."""
-        layout = [row[:2] for row in rows]
+    def append(
+        self, steps: Sequence[int], walls: Sequence[float], layout: Layout, values: Floats
+    ) -> None:
+        """Append records in one write, or raise and leave the file as it was."""
         if layout != self._layout:  # quick: the same objects as last time are not compared further
             self._places = _places([self._block(*each) for each in layout])
-            self._layout = layout
+            self._layout = list(layout)
         if self._failure is not None and time.monotonic() < self._retry_at:
             raise self._failure.with_traceback(None)
         try:
-            if self._fd >= 0 and not 0 <= wall - self._looked < 1:
-                self._looked = wall
+            if self._fd >= 0 and not 0 <= walls[-1] - self._looked < 1:
+                self._looked = walls[-1]
                 self._look()
             if self._fd < 0 or self._size >= self._segment_bytes or self._width < self._columns:
                 self._begin_segment()
-            self._fill([values for _, _, values in rows])
-            self._record["step"], self._record["wall"] = step, wall
-            self._record["crc"] = checksum(self._buffer)
-            self._write(self._buffer)
+            self._write(self._records(steps, walls, values))
         except OSError as error:
             self._abandon()
             self._failure = error
@@ -196,13 +210,20 @@ class _Stream:
         self._known[signal, id(owners)] = block, owners
         return block
 
-    def _fill(self, readings: list[Floats]) -> None:
-        self._values[:] = ABSENT
-        if len(self._places) == 1:
-            np.concatenate(readings, out=self._values[self._places[0]])
-            return
-        for place, values in zip(self._places, readings, strict=True):
-            self._values[place] = values
+    def _records(self, steps: Sequence[int], walls: Sequence[float], values: Floats) -> bytes:
+        records = np.empty(len(steps), self._dtype)
+        records["step"], records["wall"] = steps, walls
+        columns = records["values"]
+        if len(self._places) > 1 or values.shape[1] < self._width:
+            columns[:] = ABSENT
+        start = 0
+        for place in self._places:
+            stop = start + place.stop - place.start
+            columns[:, place] = values[:, start:stop]
+            start = stop
+        raw, size = records.view(np.uint8).data, self._dtype.itemsize
+        records["crc"] = [checksum(raw[at : at + size]) for at in range(0, len(steps) * size, size)]
+        return records.tobytes()
 
     def _look(self) -> None:
         """Writing into a file that was deleted succeeds, and is for nothing."""
@@ -213,10 +234,7 @@ class _Stream:
         self._close_segment()
         if self._decimator is not None and self._index >= 0:
             self._decimator.closed(self._index)
-        dtype = record_dtype(self._columns)
-        self._buffer = bytearray(dtype.itemsize)
-        self._record = np.frombuffer(self._buffer, dtype)[0]
-        self._values = self._record["values"]
+        self._dtype = record_dtype(self._columns)
         self._width, self._size = self._columns, 0
         self._index += 1  # for good: a number that was tried in vain is not tried again
         path = segment_path(self._folder, self._name, self._index)
@@ -250,6 +268,12 @@ class _Stream:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
+
+
+def _fitting(signal: str, owners: tuple[str, ...], values: Floats) -> Floats:
+    if len(values) != len(owners):
+        raise ValueError(f"{len(values)} values of {signal} for {len(owners)} owners")
+    return values
 
 
 def _places(blocks: list[Block]) -> list[slice]:

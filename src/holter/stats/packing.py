@@ -1,41 +1,64 @@
-"""All readings of a step in one buffer and one transfer."""
+"""All readings of a step in one buffer and one transfer that nobody waits for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+Floats = npt.NDArray[np.float32]
 
-@dataclass(frozen=True, slots=True)
+
 class Packed:
-    """Values of one step on their way to the host."""
+    """Values on their way to the host. Those of a CPU are there; for others one copy is under way.
 
-    buffers: tuple[Tensor, ...]
-    places: tuple[tuple[int, int, int], ...]  # for each value: its buffer, and from where to where
+    The values of each device are gathered in one buffer there, and copied asynchronously to pinned
+    memory; an event says when they have arrived.
+    """
 
-    def unpack(self) -> list[npt.NDArray[np.float32]]:
+    def __init__(self, values: Sequence[Tensor]) -> None:
+        self._host: list[Floats | None] = []
+        self._places: dict[torch.device, list[tuple[int, int]]] = {}  # which value, and how long
+        parts: dict[torch.device, list[Tensor]] = {}
+        for index, value in enumerate(values):
+            flat = value.detach()
+            if flat.dim() != 1 or flat.dtype != torch.float32:
+                flat = flat.reshape(-1).to(torch.float32)
+            if flat.is_cpu:
+                self._host.append(flat.numpy())
+                continue
+            self._host.append(None)
+            parts.setdefault(flat.device, []).append(flat)
+            self._places.setdefault(flat.device, []).append((index, flat.numel()))
+        self._copies = {device: _send(each) for device, each in parts.items()}
+
+    @property
+    def arrived(self) -> bool:
+        """Whether `unpack` would not have to wait."""
+        return all(event is None or event.query() for _, event in self._copies.values())
+
+    def unpack(self) -> list[Floats]:
         """The values on the host, in the order in which they were packed."""
-        host = [buffer.cpu().numpy() for buffer in self.buffers]
-        return [host[buffer][start:stop] for buffer, start, stop in self.places]
+        for device, (buffer, event) in self._copies.items():
+            if event is not None:
+                event.synchronize()
+            start = 0
+            for index, length in self._places[device]:
+                self._host[index] = buffer[start : start + length].numpy()
+                start += length
+        self._copies.clear()
+        return [each for each in self._host if each is not None]
 
 
-@torch.no_grad()
-def pack(values: Sequence[Tensor]) -> Packed:
-    """Gather 0-d and 1-d tensors into one float32 buffer for each device they live on."""
-    parts: dict[torch.device, list[Tensor]] = {}
-    index: dict[torch.device, int] = {}
-    filled: dict[torch.device, int] = {}
-    places = []
-    for value in values:
-        flat = value.detach().reshape(-1).to(torch.float32)
-        device = flat.device
-        if device not in parts:
-            parts[device], index[device], filled[device] = [], len(parts), 0
-        start = filled[device]
-        filled[device] = start + flat.numel()
-        parts[device].append(flat)
-        places.append((index[device], start, filled[device]))
-    return Packed(tuple(torch.cat(part) for part in parts.values()), tuple(places))
+def _send(parts: Sequence[Tensor]) -> tuple[Tensor, Any]:
+    """One buffer on the device, and its copy on the host with the event of its arrival."""
+    gathered = torch.cat(list(parts))
+    if gathered.device.type != "cuda":
+        return gathered.cpu(), None  # other accelerators: a plain copy, which waits
+    # Pinned memory comes from torch's cache, which hands a block out again only when its copy is
+    # done: that is the ring.
+    host = torch.empty(gathered.shape, dtype=gathered.dtype, pin_memory=True)
+    host.copy_(gathered, non_blocking=True)
+    return host, torch.cuda.current_stream(gathered.device).record_event()
