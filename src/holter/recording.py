@@ -4,23 +4,30 @@ import math
 import tempfile
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from holter.collectors import Reading
+from holter.collectors import STEP, Reading
 from holter.notices import tell
 from holter.run import Run, Writer
 from holter.run.format import ABSENT, FORMAT
 from holter.run.writer import Row
-from holter.signals import LOSS, Signal
+from holter.signals import LOSS, WATCH_DEVICE_TIME, Signal
 from holter.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
 _FEW = 12  # readings
+
+
+Events = tuple[Any, Any]  # of a GPU: before and after some work of ours
+
+
+def _nothing(_: float) -> None:
+    pass
 
 
 class _Step(NamedTuple):
@@ -30,6 +37,8 @@ class _Step(NamedTuple):
     wall: float
     readings: Sequence[Reading]
     packed: Packed
+    events: Sequence[Events] = ()
+    settle: Callable[[float], None] = _nothing
 
 
 class Recorder:
@@ -57,16 +66,24 @@ class Recorder:
         """Number of steps written by this recorder."""
         return self.step - self._first
 
-    def write_step(self, readings: Sequence[Reading]) -> bool:
+    def write_step(
+        self,
+        readings: Sequence[Reading],
+        events: Sequence[Events] = (),
+        settle: Callable[[float], None] = _nothing,
+    ) -> bool:
         """Send all readings of a step on their way; False if one that has arrived is a bad loss.
 
-        Readings of a GPU are written some steps later, when they have arrived without waiting.
+        Readings of a GPU are written some steps later, when they have arrived without waiting;
+        `settle` is then told how long the device worked between `events`.
         """
         step, self.step = self.step, self.step + 1
         tensors = [each[2] for each in readings if isinstance(each[2], Tensor)]
         if not tensors and not self._under_way and len(readings) < _FEW:
+            settle(0.0)
             return self._gather(step, readings)
-        self._under_way.append(_Step(step, time.time(), readings, Packed(tensors)))
+        entry = _Step(step, time.time(), readings, Packed(tensors), events, settle)
+        self._under_way.append(entry)
         fine = True
         while self._under_way and self._under_way[0].packed.arrived:
             fine &= self._write(self._under_way.popleft())
@@ -122,6 +139,11 @@ class Recorder:
             elif signal is LOSS:
                 fine &= math.isfinite(read[0])
             streams.setdefault(signal.stream, []).append((signal.name, owners, read))
+        worked = sum(before.elapsed_time(after) for before, after in step.events) / 1e3
+        if step.events:
+            reading = (WATCH_DEVICE_TIME.name, STEP, np.array([worked], np.float32))
+            streams.setdefault(WATCH_DEVICE_TIME.stream, []).append(reading)
+        step.settle(worked)
         for stream, rows in streams.items():
             self._writer.write(stream, step.number, rows, wall=step.wall)
         return fine

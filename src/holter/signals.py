@@ -16,6 +16,7 @@ class Per(StrEnum):
     LOADER = "loader"
     LOSS_FUNCTION = "loss function"
     PARAMETER = "parameter"
+    MODULE = "module"
 
 
 class Phase(IntEnum):
@@ -42,6 +43,8 @@ class Signal:
     @property
     def stream(self) -> str:
         """The family of segment files that holds this signal."""
+        if self.per is Per.MODULE:
+            return "modules"
         if self.per is not Per.PARAMETER:
             return "steps"
         return "facts" if self.rare else "parameters"
@@ -180,6 +183,59 @@ PARAMETER_IN_MODEL = Signal(
     "Whether the parameter belongs to a model that is trained.",
     rare=True,
 )
+ACTIVATION_MEAN = Signal(
+    "activation.mean",
+    Per.MODULE,
+    Phase.FORWARD,
+    "",
+    "Mean of what the module returned (its first floating-point tensor), over all elements of all"
+    " its calls with gradients enabled before the step's first backward; in float32; sampled. Only"
+    " modules without children have one: `F.relu` and the like are functions and are not seen, nor"
+    " are modules that are compiled or scripted or run inside a reentrant checkpoint.",
+)
+ACTIVATION_STD = Signal(
+    "activation.std",
+    Per.MODULE,
+    Phase.FORWARD,
+    "",
+    "Standard deviation (divided by n, about `activation.mean`) of the same elements; blind below"
+    " about 1/3000 of the mean; sampled.",
+)
+ACTIVATION_ABSMAX = Signal(
+    "activation.absmax",
+    Per.MODULE,
+    Phase.FORWARD,
+    "",
+    "Largest absolute value of the same elements; NaN where any of them is; sampled.",
+)
+ACTIVATION_ZERO_FRACTION = Signal(
+    "activation.zero_fraction",
+    Per.MODULE,
+    Phase.FORWARD,
+    "share",
+    "Share of the same elements that are exactly zero; sampled.",
+)
+ACTIVATION_DEAD_FRACTION = Signal(
+    "activation.dead_fraction",
+    Per.MODULE,
+    Phase.FORWARD,
+    "share",
+    "Share of the units of a ReLU, ReLU6, Threshold, Softshrink or Hardshrink module that were"
+    " zero for all samples of a window of sampled steps; written when the window ends, after 1024"
+    " samples or 4 steps. Behind convolutions a unit is a channel and a sample an entry of the"
+    " batch; else a unit is an index of the last dimension, and each position is a sample. `F.relu`"
+    " is a function and not seen.",
+)
+ACTIVATION_SATURATED_FRACTION = Signal(
+    "activation.saturated_fraction",
+    Per.MODULE,
+    Phase.FORWARD,
+    "share",
+    "Share of a module's outputs that are saturated: Sigmoid under 0.01 or over 0.99, Tanh over"
+    " 0.97 in magnitude, Hardsigmoid and Hardtanh at either bound, ReLU6 at 6; for Softmax the"
+    " share of distributions whose largest probability is over 0.99; sampled. `torch.sigmoid`,"
+    " `F.softmax` and attention are functions and not seen.",
+)
 MODE_TRAINING = Signal(
     "mode.training",
     Per.MODEL,
@@ -256,6 +312,14 @@ WATCH_TIME = Signal(
     Phase.AFTERWARDS,
     "s",
     "Host time that holter itself took during the step.",
+)
+
+WATCH_DEVICE_TIME = Signal(
+    "watch.device_time",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "s",
+    "Time that holter's own work took on a GPU during the step, by its clock.",
 )
 
 CATALOGUE: Mapping[str, Signal] = MappingProxyType(

@@ -103,6 +103,7 @@ class Stepper:
         self._busy = False
         self._spent = 0.0
         self._readings: list[Reading] = []
+        self._events: list[tuple[Any, Any]] = []  # of a GPU, around what we had it do
         self._in_step = False  # a backward or an update of the open step has been seen
         self._stepped: list[Subject] = []  # optimizers stepped in the open step
         self._read: set[Subject] = set()  # those whose gradients of the step were read
@@ -309,7 +310,9 @@ class Stepper:
         kind, depth = type(moment), self._depth
         if kind is AfterUpdate or kind is Joined:
             depth = max(depth, self._next_depth)
-        for collector in self._listening[depth].get(kind, ()):
+        listening = self._listening[depth].get(kind, ())
+        began = _gpu_event() if depth and listening and self._is_on_gpu() else None
+        for collector in listening:
             try:
                 for reading in collector.read(moment):
                     if depth:  # every run begins with full steps: by now a collector is known
@@ -320,6 +323,12 @@ class Stepper:
                     self._collectors.remove(collector)
                     self._listening = _by_depth(self._collectors)
                     self._fail(f"the collector {type(collector).__name__.lower()}", error)
+        if began is not None:
+            self._events.append((began, _gpu_event()))
+
+    def _is_on_gpu(self) -> bool:
+        parameters = self.roster.parameters
+        return bool(parameters) and parameters[0].is_cuda
 
     def _gradients_ready(self, subject: Subject) -> None:
         if subject in self._read:
@@ -333,17 +342,28 @@ class Stepper:
     def _end_step(self) -> None:
         self._publish(StepEnds(self._stepped))
         now = time.perf_counter()
-        if self._began is not None:
-            length = now - self._began
-            self._budget.account(self._depth, self._spent, max(length - self._spent, 0.0))
         self._readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
         readings, self._readings = self._readings, []
+        events, self._events = self._events, []
+        settle = self._settlement(now)
         self._spent, self._began, self._depth = 0.0, now, self._next_depth
         self._stepped, self._in_step, self._is_scaled = [], False, False
         self._read.clear()
         self._unscaled.clear()
-        if not self._recorder.write_step(readings):
+        if not self._recorder.write_step(readings, events, settle):
             self._budget.alert(self._recorder.step)
+
+    def _settlement(self, now: float) -> Callable[[float], None]:
+        """What to do when it is known how long the device has worked for the step that ends."""
+        if self._began is None:
+            return lambda _: None
+        depth, spent, length = self._depth, self._spent, now - self._began
+
+        def settle(worked: float) -> None:
+            cost = max(spent, worked)  # the one hides behind the other
+            self._budget.account(depth, cost, max(length - cost, 0.0))
+
+        return settle
 
     def _scale(self) -> Tensor | None:
         """The loss scale of the open step as a device tensor; None where none is in use."""
@@ -395,6 +415,13 @@ class Stepper:
         if sentence not in self.notes:
             self.notes.append(sentence)
             tell(sentence + ".")
+
+
+def _gpu_event() -> Any:
+    cuda: Any = torch.cuda  # whose events have no types
+    event = cuda.Event(enable_timing=True)
+    event.record()
+    return event
 
 
 def _by_depth(collectors: Iterable[Collector]) -> dict[Depth, dict[type, tuple[Collector, ...]]]:

@@ -18,7 +18,7 @@ from collectors.trainings import TRAININGS, everything, gan, open_watch, record,
 from holter import Run
 from holter.collectors import STEP, Reading, all_collectors
 from holter.collectors.moments import BackwardBegins, BeforeUpdate, Depth
-from holter.signals import CATALOGUE, LOSS, LR, WATCH_TIME
+from holter.signals import CATALOGUE, LOSS, LR, WATCH_DEVICE_TIME, WATCH_TIME
 
 NAMES = [type(each).__name__ for each in all_collectors()]
 
@@ -99,7 +99,7 @@ def test_a_value_for_each_owner(name):
 def test_no_two_collectors_emit_one_signal():
     declared = [signal.name for each in all_collectors() for signal in each.emits]
     assert len(declared) == len(set(declared))
-    assert set(declared) | {WATCH_TIME.name} == set(CATALOGUE)
+    assert set(declared) | {WATCH_TIME.name, WATCH_DEVICE_TIME.name} == set(CATALOGUE)
 
 
 def entry_points():

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.optim import Optimizer, lr_scheduler
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 from holter import Run, Watch
@@ -178,7 +179,52 @@ def sparse_double_and_complex():
     return Training([model], [optimizer], loop)
 
 
-TRAININGS = (everything, gan, lbfgs, scaler, accumulation, sparse_double_and_complex)
+def modules_of_all_kinds():
+    """In-place ReLUs, attention, recurrence, checkpoints, autocast, a dict for an output."""
+
+    class Many(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.see = nn.Sequential(nn.Conv1d(2, 6, 3), nn.BatchNorm1d(6), nn.ReLU(inplace=True))
+            self.attend = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
+            self.remember = nn.LSTM(6, 4, batch_first=True)
+            self.think = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Tanh())
+            self.choose = nn.Softmax(dim=-1)
+
+        def forward(self, x):
+            x = self.attend(self.see(x).transpose(1, 2))
+            x, _ = self.remember(x)
+            for reentrant in (False, True) if self.training else ():
+                x = checkpoint(self.think, x, use_reentrant=reentrant)
+            return {"mask": x > 0, "choice": self.choose(x[:, -1])}
+
+    model = Many()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def loop(_log):
+        for _ in range(5):
+            with torch.autocast("cpu", torch.bfloat16):
+                choice = model(torch.randn(4, 2, 7))["choice"]
+            optimizer.zero_grad()
+            (choice.float() - 0.5).pow(2).mean().backward()
+            optimizer.step()
+            model.eval()
+            with torch.no_grad():
+                model(torch.randn(4, 2, 7))
+            model.train()
+
+    return Training([model], [optimizer], loop)
+
+
+TRAININGS = (
+    everything,
+    gan,
+    lbfgs,
+    scaler,
+    accumulation,
+    sparse_double_and_complex,
+    modules_of_all_kinds,
+)
 
 
 def rng_states():

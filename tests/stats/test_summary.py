@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from holter.stats import Stat, difference, norms, summarise
+from holter.stats.summary import Stat, difference, norms, summarise
 
 
 def oracle(tensor):

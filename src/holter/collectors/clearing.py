@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Iterable
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from holter.collectors import Reading
@@ -16,7 +15,7 @@ from holter.collectors.moments import (
     GradientsReady,
 )
 from holter.signals import GRAD_CARRIED_FRACTION, Signal
-from holter.stats import norms
+from holter.stats.summary import norms
 
 _WATCHED = 8  # parameters of an optimizer to look at: whoever clears gradients clears them all
 
@@ -58,11 +57,9 @@ class Clearing:
             carried = [each.carried for each in self._watched.pop(moment.subject.index, ())]
             known = [each for each in carried if each is not None]
             if known:
-                yield Reading(
-                    GRAD_CARRIED_FRACTION,
-                    moment.subject.owner,
-                    torch.stack(known).mean().reshape(1),
-                )
+                share = sum(known) / len(known)
+                values = share.reshape(1) if isinstance(share, Tensor) else [share]
+                yield Reading(GRAD_CARRIED_FRACTION, moment.subject.owner, values)
 
     def _all(self) -> list["_Watched"]:
         return [each for watched in self._watched.values() for each in watched]
@@ -75,7 +72,7 @@ class _Watched:
         self._parameter = weakref.ref(parameter)  # a model that is done with may go
         self._state = _state(parameter)
         self._cleared = False
-        self.carried: Tensor | None = None
+        self.carried: float | Tensor | None = None
 
     def look(self) -> None:
         parameter = self._parameter()
@@ -84,7 +81,7 @@ class _Watched:
         gradient = parameter.grad
         if gradient is None or _state(parameter) != self._state:
             self._cleared = True
-            self.carried = torch.zeros((), device=parameter.device)
+            self.carried = 0.0
             return
         # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
         there = (norms([gradient])[0] != 0).float()

@@ -15,7 +15,7 @@ from holter.signals import (
     GRAD_ZERO_FRACTION,
     Signal,
 )
-from holter.stats import Stat, summarise
+from holter.stats import Stat, Statistics
 
 
 class Gradients:
@@ -31,6 +31,9 @@ class Gradients:
     at: ClassVar[tuple[type, ...]] = (GradientsReady,)
     depth: ClassVar[Depth] = Depth.REGULAR
 
+    def __init__(self) -> None:
+        self._stats = Statistics()
+
     def read(self, moment: GradientsReady) -> Iterable[Reading]:
         """A value for each parameter that has a gradient."""
         subject = moment.subject
@@ -41,15 +44,16 @@ class Gradients:
         at = None
         if len(there) < len(gradients):
             at = [i for i, each in enumerate(gradients) if each is not None]
-        summary = summarise(there)
+        summary = self._stats.summarise(there)
         norm, absmax = summary[:, Stat.NORM], summary[:, Stat.ABSMAX]
         if moment.scale is not None:
             norm, absmax = norm / moment.scale, absmax / moment.scale
-        sizes = summary.new_tensor([max(each.numel(), 1) for each in there])
         yield Reading(GRAD_NORM, subject.names, norm, at)
         yield Reading(GRAD_ABSMAX, subject.names, absmax, at)
         yield Reading(GRAD_NONFINITE, subject.names, summary[:, Stat.NONFINITE], at)
-        yield Reading(GRAD_ZERO_FRACTION, subject.names, summary[:, Stat.ZEROS] / sizes, at)
+        yield Reading(
+            GRAD_ZERO_FRACTION, subject.names, self._stats.shares(summary[:, Stat.ZEROS], there), at
+        )
         held = sum(each is not None for each in gradients[: subject.held])
         if held:
             # In float64, for squares of large norms overflow.

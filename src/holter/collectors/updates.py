@@ -10,7 +10,7 @@ from holter.collectors import Reading
 from holter.collectors.moments import AfterUpdate, BeforeUpdate, Depth
 from holter.collectors.roster import Subject
 from holter.signals import UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION, Signal
-from holter.stats import difference
+from holter.stats import Statistics
 
 
 class Updates:
@@ -21,6 +21,7 @@ class Updates:
     depth: ClassVar[Depth] = Depth.FULL
 
     def __init__(self) -> None:
+        self._stats = Statistics()
         self._before: dict[Subject, list[Tensor]] = {}
 
     def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
@@ -34,9 +35,10 @@ class Updates:
         if before is None:
             return
         after = [each.detach() for each in subject.parameters]
-        change, old, unchanged = difference(before, after).unbind(dim=1)
-        sizes = change.new_tensor([max(each.numel(), 1) for each in before])
+        change, old, unchanged = self._stats.difference(before, after).unbind(dim=1)
         still = torch.zeros_like(change)  # what did not move has a ratio of 0, even if it is 0
         ratio = torch.where(change == 0, still, change / old)
         yield Reading(UPDATE_RATIO, subject.names, ratio)
-        yield Reading(UPDATE_UNCHANGED_FRACTION, subject.names, unchanged / sizes)
+        yield Reading(
+            UPDATE_UNCHANGED_FRACTION, subject.names, self._stats.shares(unchanged, before)
+        )

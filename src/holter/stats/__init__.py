@@ -1,6 +1,7 @@
-"""Statistics of many tensors at once, left on their device: the one door to all measuring."""
+"""Statistics of many tensors at once, left on their device."""
 
 from holter.stats.packing import Packed
-from holter.stats.summary import Stat, difference, norms, summarise
+from holter.stats.statistics import Statistics
+from holter.stats.summary import Stat
 
-__all__ = ["Packed", "Stat", "difference", "norms", "summarise"]
+__all__ = ["Packed", "Stat", "Statistics"]

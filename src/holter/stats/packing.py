@@ -33,6 +33,8 @@ class Packed:
             parts.setdefault(flat.device, []).append(flat)
             self._places.setdefault(flat.device, []).append((index, flat.numel()))
         self._copies = {device: _send(each) for device, each in parts.items()}
+        if self._copies:  # a while goes by until these are read: what is there already has to stay
+            self._host = [None if each is None else each.copy() for each in self._host]
 
     @property
     def arrived(self) -> bool:
