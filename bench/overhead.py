@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -528,6 +529,7 @@ class Result:
     bare_cpu_ms: list[float] = field(default_factory=list)
     watched_cpu_ms: list[float] = field(default_factory=list)
     own_ms: float | None = None
+    own_device_ms: float | None = None
     held_mb: float | None = None
     peak_mb: float | None = None
     same_weights: bool | None = None
@@ -622,7 +624,7 @@ class Row:
         states = [each.model.state_dict().values() for each in (plain, watched)]
         result.same_weights = all(torch.equal(a, b) for a, b in zip(*states, strict=True))
         if self.attached.run is not None:
-            result.own_ms, result.remarks = own_account(self.attached.run, warm)
+            own_account(self.attached.run, warm, result)
 
     def pair(self, plain: Training, watched: Training, *, watched_first: bool) -> None:
         """One block of each."""
@@ -690,19 +692,22 @@ def peak(training: Training, steps: int) -> float | None:
     return torch.cuda.max_memory_allocated() / MEGA
 
 
-def own_account(path: Path, first: int) -> tuple[float | None, list[str]]:
-    """Milliseconds a step that holter says it took from step `first` on; how often it failed."""
+def own_account(path: Path, first: int, result: Result) -> None:
+    """What holter says it took, in ms a step from step `first` on, and where it failed."""
     from holter.run import Run
 
     run = Run.load(path)
     failed = [each for each in run.events if each.kind == "holter failed"]
-    remarks = [f"{each.data['where']} failed: {each.data['error']}" for each in failed]
-    table = run.tables.get("watch.time")
-    if table is None:
-        return None, remarks
-    series = table[next(iter(table))]
-    values = series.values[series.steps >= first]
-    return (1e3 * float(values.mean()) if len(values) else None), remarks
+    result.remarks = [f"{each.data['where']} failed: {each.data['error']}" for each in failed]
+    seconds = {}
+    for name in ("watch.time", "watch.device_time"):
+        for series in run.tables.get(name, {}).values():
+            seconds[name] = series.values[series.steps >= first]
+    steps = max(1, len(seconds.get("watch.time", ())))
+    if "watch.time" in seconds:
+        result.own_ms = 1e3 * float(seconds["watch.time"].sum()) / steps
+    if "watch.device_time" in seconds:
+        result.own_device_ms = 1e3 * float(np.nansum(seconds["watch.device_time"])) / steps
 
 
 # The table.
@@ -713,7 +718,9 @@ def table(results: Sequence[Result], device: str) -> str:
     on_cpu = device == "cpu"
     heads = ["model", "mode", "bare ms", "+ ms", "overhead", "interval", "all blocks"]
     heads += ["CPU time"] if on_cpu else []
-    heads += ["holter's own", "held MB"] + ([] if on_cpu else ["peak MB"]) + ["same weights"]
+    heads += ["holter's own", "held MB"] if on_cpu else ["own, host", "own, device", "held MB"]
+    heads += [] if on_cpu else ["peak MB"]
+    heads += ["same weights"]
     rows = [heads, ["---"] * 2 + ["--:"] * (len(heads) - 3) + ["---"]]
     for each in results:
         if each.status != "ok":
@@ -726,7 +733,8 @@ def table(results: Sequence[Result], device: str) -> str:
         row += [f"**{middle:+.1f} %**", f"{low:+.1f} .. {high:+.1f}", f"{total:+.1f} %"]
         if on_cpu:
             row.append(f"{percent(sum(each.watched_cpu_ms), sum(each.bare_cpu_ms)):+.1f} %")
-        row.append("" if each.own_ms is None else f"{100 * each.own_ms / base:.1f} %")
+        for own in (each.own_ms,) if on_cpu else (each.own_ms, each.own_device_ms):
+            row.append("" if own is None else f"{100 * own / base:.1f} %")
         row.append("" if each.held_mb is None else f"{each.held_mb:.1f}")
         if not on_cpu:
             row.append("" if each.peak_mb is None else f"{each.peak_mb:.1f}")

@@ -495,7 +495,7 @@ def test_a_compiled_model(model, optimizer, path, backend):
         losses = [float(step(compiled, optimizer)) for _ in range(3)]
     assert w.steps == 3
     run = holter.Run.load(path)
-    assert run.meta["notes"] == []
+    assert all("is compiled" in note for note in run.meta["notes"])
     assert values(path, LOSS) == pytest.approx(losses)
     assert set(run[GRAD_NORM]) == names
 
@@ -516,7 +516,7 @@ def test_a_compiled_training_step(model, optimizer, path):
             loss.backward()
             losses.append(float(loss.detach()))
             optimizer.step()
-    assert holter.Run.load(path).meta["notes"] == []
+    assert all("may be compiled" in note for note in holter.Run.load(path).meta["notes"])
     assert values(path, LOSS) == pytest.approx(losses)
 
 

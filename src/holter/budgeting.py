@@ -4,7 +4,9 @@ from holter.collectors.moments import Depth
 
 ALLOWANCE = 0.5  # seconds of its own time after which a watch saves: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
-_REGULAR_SHARE = 0.6  # of what the light steps leave over; the rest is for full steps
+_LIGHT_SHARE = 0.7  # of the budget that reading losses may take before some are left out
+_RAREST_LOSS = 16  # steps
+_REGULAR_SHARE = 0.6  # of what losses leave over; the rest is for full steps
 _MEMORY = 0.9  # of the moving averages
 _LONGEST = 1 << 14
 _BUNCH = 16  # light steps
@@ -13,30 +15,39 @@ _BUNCH = 16  # light steps
 class Budget:
     """Chooses the depth of steps from what steps of each depth were measured to cost.
 
-    Gradients are read every `every[REGULAR]` steps, everything every `every[FULL]` steps. Both are
-    powers of two, so that a full step is always a regular one. Without a share everything is read
-    at every step.
+    Losses are read every `every[LIGHT]` steps, gradients every `every[REGULAR]`, everything every
+    `every[FULL]`: powers of two, so that a deep step is also one of each lesser depth. Losses are
+    read at every step, unless steps are so short that this alone would be too dear. Without a
+    share everything is read at every step.
     """
 
     def __init__(self, share: float | None) -> None:
         self._share = share
         self._total = 0.0
+        self._first_steps = 3
         self._light: list[tuple[float, float]] = []
         self._length: float | None = None  # of a step, without the watch
         self._costs: dict[Depth, float] = {}
         self._alert_until = -1
-        self.every = {Depth.REGULAR: 1, Depth.FULL: 1}
+        self._deepest_first: list[tuple[Depth, int]] = []
+        self.every = {Depth.LIGHT: 1, Depth.REGULAR: 1, Depth.FULL: 1}
 
     def depth(self, step: int) -> Depth:
         """How deep to read a step."""
-        if self._share is None or self._total < ALLOWANCE or step <= self._alert_until:
+        if not self._deepest_first or step <= self._alert_until:
             return Depth.FULL
-        if step % self.every[Depth.FULL] == 0:
-            return Depth.FULL
-        return Depth.REGULAR if step % self.every[Depth.REGULAR] == 0 else Depth.LIGHT
+        if step % self.every[Depth.LIGHT]:
+            return Depth.NONE
+        for depth, every in self._deepest_first:
+            if step % every == 0:
+                return depth
+        return Depth.NONE
 
     def account(self, depth: Depth, cost: float, length: float) -> None:
         """Learn what a step of some depth cost, and how long it was without that."""
+        if self._first_steps:  # in which kernels are compiled and tables are made
+            self._first_steps -= 1
+            return
         if depth is Depth.LIGHT:  # many and much alike: learned from in bunches
             self._light.append((cost, length))
             if len(self._light) < _BUNCH:
@@ -59,12 +70,12 @@ class Budget:
         full = self._costs.get(Depth.FULL, 0.0)
         light = min(self._costs.get(Depth.LIGHT, 0.0), full)
         regular = min(max(self._costs.get(Depth.REGULAR, full / 2), light), full)
-        left = max(affordable - light, affordable / 5)  # light steps alone may cost more than that
-        self.every = {
-            Depth.REGULAR: _rarity((regular - light) / (left * _REGULAR_SHARE)),
-            Depth.FULL: _rarity((full - regular) / (left * (1 - _REGULAR_SHARE))),
-        }
-        self.every[Depth.FULL] = max(self.every.values())
+        losses = min(_rarity(light / (affordable * _LIGHT_SHARE)), _RAREST_LOSS)
+        left = max(affordable - light / losses, affordable / 5)
+        gradients = max(_rarity((regular - light) / (left * _REGULAR_SHARE)), losses)
+        everything = max(_rarity((full - regular) / (left * (1 - _REGULAR_SHARE))), gradients)
+        self.every = {Depth.LIGHT: losses, Depth.REGULAR: gradients, Depth.FULL: everything}
+        self._deepest_first = sorted(self.every.items(), reverse=True)
 
 
 def _average(old: float | None, new: float) -> float:

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader, RandomSampler
 
 from holter.budgeting import Budget
-from holter.collectors import STEP, Collector, Reading
+from holter.collectors import STEP, Collector, Hooked, Reading
 from holter.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -94,14 +94,18 @@ class Stepper:
         self.scout: Scout | None = None
         self.notes: list[str] = []
         self.closed = False
+        self.is_evaluating = False  # whether a model is in eval mode
+        self.is_deaf = False  # whether a backward is of no interest
         self._recorder, self._budget = recorder, Budget(budget)
         self._collectors = list(collectors)
-        self._listening = _by_depth(self._collectors)
+        self._asleep = [each for each in self._collectors if each.wakes_at]
+        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._listening = _by_depth(self._collectors, self._asleep)
         self._depth = self._next_depth = Depth.FULL  # of the open step, and of the one after it
         self._began: float | None = None  # when the open step began
         self._process = os.getpid()
         self._busy = False
-        self._spent = 0.0
+        self._spent = self._hook_time = 0.0
         self._readings: list[Reading] = []
         self._events: list[tuple[Any, Any]] = []  # of a GPU, around what we had it do
         self._in_step = False  # a backward or an update of the open step has been seen
@@ -111,6 +115,7 @@ class Stepper:
         self._scaler: Callable[[], GradScaler | None] = lambda: None
         self._is_scaled = False  # backward of the open step was called on a scaled loss
         self._unscaled: set[int] = set()
+        self._found_inf: Tensor | None = None
         self._undecided: list[LossCall] = []  # losses in eval mode with a graph: training or not?
         self._loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._iterators: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -118,12 +123,18 @@ class Stepper:
         self._modes: dict[int, bool] = {}
         self._evaluated = self._validated = False
 
+    @property
+    def minds_backward_ends(self) -> bool:
+        """Whether anybody looks at what backward left of the open step."""
+        return BackwardEnds in self._listening[self._depth]
+
     def renew(self, roster: Roster) -> None:
         """Go on with another roster; what was seen of the open step stays seen."""
         renewed = {subject.index: subject for subject in roster.subjects}
         self._stepped = [renewed.get(each.index, each) for each in self._stepped]
         self._read = {renewed.get(each.index, each) for each in self._read}
         self.roster = roster
+        self._look_at_modes()
 
     @_shielded
     def join(self, roster: Roster) -> None:
@@ -142,9 +153,11 @@ class Stepper:
     @_shielded
     def backward_begins(self, roots: Sequence[Tensor]) -> None:
         """Open a step if the last one has been updated."""
+        if self._depth is Depth.NONE and not self._passed_by():
+            return
         if self.scout is not None:
             self.scout.before_backward()
-        self._decide(training=self._is_evaluating())
+        self._decide(training=self.is_evaluating)
         if self._stepped:
             self._end_step()
         self._read.clear()  # of micro-batches clipped one by one, the last reading counts
@@ -156,8 +169,7 @@ class Stepper:
     @_shielded
     def backward_ends(self) -> None:
         """Let collectors look at what backward left."""
-        if BackwardEnds in self._listening[self._depth]:
-            self._publish(BackwardEnds())
+        self._publish(BackwardEnds())
 
     @_shielded
     def clip_begins(self, parameters: Iterable[Tensor]) -> None:
@@ -194,7 +206,8 @@ class Stepper:
             self._recorder.event("skipped step", optimizer=subject.label)
         scale = self._scale()
         if scale is not None:
-            self._publish(ScalerStepped(scale, skipped))
+            found = None if self._found_inf is None else self._found_inf.detach().clone()
+            self._publish(ScalerStepped(scale, [skipped] if found is None else found.reshape(1)))
 
     @_shielded
     def scheduler_stepped(self) -> None:
@@ -202,16 +215,12 @@ class Stepper:
         if self._recorder.steps or self._stepped:
             self._publish(SchedulerStepped())
 
-    def wants_losses(self) -> bool:
-        """In training, losses are taken from `backward()`."""
-        return not torch.is_grad_enabled() or self._is_evaluating()
-
     @_shielded
     def loss_computed(self, call: LossCall) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         if not call.has_graph and not torch.is_grad_enabled():
             self._validation_loss(call)
-        elif call.has_graph and self._is_evaluating():
+        elif call.has_graph and self.is_evaluating:
             detached = LossCall(call.function, call.loss.detach(), call.samples, has_graph=True)
             self._undecided.append(detached)
 
@@ -239,22 +248,28 @@ class Stepper:
         """Write down when a model goes from training to eval mode or back."""
         for model in self.roster.models:
             if model.module is module:
+                self._look_at_modes()
                 self._evaluated |= not module.training
                 if self._modes.get(id(module)) != module.training:
                     self._modes[id(module)] = module.training
                     self._recorder.event("mode", model=model.label, training=module.training)
 
-    @_shielded
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """The hook before the step of an optimizer that is watched."""
+        if not self.is_deaf:
+            self._before_step(optimizer, args, kwargs)
+
+    @_shielded
+    def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         subject = self.roster.subject_of(optimizer)
         if subject is None:
             return
+        # A fused optimizer is stepped even if the scaler skips it; it looks at this flag itself.
+        self._found_inf = vars(optimizer).get("found_inf")
         closure = _closure(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
         if subject in self._stepped or (closure and self._stepped):
-            self._decide(training=False)
-            self._end_step()
+            self._close_step()
         if self._depth is Depth.FULL and self.roster.is_outdated():
             self.renew(self.roster.joined_by())
             subject = self.roster.subject_of(optimizer) or subject
@@ -262,17 +277,26 @@ class Stepper:
             self._gradients_ready(subject)
         self._publish(BeforeUpdate(subject, optimizer, self._depth, self.roster))
 
-    @_shielded
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """The hook after the step of an optimizer that is watched."""
+        if self.is_deaf and len(self.roster.subjects) == 1 and os.getpid() == self._process:
+            self._next_depth = self._budget.depth(self._recorder.step + 1)
+            if self._next_depth is Depth.NONE:
+                self._recorder.step += 1
+                self._began = time.perf_counter()
+                return
+        self._after_step(optimizer, args, kwargs)
+
+    @_shielded
+    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         subject = self.roster.subject_of(optimizer)
         if subject is None:
             return
-        if _closure(args, kwargs) is not None:
-            self._gradients_ready(subject)
-        self._in_step = True
         if not self._stepped:
             self._next_depth = self._budget.depth(self._recorder.step + 1)
+        if _closure(args, kwargs) is not None:
+            self._gradients_ready(subject)
+        self._in_step, self.is_deaf = True, False
         self._publish(AfterUpdate(subject, self.roster, self._depth, self._next_depth))
         self._stepped.append(subject)
 
@@ -301,30 +325,43 @@ class Stepper:
     def finish(self) -> None:
         """Close the last step, if it was updated."""
         self._publish(Closing())
-        self._decide(training=False)
         if self._stepped:
-            self._end_step()
+            self._close_step()
 
     def _publish(self, moment: Moment) -> None:
         # What follows an update may prepare the next step, too.
-        kind, depth = type(moment), self._depth
+        kind = type(moment)
+        if self._depth is Depth.NONE and (kind is ValidationLoss or kind is Logged):
+            self._depth, self.is_deaf = Depth.LIGHT, False  # a validation makes a step worth it
+        depth = self._depth
         if kind is AfterUpdate or kind is Joined:
             depth = max(depth, self._next_depth)
+        if kind in self._wakers:
+            self._wake(kind)
         listening = self._listening[depth].get(kind, ())
-        began = _gpu_event() if depth and listening and self._is_on_gpu() else None
+        began = None
+        if listening and depth > Depth.LIGHT and self._is_on_gpu():
+            began = _gpu_event()
         for collector in listening:
             try:
                 for reading in collector.read(moment):
-                    if depth:  # every run begins with full steps: by now a collector is known
+                    if (
+                        depth > Depth.LIGHT
+                    ):  # every run begins with full steps: by now a collector is known
                         reading.check()
                     self._readings.append(reading)
             except Exception as error:
                 if collector in self._collectors:
                     self._collectors.remove(collector)
-                    self._listening = _by_depth(self._collectors)
+                    self._listening = _by_depth(self._collectors, self._asleep)
                     self._fail(f"the collector {type(collector).__name__.lower()}", error)
         if began is not None:
             self._events.append((began, _gpu_event()))
+
+    def _wake(self, kind: type) -> None:
+        self._asleep = [each for each in self._asleep if kind not in each.wakes_at]
+        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._listening = _by_depth(self._collectors, self._asleep)
 
     def _is_on_gpu(self) -> bool:
         parameters = self.roster.parameters
@@ -339,19 +376,46 @@ class Stepper:
         scale = None if id(subject.optimizer()) in self._unscaled else self._scale()
         self._publish(GradientsReady(subject, scale))
 
+    def _close_step(self) -> None:
+        """End the open step without a backward that opens another."""
+        self._decide(training=False)
+        if self._depth is Depth.NONE:
+            self._passed_by()
+        else:
+            self._end_step()
+
     def _end_step(self) -> None:
         self._publish(StepEnds(self._stepped))
         now = time.perf_counter()
+        self._spent += self._spent_in_hooks()
         self._readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
         readings, self._readings = self._readings, []
         events, self._events = self._events, []
         settle = self._settlement(now)
         self._spent, self._began, self._depth = 0.0, now, self._next_depth
         self._stepped, self._in_step, self._is_scaled = [], False, False
+        self.is_deaf = self._depth is Depth.NONE
         self._read.clear()
         self._unscaled.clear()
         if not self._recorder.write_step(readings, events, settle):
             self._budget.alert(self._recorder.step)
+
+    def _passed_by(self) -> bool:
+        """Leave a step that is not read, if it was updated; whether the next one is to be read."""
+        if self._stepped:
+            self._recorder.step += 1
+            self._stepped, self._in_step = [], False
+            self._began, self._depth = time.perf_counter(), self._next_depth
+        self.is_deaf = self._depth is Depth.NONE
+        return not self.is_deaf
+
+    def _spent_in_hooks(self) -> float:
+        """Time that collectors took since the last step outside of `read`."""
+        if self._depth is not Depth.FULL:
+            return 0.0
+        total = sum(each.spent for each in self._collectors if isinstance(each, Hooked))
+        fresh, self._hook_time = total - self._hook_time, total
+        return fresh
 
     def _settlement(self, now: float) -> Callable[[float], None]:
         """What to do when it is known how long the device has worked for the step that ends."""
@@ -381,8 +445,8 @@ class Stepper:
                 return loss
         return root
 
-    def _is_evaluating(self) -> bool:
-        return any(not model.module.training for model in self.roster.models)
+    def _look_at_modes(self) -> None:
+        self.is_evaluating = any(not model.module.training for model in self.roster.models)
 
     def _validation_loss(self, call: LossCall) -> None:
         self._validated = True
@@ -400,7 +464,12 @@ class Stepper:
 
     def blind_spots(self) -> list[str]:
         """What this training may have done that no tap can see."""
-        spots = []
+        spots = [
+            sentence
+            for each in self._collectors
+            if isinstance(each, Hooked)
+            for sentence in each.declined
+        ]
         if self._evaluated and not self._validated and self._recorder.steps:
             spots.append(
                 "The model was evaluated, but no torch loss function was called while it was:"
@@ -424,14 +493,17 @@ def _gpu_event() -> Any:
     return event
 
 
-def _by_depth(collectors: Iterable[Collector]) -> dict[Depth, dict[type, tuple[Collector, ...]]]:
+def _by_depth(
+    collectors: Iterable[Collector], asleep: Sequence[Collector]
+) -> dict[Depth, dict[type, tuple[Collector, ...]]]:
     """For each depth of a step, who listens to which moment; who closes up always does."""
     listening: dict[Depth, dict[type, tuple[Collector, ...]]] = {}
     for depth in Depth:
         kinds = listening[depth] = {}
         for collector in collectors:
-            for kind in collector.at:
-                if collector.depth <= depth or kind is Closing:
+            heard = collector.wakes_at if collector in asleep else collector.at
+            for kind in heard:
+                if collector.depth <= depth or kind is Closing or kind in collector.wakes_at:
                     kinds[kind] = (*kinds.get(kind, ()), collector)
     return listening
 

@@ -81,8 +81,17 @@ class Listener(Protocol):
     def scheduler_stepped(self) -> None:
         """A learning-rate scheduler was stepped."""
 
-    def wants_losses(self) -> bool:
-        """Whether a loss that is computed now may be that of a validation batch."""
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a backward is of no interest now: much time is saved by not telling of it."""
+
+    @property
+    def minds_backward_ends(self) -> bool:
+        """Whether to tell of it: a call saved in most steps."""
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether a loss may be that of a validation batch although it has a graph."""
 
     def loss_computed(self, call: "LossCall") -> None:
         """A loss function has returned."""
@@ -104,7 +113,12 @@ class Tap:
     """One replaced attribute. A tap that another has covered lets calls pass once removed."""
 
     def __init__(
-        self, target: object, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]
+        self,
+        target: object,
+        name: str,
+        around: Callable[[Callable[..., Any]], Callable[..., Any]],
+        *,
+        guarded: bool = True,
     ) -> None:
         self._target, self._name = target, name
         self._original = original = inspect.getattr_static(target, name)
@@ -118,9 +132,11 @@ class Tap:
                 return original(*args, **kwargs)
             return watched(*args, **kwargs)
 
-        # With the globals of the original, torch.jit.script compiles the one as it would the other.
-        globals_ = original.__globals__
-        wrapper: Any = types.FunctionType(tapped.__code__, globals_, name, None, tapped.__closure__)
+        wrapper: Any = watched  # which then has to see for itself that nobody listens any more
+        if guarded:
+            # With the globals of the original, torch.jit.script compiles one as it would the other.
+            code, closure = tapped.__code__, tapped.__closure__
+            wrapper = types.FunctionType(code, original.__globals__, name, None, closure)
         functools.update_wrapper(wrapper, original)
         wrapper.holter_tap = self  # after the update, which copies that of a tap below
         setattr(target, name, wrapper)
@@ -137,7 +153,7 @@ class Tap:
 def tap_everything(listener: Listener) -> list[Tap]:
     """Tap all entry points that a watch listens to."""
     return [
-        Tap(torch.autograd, "backward", functools.partial(_backward, listener)),
+        Tap(torch.autograd, "backward", functools.partial(_backward, listener), guarded=False),
         *_clipping(listener),
         *_scaling(listener),
         *_scheduling(listener),
@@ -153,11 +169,14 @@ Call = Callable[..., Any]
 
 def _backward(listener: Listener, original: Call) -> Call:
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if listener.is_deaf:
+            return original(tensors, *args, **kwargs)
         single = isinstance(tensors, Tensor | GradientEdge)
         roots = (tensors,) if single else tuple(tensors)  # which may be a generator
         listener.backward_begins([root for root in roots if isinstance(root, Tensor)])
         result = original(tensors if single else roots, *args, **kwargs)
-        listener.backward_ends()
+        if listener.minds_backward_ends:
+            listener.backward_ends()
         return result
 
     return backward
@@ -269,32 +288,34 @@ def _scheduling(listener: Listener) -> list[Tap]:
 
 def _loss_functions(listener: Listener) -> list[Tap]:
     inside = False  # one loss function may call another: the outer one is the script's
+    is_grad_enabled = torch.is_grad_enabled
 
     def around(original: Call) -> Call:
         def computed(*args: Any, **kwargs: Any) -> Any:
-            nonlocal inside
-            if inside:
+            if inside or (is_grad_enabled() and not listener.is_evaluating):  # as in all training
                 return original(*args, **kwargs)
-            inside = True
-            try:
-                result = original(*args, **kwargs)
-            finally:
-                inside = False
-            if not listener.wants_losses():
-                return result
-            tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
-            if isinstance(result, Tensor) and tensors and result.is_floating_point():
-                listener.loss_computed(
-                    LossCall(
-                        function=original.__name__,
-                        loss=result,
-                        samples=max(len(tensors[0]), 1) if tensors[0].dim() else 1,
-                        has_graph=any(each.requires_grad for each in tensors),
-                    )
-                )
-            return result
+            return maybe_validation(original, args, kwargs)
 
         return computed
+
+    def maybe_validation(original: Call, args: Any, kwargs: Any) -> Any:
+        nonlocal inside
+        inside = True
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            inside = False
+        tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+        if isinstance(result, Tensor) and tensors and result.is_floating_point():
+            listener.loss_computed(
+                LossCall(
+                    function=original.__name__,
+                    loss=result,
+                    samples=max(len(tensors[0]), 1) if tensors[0].dim() else 1,
+                    has_graph=any(each.requires_grad for each in tensors),
+                )
+            )
+        return result
 
     return [Tap(functional, name, around) for name in LOSS_FUNCTIONS if name in vars(functional)]
 

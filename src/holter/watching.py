@@ -103,7 +103,7 @@ class Watch:
         if self._stepper.closed or os.getpid() != self._process:
             return
         self._stepper.finish()
-        self._stepper.closed = True
+        self._stepper.closed = self._stepper.is_deaf = True
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()

@@ -41,6 +41,7 @@ class Overheard:
 
     def __init__(self, inner, heard):
         self.emits, self.at, self.depth = inner.emits, inner.at, inner.depth
+        self.wakes_at = inner.wakes_at
         self._inner, self._heard = inner, heard
 
     def read(self, moment):
@@ -162,6 +163,7 @@ class Broken:
     emits = ()
     at = (BackwardBegins, BeforeUpdate)
     depth = Depth.LIGHT
+    wakes_at = ()
 
     def __init__(self):
         self.seen = 0
@@ -203,6 +205,7 @@ class Ragged:
     emits = (LOSS,)
     at = (BeforeUpdate,)
     depth = Depth.LIGHT
+    wakes_at = ()
 
     def read(self, moment):
         yield Reading(LOSS, STEP, torch.zeros(2))

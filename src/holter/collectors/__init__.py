@@ -3,7 +3,7 @@
 import pkgutil
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -39,10 +39,19 @@ class Collector(Protocol):
     emits: ClassVar[tuple[Signal, ...]]
     at: ClassVar[tuple[type, ...]]  # the moments that `read` is called at
     depth: ClassVar[Depth]  # the least depth of a step at which it is called
+    wakes_at: ClassVar[tuple[type, ...]]  # if any: it sleeps until the first of these moments
 
     def read(self, moment: Any) -> Iterable[Reading]:
         """Readings of this moment, all filed under the step that is open."""
         ...
+
+
+@runtime_checkable
+class Hooked(Protocol):
+    """A collector that also works outside of `read`, in hooks of its own on the model."""
+
+    spent: float  # seconds in those hooks, over the whole training
+    declined: list[str]  # what it cannot read in this training, a sentence each
 
 
 def all_collectors() -> list[Collector]:
@@ -51,6 +60,8 @@ def all_collectors() -> list[Collector]:
     for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
         name = module.replace("_", " ").title().replace(" ", "")
         found = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if isinstance(found, type) and {"emits", "at", "depth", "read"} <= set(vars(found)):
+        if isinstance(found, type) and {"emits", "at", "depth", "wakes_at", "read"} <= set(
+            vars(found)
+        ):
             made.append(found())
     return made

@@ -16,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from holter.collectors import Reading
 from holter.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
-from holter.collectors.naming import _unwrapped
+from holter.collectors.naming import unwrapped
 from holter.collectors.roster import Model, Roster
 from holter.signals import (
     ACTIVATION_ABSMAX,
@@ -44,8 +44,8 @@ _WIDE = {
 _NO_OUTPUT = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was read before them
 
-Row = tuple[Tensor, Tensor, Tensor, Tensor]  # sum, norm, least, largest
 Count = Tensor | int  # on the CPU numbers are at hand
+Row = tuple[Tensor, Tensor, Tensor, Tensor, Count]  # sum, norm, least, largest, how many not zero
 Saturated = Callable[[Tensor, torch.dtype], tuple[Count, int]]  # how many, of how many
 
 
@@ -74,6 +74,7 @@ class Activations:
     )
     at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, BackwardBegins, Closing)
     depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self.declined: list[str] = []  # sentences about what is not recorded
@@ -90,6 +91,13 @@ class Activations:
 
     def read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> Iterable[Reading]:
         """A value for each module that was called, when the first backward of a step begins."""
+        try:
+            return self._read(moment)
+        except Exception:
+            self._stop()  # nobody will call again
+            raise
+
+    def _read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> list[Reading]:
         if isinstance(moment, BackwardBegins):
             if self._error is not None:
                 raise self._error
@@ -125,12 +133,12 @@ class Activations:
         for key, (_, module) in found.items():
             known = self._slots.get(key)
             slots[key] = known if known and known.module() is module else _Slot(module)
-        names = tuple(name for name, _ in found.values())
-        if names != self._names or slots.keys() != self._slots.keys():
-            self._names = names
-            pairs = list(zip(names, slots.values(), strict=True))
-            self._clipping = tuple(name for name, slot in pairs if slot.clips)
-            self._saturating = tuple(name for name, slot in pairs if slot.saturated_in)
+        pairs = [(name, slots[key]) for key, (name, _) in found.items()]
+        self._names = _kept(self._names, [name for name, _ in pairs])
+        self._clipping = _kept(self._clipping, [name for name, slot in pairs if slot.clips])
+        self._saturating = _kept(
+            self._saturating, [name for name, slot in pairs if slot.saturated_in]
+        )
         clipping, saturating = itertools.count(), itertools.count()
         for place, slot in enumerate(slots.values()):
             slot.place = place
@@ -143,7 +151,7 @@ class Activations:
             self._handle = register_module_forward_hook(self._returned)
 
     def _leaves(self, model: Model) -> Iterator[tuple[str, nn.Module]]:
-        root = _unwrapped(model.module)
+        root = unwrapped(model.module)
         waiting = [(model.prefix.removesuffix("."), root)]
         while waiting:
             path, module = waiting.pop()
@@ -234,10 +242,10 @@ class Activations:
         for device, slots in devices.items():
             tables.append(_pooled(slots) / self._elements(device, slots))
             order += slots
-        mean, square, absmax = _gathered(tables).unbind(1)
+        mean, square, absmax, filled = _gathered(tables).unbind(1)
         # Rounding may take the difference below zero; NaN stays NaN.
         std = (square - mean.square()).clamp(min=0).sqrt()
-        zeros = _shares([(slot.zeros, slot.elements) for slot in order])
+        zeros = (1 - filled).clamp(min=0)
         places = [slot.place for slot in order]
         return [
             Reading(ACTIVATION_MEAN, self._names, mean, places),
@@ -251,7 +259,7 @@ class Activations:
         sizes = [slot.elements for slot in slots]
         if self._sizes[0] != device or self._sizes[1] != sizes:
             wide = torch.float32 if device.type == "mps" else torch.float64
-            divisors = torch.tensor([[n, n, 1] for n in sizes], dtype=wide, device="cpu")
+            divisors = torch.tensor([[n, n, 1, n] for n in sizes], dtype=wide, device="cpu")
             if device.type == "cuda":
                 divisors = divisors.pin_memory()  # from elsewhere it would wait for the device
             self._sizes = device, sizes, divisors.to(device, non_blocking=True)
@@ -276,7 +284,6 @@ class _Slot:
         "signed",
         "units",
         "window",
-        "zeros",
     )
 
     def __init__(self, module: nn.Module) -> None:
@@ -295,7 +302,6 @@ class _Slot:
         """Begin anew; the window of dead units goes on."""
         self.rows: list[Row] = []
         self.elements = self.outputs = 0
-        self.zeros: Count = 0
         self.saturated: Count = 0
 
     def read(self, output: Tensor, producer: "_Slot | None") -> None:
@@ -310,8 +316,7 @@ class _Slot:
             self.rows = [_folded(self.rows)]
         least, largest = torch.aminmax(output)
         norm = torch.linalg.vector_norm(output, dtype=wide)
-        self.rows.append((output.sum(dtype=wide), norm, least, largest))
-        self.zeros += _zeros(output)
+        self.rows.append((output.sum(dtype=wide), norm, least, largest, _filled(output, wide)))
         self.elements += size
         if self.window is not None and output.dim():
             self.window.add(output.abs() if self.signed else output, producer)
@@ -362,8 +367,13 @@ class _Window:
         """How many units are dead, of how many."""
         dead: Count = 0
         for largest in self._largest.values():
-            dead += _zeros(largest)
+            dead += _count(largest == 0)
         return dead, sum(units for _, units in self._largest)
+
+
+def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:
+    """The same tuple as before where nothing has changed: owners are told by identity."""
+    return names if names == tuple(now) else tuple(now)
 
 
 def _readable(output: Any, depth: int = _DEPTH) -> Tensor | None:
@@ -397,19 +407,21 @@ def _readable(output: Any, depth: int = _DEPTH) -> Tensor | None:
     return next((each for each in found if each is not None), None)
 
 
-def _zeros(tensor: Tensor) -> Count:
-    """How many elements are zero.
+def _filled(tensor: Tensor, wide: torch.dtype | None) -> Count:
+    """How many elements are not zero.
 
     On a CPU in pieces that stay in its cache: `torch.count_nonzero` takes up to 36 times as long.
+    On a GPU as a norm, in one kernel without a mask; float32 rounds what is over 16 million.
     """
     if tensor.device.type != "cpu":
-        return (tensor == 0).sum()
+        filled: Tensor = torch.linalg.vector_norm(tensor, 0, dtype=wide)
+        return filled
     flat = tensor.numpy().ravel("K")
     mask = np.empty(min(flat.size, _PIECE), np.bool_)
     count = 0
     for start in range(0, flat.size, _PIECE):
         piece = flat[start : start + _PIECE]
-        count += int(np.count_nonzero(np.equal(piece, 0, out=mask[: piece.size])))
+        count += int(np.count_nonzero(np.not_equal(piece, 0, out=mask[: piece.size])))
     return count
 
 
@@ -436,7 +448,7 @@ def _shares(counts: Sequence[tuple[Count, int]]) -> Tensor:
 
 
 def _pooled(slots: Sequence[_Slot]) -> Tensor:
-    """Sum, sum of squares and largest magnitude of each, all its calls together.
+    """Sum, squares, largest magnitude and what is not zero of each, all its calls together.
 
     The slots come in the order of their number of calls, so that those with as many are one block.
     """
@@ -444,26 +456,33 @@ def _pooled(slots: Sequence[_Slot]) -> Tensor:
     blocks, start = [], 0
     for calls, group in itertools.groupby(slots, key=lambda each: len(each.rows)):
         stop = start + calls * sum(1 for _ in group)
-        blocks.append(_reduced(table[start:stop].view(-1, calls, 4)))
+        blocks.append(_reduced(table[start:stop].view(-1, calls, 5)))
         start = stop
     return torch.cat(blocks)
 
 
 def _reduced(calls: Tensor) -> Tensor:
-    total, norm, least, largest = calls.unbind(2)
+    total, norm, least, largest, filled = calls.unbind(2)
     magnitude = torch.maximum(-least, largest).amax(1)
-    return torch.stack([total.sum(1), norm.square().sum(1), magnitude], 1)
+    return torch.stack([total.sum(1), norm.square().sum(1), magnitude, filled.sum(1)], 1)
 
 
 def _folded(rows: Sequence[Row]) -> Row:
     """Many calls as if they were one."""
-    total, square, magnitude = _reduced(_table(rows).view(1, -1, 4))[0].unbind()
-    return total, square.sqrt(), -magnitude, magnitude
+    total, square, magnitude, filled = _reduced(_table(rows).view(1, -1, 5))[0].unbind()
+    here = int(filled) if filled.device.type == "cpu" else filled
+    return total, square.sqrt(), -magnitude, magnitude, here
 
 
 def _table(rows: Iterable[Row]) -> Tensor:
-    table = torch.stack([each for row in rows for each in row])  # of the widest dtype among them
-    return (table if table.device.type == "mps" else table.to(torch.float64)).view(-1, 4)
+    rows = list(rows)
+    table = torch.stack([each for row in rows for each in row if isinstance(each, Tensor)])
+    wide = table.dtype if table.device.type == "mps" else torch.float64
+    table = table.to(wide).view(len(rows), -1)
+    if table.shape[1] == 5:
+        return table
+    counts = torch.tensor([row[4] for row in rows], dtype=wide, device="cpu")
+    return torch.cat([table, counts.reshape(-1, 1)], 1)
 
 
 def _gathered(parts: Sequence[Tensor]) -> Tensor:

@@ -33,6 +33,7 @@ class Clearing:
     emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, BackwardEnds, GradientsReady, AfterUpdate)
     depth: ClassVar[Depth] = Depth.REGULAR
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._watched: dict[int, list[_Watched]] = {}  # by the index of the optimizer

@@ -14,6 +14,7 @@ class Clipping:
     emits: ClassVar[tuple[Signal, ...]] = (CLIP_NORM, CLIP_LIMIT, CLIP_COEFFICIENT)
     at: ClassVar[tuple[type, ...]] = (Clipped,)
     depth: ClassVar[Depth] = Depth.REGULAR
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def read(self, moment: Clipped) -> Iterable[Reading]:
         """Norm, limit and coefficient of one clipping call."""

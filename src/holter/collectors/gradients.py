@@ -30,6 +30,7 @@ class Gradients:
     )
     at: ClassVar[tuple[type, ...]] = (GradientsReady,)
     depth: ClassVar[Depth] = Depth.REGULAR
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._stats = Statistics()

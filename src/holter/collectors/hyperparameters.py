@@ -17,6 +17,7 @@ class Hyperparameters:
     emits: ClassVar[tuple[Signal, ...]] = (LR, MOMENTUM, BETA1, BETA2, WEIGHT_DECAY)
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
     depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
         """A value for each group that has the quantity."""

@@ -16,6 +16,7 @@ class Loading:
     emits: ClassVar[tuple[Signal, ...]] = (DATA_BATCH_SIZE, TIME_DATA_WAIT)
     at: ClassVar[tuple[type, ...]] = (BatchFetched, BackwardBegins, ValidationLoss, StepEnds)
     depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = (BatchFetched,)
 
     def __init__(self) -> None:
         self._fetched: Totals = {}

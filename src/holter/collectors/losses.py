@@ -17,6 +17,7 @@ class Losses:
     emits: ClassVar[tuple[Signal, ...]] = (LOSS, LOSS_LOGGED, BACKWARD_CALLS)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, Logged, StepEnds)
     depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._optimised: float | Tensor | None = None

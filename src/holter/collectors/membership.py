@@ -18,6 +18,7 @@ class Membership:
     )
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
     depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()  # of the roster last written: each roster has its own

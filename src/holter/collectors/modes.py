@@ -14,6 +14,7 @@ class Modes:
     emits: ClassVar[tuple[Signal, ...]] = (MODE_TRAINING, MODE_EVAL_FRACTION)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins,)
     depth: ClassVar[Depth] = Depth.REGULAR
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._owners: dict[str, tuple[str, ...]] = {}

@@ -11,11 +11,12 @@ from holter.collectors.roster import Roster, Subject
 
 
 class Depth(IntEnum):
-    """How much of a step is read: what costs next to nothing, gradients too, or everything."""
+    """How much of a step is read: nothing, what costs little, gradients too, or everything."""
 
-    LIGHT = 0
-    REGULAR = 1
-    FULL = 2
+    NONE = 0
+    LIGHT = 1
+    REGULAR = 2
+    FULL = 3
 
 
 class Joined(NamedTuple):
@@ -73,7 +74,7 @@ class ScalerStepped(NamedTuple):
     """A GradScaler stepped an optimizer, or skipped its step for non-finite gradients."""
 
     scale: Tensor
-    skipped: bool
+    skipped: Tensor | Sequence[float]  # one value: whether it was
 
 
 class SchedulerStepped(NamedTuple):

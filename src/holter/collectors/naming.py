@@ -39,7 +39,7 @@ class Naming:
         known = self._models.get(module)
         if known is None:
             alone = not self._count and not self._models and together == 1
-            label = _unique(given or type(_unwrapped(module)).__name__, self._labels)
+            label = _unique(given or type(unwrapped(module)).__name__, self._labels)
             self._labels.add(label)
             self._count += 1
             known = self._models[module] = (label, "" if alone else f"{label}.")
@@ -80,7 +80,7 @@ def mode_dependent(model: nn.Module) -> tuple[nn.Module, ...]:
 
 def named_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a model by the names that its author knows."""
-    for name, parameter in _unwrapped(model).named_parameters():
+    for name, parameter in unwrapped(model).named_parameters():
         yield name.replace("_orig_mod.", ""), parameter  # parts may be compiled, too
 
 
@@ -97,13 +97,13 @@ def _is_trained(module: nn.Module) -> bool:
     return any(each.requires_grad for each in module.parameters())
 
 
-def _unwrapped(module: nn.Module) -> nn.Module:
+def unwrapped(module: nn.Module) -> nn.Module:
     """What a wrapper without parameters of its own wraps: DDP, torch.compile."""
     children = dict(module.named_children())
     if len(children) == 1 and not any(True for _ in module.parameters(recurse=False)):
         name, child = next(iter(children.items()))
         if name in _WRAPPERS:
-            return _unwrapped(child)
+            return unwrapped(child)
     return module
 
 

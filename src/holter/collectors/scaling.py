@@ -14,8 +14,9 @@ class Scaling:
     emits: ClassVar[tuple[Signal, ...]] = (AMP_SCALE, AMP_SKIPPED)
     at: ClassVar[tuple[type, ...]] = (ScalerStepped,)
     depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def read(self, moment: ScalerStepped) -> Iterable[Reading]:
         """Scale and skip of one step."""
         yield Reading(AMP_SCALE, STEP, moment.scale.reshape(1))
-        yield Reading(AMP_SKIPPED, STEP, [moment.skipped])
+        yield Reading(AMP_SKIPPED, STEP, moment.skipped)

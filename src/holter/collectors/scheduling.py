@@ -14,6 +14,7 @@ class Scheduling:
     emits: ClassVar[tuple[Signal, ...]] = (SCHEDULE_STEPS,)
     at: ClassVar[tuple[type, ...]] = (SchedulerStepped, StepEnds)
     depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = (SchedulerStepped,)
 
     def __init__(self) -> None:
         self._calls: int | None = None

@@ -19,6 +19,7 @@ class Updates:
     emits: ClassVar[tuple[Signal, ...]] = (UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION)
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate, AfterUpdate)
     depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._stats = Statistics()

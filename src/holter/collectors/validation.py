@@ -17,6 +17,7 @@ class Validation:
     emits: ClassVar[tuple[Signal, ...]] = (VAL_LOSS,)
     at: ClassVar[tuple[type, ...]] = (ValidationLoss, Logged, StepEnds)
     depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = (ValidationLoss, Logged)
 
     def __init__(self) -> None:
         self._sums: dict[str, tuple[Tensor, int]] = {}

@@ -17,6 +17,7 @@ class Weights:
     emits: ClassVar[tuple[Signal, ...]] = (WEIGHT_NORM, WEIGHT_TOTAL_NORM)
     at: ClassVar[tuple[type, ...]] = (AfterUpdate,)
     depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._stats = Statistics()

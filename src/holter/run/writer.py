@@ -119,7 +119,7 @@ class Writer:
     def _stream(self, name: str) -> "_Stream":
         found = self._streams.get(name)
         if found is None:
-            keep = self._stream_bytes if name == "parameters" else None
+            keep = self._stream_bytes if name in ("parameters", "modules") else None
             found = self._streams[name] = _Stream(self._folder, name, self._segment_bytes, keep)
         return found
 
