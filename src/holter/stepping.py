@@ -4,7 +4,6 @@ import functools
 import os
 import time
 import traceback
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol
 
@@ -12,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import DataLoader
 
 from holter.budgeting import Budget
-from holter.collectors import STEP, Collector, Hooked, Reading
+from holter.collectors import STEP, Collector, Reading
 from holter.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -35,13 +34,15 @@ from holter.collectors.moments import (
     ValidationLoss,
 )
 from holter.collectors.roster import Roster, Subject
+from holter.loaders import Loaders, facts, samples
+from holter.loss_scale import LossScale
 from holter.notices import tell
+from holter.publishing import Publisher
 from holter.recording import Recorder
 from holter.signals import WATCH_TIME
 from holter.tapping import LossCall
 
 _P = ParamSpec("_P")
-_MOST_LOADERS = 16
 
 
 class Scout(Protocol):
@@ -97,36 +98,26 @@ class Stepper:
         self.is_evaluating = False  # whether a model is in eval mode
         self.is_deaf = False  # whether a backward is of no interest
         self._recorder, self._budget = recorder, Budget(budget)
-        self._collectors = list(collectors)
-        self._asleep = [each for each in self._collectors if each.wakes_at]
-        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
-        self._listening = _by_depth(self._collectors, self._asleep)
+        self._publisher = Publisher(collectors, self._fail)
         self._depth = self._next_depth = Depth.FULL  # of the open step, and of the one after it
         self._began: float | None = None  # when the open step began
+        self._device = torch.device("cpu")  # of the first parameter
         self._process = os.getpid()
         self._busy = False
-        self._spent = self._hook_time = 0.0
-        self._readings: list[Reading] = []
-        self._events: list[tuple[Any, Any]] = []  # of a GPU, around what we had it do
+        self._spent = 0.0
         self._in_step = False  # a backward or an update of the open step has been seen
         self._stepped: list[Subject] = []  # optimizers stepped in the open step
         self._read: set[Subject] = set()  # those whose gradients of the step were read
-        self._scaled: list[tuple[Tensor, Tensor]] = []  # scaled losses and what they were
-        self._scaler: Callable[[], GradScaler | None] = lambda: None
-        self._is_scaled = False  # backward of the open step was called on a scaled loss
-        self._unscaled: set[int] = set()
-        self._found_inf: Tensor | None = None
+        self._loss_scale = LossScale()
         self._undecided: list[LossCall] = []  # losses in eval mode with a graph: training or not?
-        self._loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._iterators: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._loader_count = 0
+        self._loaders = Loaders()
         self._modes: dict[int, bool] = {}
         self._evaluated = self._validated = False
 
     @property
     def minds_backward_ends(self) -> bool:
         """Whether anybody looks at what backward left of the open step."""
-        return BackwardEnds in self._listening[self._depth]
+        return self._publisher.hears(BackwardEnds, self._depth)
 
     def renew(self, roster: Roster) -> None:
         """Go on with another roster; what was seen of the open step stays seen."""
@@ -134,6 +125,7 @@ class Stepper:
         self._stepped = [renewed.get(each.index, each) for each in self._stepped]
         self._read = {renewed.get(each.index, each) for each in self._read}
         self.roster = roster
+        self._device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
         self._look_at_modes()
 
     @_shielded
@@ -161,10 +153,10 @@ class Stepper:
         if self._stepped:
             self._end_step()
         self._read.clear()  # of micro-batches clipped one by one, the last reading counts
-        scalars = tuple([self._without_scale(root) for root in roots if root.numel() == 1])
+        scalars = tuple([self._loss_scale.without(root) for root in roots if root.numel() == 1])
         opens, self._in_step = not self._in_step, True
         self._publish(BackwardBegins(scalars, opens, self.roster))
-        self._scaled.clear()
+        self._loss_scale.backward_began()
 
     @_shielded
     def backward_ends(self) -> None:
@@ -185,13 +177,12 @@ class Stepper:
     @_shielded
     def loss_scaled(self, scaler: GradScaler, loss: Tensor, scaled: Tensor) -> None:
         """Remember which loss a scaled loss stands for."""
-        self._scaler = weakref.ref(scaler)
-        self._scaled = [*self._scaled[-7:], (scaled, loss.detach())]
+        self._loss_scale.multiplied(scaler, loss, scaled)
 
     @_shielded
     def gradients_unscaled(self, optimizer: Optimizer) -> None:
         """Gradients of this optimizer are free of the scale from here on."""
-        self._unscaled.add(id(optimizer))
+        self._loss_scale.divided(optimizer)
 
     @_shielded
     def scaler_stepped(self, optimizer: Optimizer) -> None:
@@ -204,10 +195,9 @@ class Stepper:
             self._gradients_ready(subject)
             self._stepped.append(subject)
             self._recorder.event("skipped step", optimizer=subject.label)
-        scale = self._scale()
+        scale = self._loss_scale.current(self._device)
         if scale is not None:
-            found = None if self._found_inf is None else self._found_inf.detach().clone()
-            self._publish(ScalerStepped(scale, [skipped] if found is None else found.reshape(1)))
+            self._publish(ScalerStepped(scale, self._loss_scale.skipped(unseen=skipped)))
 
     @_shielded
     def scheduler_stepped(self) -> None:
@@ -227,21 +217,17 @@ class Stepper:
     @_shielded
     def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
         """Name a loader, and write down each pass over it."""
-        label = self._loaders.get(loader)
-        if label is None:
-            number, self._loader_count = self._loader_count, self._loader_count + 1
-            label = f"loader {number}" if number < _MOST_LOADERS else "other loaders"
-            self._loaders[loader] = label
-            self._recorder.event("loader", **_loader_facts(loader), loader=label)
-        self._iterators[iterator] = label
+        label, is_new = self._loaders.begin(loader, iterator)
+        if is_new:
+            self._recorder.event("loader", **facts(loader), loader=label)
         self._recorder.event("pass", loader=label)
 
     @_shielded
     def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
         """Keep size and wait of a batch."""
-        label = self._iterators.get(iterator)
+        label = self._loaders.name_of(iterator)
         if label is not None:
-            self._publish(BatchFetched(label, _samples(batch), waited))
+            self._publish(BatchFetched(label, samples(batch), waited))
 
     @_shielded
     def mode_changed(self, module: nn.Module) -> None:
@@ -264,8 +250,7 @@ class Stepper:
         subject = self.roster.subject_of(optimizer)
         if subject is None:
             return
-        # A fused optimizer is stepped even if the scaler skips it; it looks at this flag itself.
-        self._found_inf = vars(optimizer).get("found_inf")
+        self._loss_scale.step_begins(optimizer)
         closure = _closure(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
         if subject in self._stepped or (closure and self._stepped):
@@ -336,44 +321,15 @@ class Stepper:
         depth = self._depth
         if kind is AfterUpdate or kind is Joined:
             depth = max(depth, self._next_depth)
-        if kind in self._wakers:
-            self._wake(kind)
-        listening = self._listening[depth].get(kind, ())
-        began = None
-        if listening and depth > Depth.LIGHT and self._is_on_gpu():
-            began = _gpu_event()
-        for collector in listening:
-            try:
-                for reading in collector.read(moment):
-                    if (
-                        depth > Depth.LIGHT
-                    ):  # every run begins with full steps: by now a collector is known
-                        reading.check()
-                    self._readings.append(reading)
-            except Exception as error:
-                if collector in self._collectors:
-                    self._collectors.remove(collector)
-                    self._listening = _by_depth(self._collectors, self._asleep)
-                    self._fail(f"the collector {type(collector).__name__.lower()}", error)
-        if began is not None:
-            self._events.append((began, _gpu_event()))
-
-    def _wake(self, kind: type) -> None:
-        self._asleep = [each for each in self._asleep if kind not in each.wakes_at]
-        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
-        self._listening = _by_depth(self._collectors, self._asleep)
-
-    def _is_on_gpu(self) -> bool:
-        parameters = self.roster.parameters
-        return bool(parameters) and parameters[0].is_cuda
+        self._publisher.publish(moment, depth, on_gpu=self._device.type == "cuda")
 
     def _gradients_ready(self, subject: Subject) -> None:
         if subject in self._read:
             return
         self._read.add(subject)
-        if GradientsReady not in self._listening[self._depth]:
+        if not self._publisher.hears(GradientsReady, self._depth):
             return
-        scale = None if id(subject.optimizer()) in self._unscaled else self._scale()
+        scale = self._loss_scale.of(subject.optimizer(), self._device)
         self._publish(GradientsReady(subject, scale))
 
     def _close_step(self) -> None:
@@ -387,16 +343,16 @@ class Stepper:
     def _end_step(self) -> None:
         self._publish(StepEnds(self._stepped))
         now = time.perf_counter()
-        self._spent += self._spent_in_hooks()
-        self._readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
-        readings, self._readings = self._readings, []
-        events, self._events = self._events, []
+        if self._depth is Depth.FULL:
+            self._spent += self._publisher.spent_in_hooks()
+        readings, events = self._publisher.take()
+        readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
         settle = self._settlement(now)
         self._spent, self._began, self._depth = 0.0, now, self._next_depth
-        self._stepped, self._in_step, self._is_scaled = [], False, False
+        self._stepped, self._in_step = [], False
         self.is_deaf = self._depth is Depth.NONE
         self._read.clear()
-        self._unscaled.clear()
+        self._loss_scale.step_ended()
         if not self._recorder.write_step(readings, events, settle):
             self._budget.alert(self._recorder.step)
 
@@ -409,14 +365,6 @@ class Stepper:
         self.is_deaf = self._depth is Depth.NONE
         return not self.is_deaf
 
-    def _spent_in_hooks(self) -> float:
-        """Time that collectors took since the last step outside of `read`."""
-        if self._depth is not Depth.FULL:
-            return 0.0
-        total = sum(each.spent for each in self._collectors if isinstance(each, Hooked))
-        fresh, self._hook_time = total - self._hook_time, total
-        return fresh
-
     def _settlement(self, now: float) -> Callable[[float], None]:
         """What to do when it is known how long the device has worked for the step that ends."""
         if self._began is None:
@@ -428,22 +376,6 @@ class Stepper:
             self._budget.account(depth, cost, max(length - cost, 0.0))
 
         return settle
-
-    def _scale(self) -> Tensor | None:
-        """The loss scale of the open step as a device tensor; None where none is in use."""
-        scaler = self._scaler()
-        if scaler is None or not self._is_scaled:
-            return None
-        device = self.roster.parameters[0].device if self.roster.parameters else "cpu"
-        scale: Tensor = scaler.scale(torch.ones((), device=device))
-        return scale
-
-    def _without_scale(self, root: Tensor) -> Tensor:
-        for scaled, loss in self._scaled:
-            if scaled is root:
-                self._is_scaled = True
-                return loss
-        return root
 
     def _look_at_modes(self) -> None:
         self.is_evaluating = any(not model.module.training for model in self.roster.models)
@@ -464,12 +396,7 @@ class Stepper:
 
     def blind_spots(self) -> list[str]:
         """What this training may have done that no tap can see."""
-        spots = [
-            sentence
-            for each in self._collectors
-            if isinstance(each, Hooked)
-            for sentence in each.declined
-        ]
+        spots = self._publisher.declined()
         if self._evaluated and not self._validated and self._recorder.steps:
             spots.append(
                 "The model was evaluated, but no torch loss function was called while it was:"
@@ -486,53 +413,7 @@ class Stepper:
             tell(sentence + ".")
 
 
-def _gpu_event() -> Any:
-    cuda: Any = torch.cuda  # whose events have no types
-    event = cuda.Event(enable_timing=True)
-    event.record()
-    return event
-
-
-def _by_depth(
-    collectors: Iterable[Collector], asleep: Sequence[Collector]
-) -> dict[Depth, dict[type, tuple[Collector, ...]]]:
-    """For each depth of a step, who listens to which moment; who closes up always does."""
-    listening: dict[Depth, dict[type, tuple[Collector, ...]]] = {}
-    for depth in Depth:
-        kinds = listening[depth] = {}
-        for collector in collectors:
-            heard = collector.wakes_at if collector in asleep else collector.at
-            for kind in heard:
-                if collector.depth <= depth or kind is Closing or kind in collector.wakes_at:
-                    kinds[kind] = (*kinds.get(kind, ()), collector)
-    return listening
-
-
 def _closure(args: Any, kwargs: Any) -> Any:
     """The closure given to `optimizer.step()`; hooks see the optimizer itself as first argument."""
     given = kwargs.get("closure")
     return given if given is not None else next((a for a in args if callable(a)), None)
-
-
-def _samples(batch: object) -> int:
-    """Length of the first tensor in a batch, whatever it is wrapped in; 0 where there is none."""
-    if isinstance(batch, Tensor):
-        return len(batch) if batch.dim() else 1
-    parts = batch.values() if isinstance(batch, Mapping) else batch
-    if isinstance(parts, str | bytes) or not isinstance(parts, Iterable):
-        return 0
-    return next((size for part in parts if (size := _samples(part))), 0)
-
-
-def _loader_facts(loader: DataLoader[Any]) -> dict[str, Any]:
-    try:
-        batches = len(loader)
-    except TypeError:  # an iterable dataset without a length
-        batches = None
-    return {
-        "batches": batches,
-        "batch_size": loader.batch_size,
-        "workers": loader.num_workers,
-        "shuffled": isinstance(loader.sampler, RandomSampler),
-        "drop_last": loader.drop_last,
-    }

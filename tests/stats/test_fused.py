@@ -412,6 +412,7 @@ if importlib.util.find_spec("pytest"):
         assert in_the_interpreter[name] == "", in_the_interpreter[name]
 
     @pytest.mark.cuda
+    @pytest.mark.filterwarnings("ignore")  # sparse tensors warn of themselves
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
     @pytest.mark.parametrize("name", sorted(CHECKS))
     def test_on_a_gpu(name):

@@ -1,0 +1,59 @@
+"""Names for the loaders of a training, and what is known of each."""
+
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler
+
+_MOST = 16  # loaders with a name of their own: some scripts make one every epoch
+
+
+class Loaders:
+    """Numbers loaders as they come; an iterator has the name of its loader."""
+
+    def __init__(self) -> None:
+        self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._iterators: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._count = 0
+
+    def begin(self, loader: DataLoader[Any], iterator: object) -> tuple[str, bool]:
+        """The name of a loader that somebody begins to iterate over, and whether it is new."""
+        name = self._names.get(loader)
+        is_new = name is None
+        if name is None:
+            name = f"loader {self._count}" if self._count < _MOST else "other loaders"
+            self._count += 1
+            self._names[loader] = name
+        self._iterators[iterator] = name
+        return name, is_new
+
+    def name_of(self, iterator: object) -> str | None:
+        """The name of the loader that an iterator belongs to."""
+        return self._iterators.get(iterator)
+
+
+def samples(batch: object) -> int:
+    """Length of the first tensor in a batch, whatever it is wrapped in; 0 where there is none."""
+    if isinstance(batch, Tensor):
+        return len(batch) if batch.dim() else 1
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    if isinstance(parts, str | bytes) or not isinstance(parts, Iterable):
+        return 0
+    return next((size for part in parts if (size := samples(part))), 0)
+
+
+def facts(loader: DataLoader[Any]) -> dict[str, Any]:
+    """How a loader is set up."""
+    try:
+        batches = len(loader)
+    except TypeError:  # an iterable dataset without a length
+        batches = None
+    return {
+        "batches": batches,
+        "batch_size": loader.batch_size,
+        "workers": loader.num_workers,
+        "shuffled": isinstance(loader.sampler, RandomSampler),
+        "drop_last": loader.drop_last,
+    }
