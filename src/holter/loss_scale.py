@@ -57,7 +57,7 @@ class LossScale:
         self._found_inf = vars(optimizer).get("found_inf")
 
     def skipped(self, *, unseen: bool) -> Tensor | list[float]:
-        """Whether the step was skipped: the optimizer's hooks were not called, or its flag is set."""
+        """Whether the step was skipped: its hooks were not called, or the flag is set."""
         if self._found_inf is None:
             return [unseen]
         return self._found_inf.detach().clone().reshape(1)

@@ -14,19 +14,18 @@ import warnings
 
 import torch
 
-from holter.stats.fused import (
+from holter.stats.fused import SUM, Fused, Tiling, available, readable
+from holter.stats.summary import (
     BINS,
     EXPONENTS,
     LOWEST,
     NONFINITE_BIN,
-    SUM,
     ZERO_BIN,
-    Fused,
-    Tiling,
-    available,
-    readable,
+    Stat,
+    difference,
+    histogram,
+    summarise,
 )
-from holter.stats.summary import Stat, difference, summarise
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 CHUNK = 1024 * 4 * 4  # elements of float32 that one program reads
@@ -259,6 +258,7 @@ def check_histogram(device):
         random(CHUNK + 1, device=device)[1:],
     ]
     counts = Fused().histogram(tensors).cpu()
+    assert torch.equal(histogram(tensors).cpu(), counts)
     for tensor, got in zip(tensors, counts, strict=True):
         values = tensor.double().cpu().flatten()
         finite = values[values.isfinite() & (values != 0)].abs()

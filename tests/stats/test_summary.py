@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from holter.stats.summary import Stat, difference, norms, summarise
+from holter.stats.summary import (
+    BINS,
+    EXPONENTS,
+    LOWEST,
+    NONFINITE_BIN,
+    ZERO_BIN,
+    Stat,
+    difference,
+    histogram,
+    norms,
+    summarise,
+)
 
 
 def oracle(tensor):
@@ -170,3 +181,18 @@ def test_difference_sees_nan():
     change, _, unchanged = difference([torch.ones(2)], [torch.tensor([1.0, math.nan])])[0]
     assert torch.isnan(change)
     assert unchanged == 1
+
+
+def test_histogram_by_powers_of_two():
+    values = torch.tensor([0.0, -0.0, 1.0, -1.5, 2.0, 3.99, 2.0**-60, 1e30, math.nan, -math.inf])
+    sparse = torch.tensor([0.0, 4.0, 0.0, 5.0] + [0.0] * 6).to_sparse()
+    counts = histogram([values, values.double(), torch.zeros(0), sparse])
+    expected = torch.zeros(BINS, dtype=torch.int64)
+    expected[ZERO_BIN], expected[NONFINITE_BIN] = 2, 2
+    expected[-LOWEST], expected[1 - LOWEST] = 2, 2  # from 1 up to 2, from 2 up to 4
+    expected[0], expected[EXPONENTS - 1] = 1, 1  # what lies outside is in the outermost bins
+    assert counts[0].tolist() == counts[1].tolist() == expected.tolist()
+    assert counts[2].sum() == 0
+    assert counts[3][ZERO_BIN] == 8
+    assert counts[3][2 - LOWEST] == 2
+    assert histogram([]).shape == (0, BINS)

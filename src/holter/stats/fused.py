@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from holter.stats.summary import BINS, EXPONENTS, LOWEST, ZERO_BIN
+
 SUM = 4  # the column of `Fused.summarise` that comes after those of `Stat`
-LOWEST, EXPONENTS = -40, 64  # bins of powers of two: the first begins at 2**LOWEST
-ZERO_BIN, NONFINITE_BIN, BINS = EXPONENTS, EXPONENTS + 1, EXPONENTS + 2
 
 # A row of the table: where a tensor lies, what of it is its own, and which chunks read it.
 _BASE, _OTHER, _LOW, _HIGH, _FIRST, _COUNT, _ABSENT, _WIDTH = range(8)

@@ -47,6 +47,16 @@ class Statistics:
                 pass
         return summary.difference(before, after)
 
+    def histogram(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Elements by magnitude, in bins of powers of two: an int64 row for each tensor."""
+        kernels = self._kernels(tensors)
+        if kernels is not None:
+            try:
+                return kernels.histogram(tensors)
+            except ValueError:
+                pass
+        return summary.histogram(tensors)
+
     def shares(self, counts: Tensor, tensors: Sequence[Tensor]) -> Tensor:
         """Counts of elements as shares of each tensor's elements."""
         key = counts.device, tuple(each.numel() for each in tensors)

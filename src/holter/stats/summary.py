@@ -8,6 +8,9 @@ import torch
 # Private to torch, and what its own clipping and optimizers are built on.
 from torch import Tensor, _foreach_norm, _foreach_sub
 
+LOWEST, EXPONENTS = -40, 64  # bins of powers of two: the first begins at 2**LOWEST
+ZERO_BIN, NONFINITE_BIN, BINS = EXPONENTS, EXPONENTS + 1, EXPONENTS + 2
+
 
 class Stat(IntEnum):
     """The columns of what `summarise` returns."""
@@ -38,6 +41,11 @@ def norms(tensors: Sequence[Tensor]) -> Tensor:
 def difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
     return _by_device(_difference, before, after)
+
+
+def histogram(tensors: Sequence[Tensor]) -> Tensor:
+    """Elements by magnitude: an int64 row of `BINS` for each tensor, as the fused kernel counts."""
+    return _by_device(_histogram, tensors)
 
 
 def _by_device(measure: Callable[..., Tensor], *lists: Sequence[Tensor]) -> Tensor:
@@ -94,6 +102,23 @@ def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     moved = torch.stack([torch.count_nonzero(each) for each in change])
     sizes = torch.tensor([each.numel() for each in before], device=moved.device)
     return torch.stack([_norms(change), _norms(before), (sizes - moved).float()], dim=1)
+
+
+def _histogram(tensors: Sequence[Tensor]) -> Tensor:
+    if not tensors:
+        return torch.zeros(0, BINS, dtype=torch.int64)
+    rows = []
+    for tensor in tensors:
+        stored = _real(_stored(tensor)).reshape(-1)
+        stored = stored if stored.dtype == torch.float64 else stored.to(torch.float32)
+        exponents = torch.frexp(stored).exponent - 1 - LOWEST
+        bins = exponents.clamp(0, EXPONENTS - 1).long()
+        bins = torch.where(stored == 0, ZERO_BIN, bins)
+        bins = torch.where(stored.isfinite(), bins, NONFINITE_BIN)
+        row = torch.bincount(bins, minlength=BINS)
+        row[ZERO_BIN] += tensor.numel() - _stored(tensor).numel()  # what a sparse one leaves out
+        rows.append(row)
+    return torch.stack(rows)
 
 
 def _stored(tensor: Tensor) -> Tensor:
