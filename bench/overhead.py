@@ -297,7 +297,7 @@ def bare(_training: Training, _folder: Path) -> Iterator[Attached]:
 def holter_mode(**options: Any) -> Mode:
     """`holter.watch` with these options, in its steady state.
 
-    A watch saves only once it has taken `holter.budgeting.ALLOWANCE` (half a second, in all) of its
+    A watch saves only once it has taken `holter.budgeting.ALLOWANCE` (two seconds, in all) of its
     own time. Here it has less, so that all of that lies in the warm-up, which is not measured.
     """
 

@@ -2,7 +2,7 @@
 
 from holter.collectors.moments import Depth
 
-ALLOWANCE = 0.5  # seconds of its own time after which a watch saves: short runs are read whole
+ALLOWANCE = 2.0  # seconds of its own time after which a watch saves: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _LIGHT_SHARE = 0.7  # of the budget that reading losses may take before some are left out
 _RAREST_LOSS = 16  # steps

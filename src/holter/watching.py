@@ -141,7 +141,7 @@ def watch(
     """Record the training of `model` by `optimizer`; by default to a new folder in `holter-runs`.
 
     Several models or optimizers may be given as a list, or as a mapping of names. Watching keeps to
-    the share `budget` of the training's time once it has taken half a second: what is dear to read
+    the share `budget` of the training's time once it has taken two seconds: what is dear to read
     is then read more rarely. `budget=None` reads everything at every step. `resume` continues
     the run in `path`.
     """

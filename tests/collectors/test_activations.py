@@ -17,8 +17,9 @@ from torch.utils.checkpoint import checkpoint
 
 from collectors.trainings import values, watching
 from holter import Run
-from holter.collectors.activations import _CALLS, _SAMPLES, _SILENT, _STEPS, Activations
+from holter.collectors.activations import _SILENT, Activations
 from holter.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
+from holter.collectors.outputs import CALLS, SAMPLES, STEPS
 from holter.collectors.roster import Roster
 from holter.signals import (
     ACTIVATION_ABSMAX,
@@ -177,13 +178,13 @@ def test_a_module_called_more_than_once_is_pooled():
 
 def test_many_calls_take_bounded_memory():
     model = nn.Linear(4, 4)
-    inputs = torch.randn(5 * _CALLS, 2, 4)
+    inputs = torch.randn(5 * CALLS, 2, 4)
     reader = Reader(model)
     reader.open()
     for each in inputs:
         model(each)
         (slot,) = reader.collector._slots.values()
-        assert len(slot.rows) <= _CALLS
+        assert len(slot.rows) <= CALLS
     agrees(reader.close(), "Linear", *[model(each) for each in inputs])
 
 
@@ -364,7 +365,7 @@ def test_places_of_saturation_among_other_modules():
 # Dead units.
 
 
-def dead_of(reader, forward, windows=_STEPS):
+def dead_of(reader, forward, windows=STEPS):
     """The dead fractions found within some sampled steps, by step."""
     return {
         step: found[ACTIVATION_DEAD_FRACTION]
@@ -377,7 +378,7 @@ def test_a_unit_is_dead_if_it_is_zero_for_all_samples():
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
     with torch.no_grad():
         model[0].bias[:3] = -100.0
-    x = torch.randn(_SAMPLES, 4)
+    x = torch.randn(SAMPLES, 4)
     assert dead_of(Reader(model), lambda _: model(x), 1) == {0: {"1": pytest.approx(3 / 8)}}
 
 
@@ -392,7 +393,7 @@ def test_a_window_ends_after_some_steps_and_begins_anew():
 
 def test_a_window_ends_with_enough_samples():
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
-    found = dead_of(Reader(model), lambda _: model(torch.randn(_SAMPLES // 2, 4)), 6)
+    found = dead_of(Reader(model), lambda _: model(torch.randn(SAMPLES // 2, 4)), 6)
     assert sorted(found) == [1, 3, 5]
 
 
@@ -451,7 +452,7 @@ def test_one_relu_behind_several_layers_has_the_units_of_all():
         model["a"].bias.fill_(50.0)
         model["b"].bias.fill_(1e4)
         model["b"].bias[:5] = -1e4
-    x = torch.randn(_SAMPLES, 2)
+    x = torch.randn(SAMPLES, 2)
 
     def forward(_):
         return model["relu"](model["b"](model["relu"](model["a"](x))))
@@ -823,7 +824,7 @@ def test_on_a_gpu_the_same_numbers_and_nothing_is_waited_for():
     )
     inputs = [torch.randn(5, 3, 9, 9) for _ in range(2)]
     reader, there = Reader(model), copy.deepcopy(model).cuda()
-    expected = [reader(lambda: [model(each) for each in inputs]) for _ in range(_STEPS)]
+    expected = [reader(lambda: [model(each) for each in inputs]) for _ in range(STEPS)]
     on_gpu = Reader(there)
     moved = [each.cuda() for each in inputs]
     for step in expected:

@@ -77,7 +77,9 @@ def run_both(script: Path, arguments: tuple[str, ...], folder: Path) -> Twins:
     with ThreadPoolExecutor() as threads:
         both = (
             threads.submit(run, "plain"),
-            threads.submit(run, "watched", *HOLTER, "run", "--out", folder / "run"),
+            threads.submit(
+                run, "watched", *HOLTER, "run", "--budget", "none", "--out", folder / "run"
+            ),
         )
         (plain, truth), (watched, watched_truth) = (each.result() for each in both)
     return Twins(plain, watched, truth, watched_truth, folder / "run")

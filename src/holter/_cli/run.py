@@ -59,7 +59,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         default=0.01,
         metavar="SHARE",
         help="share of the training's time that watching may take (default: 0.01, after the first"
-        " half second); `none` reads everything at every step",
+        " two seconds); `none` reads everything at every step",
     )
     recording.add_argument(
         "--no-check", action="store_true", help="only record; `holter check` can follow later"

@@ -1,14 +1,11 @@
 """What the modules of a model return: mean, spread, extremes, zeros, dead and saturated units."""
 
-import dataclasses
 import itertools
 import sys
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
@@ -17,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 from holter.collectors import Reading
 from holter.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.collectors.naming import unwrapped
+from holter.collectors.outputs import Slot, Window, gathered, pooled, readable, shares
 from holter.collectors.roster import Model, Roster
 from holter.signals import (
     ACTIVATION_ABSMAX,
@@ -28,25 +26,10 @@ from holter.signals import (
     Signal,
 )
 
-_SAMPLES = 1024  # of a unit that is zero for all of them, few come back to life
-_STEPS = 4  # sampled steps after which a window ends even so
-_CALLS = 64  # calls of one module after which their readings are folded: memory stays bounded
 _SILENT = 3  # windows without a single call after which nobody listens any more
-_PIECE = 1 << 16  # elements whose zeros are counted at a time
-_DEPTH = 4  # how deep in tuples and mappings a tensor is looked for
 
-_WIDE = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.float32: None,
-    torch.float64: None,
-}
 _NO_OUTPUT = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was read before them
-
-Count = Tensor | int  # on the CPU numbers are at hand
-Row = tuple[Tensor, Tensor, Tensor, Tensor, Count]  # sum, norm, least, largest, how many not zero
-Saturated = Callable[[Tensor, torch.dtype], tuple[Count, int]]  # how many, of how many
 
 
 class Activations:
@@ -80,11 +63,11 @@ class Activations:
         self.declined: list[str] = []  # sentences about what is not recorded
         self.spent = 0.0  # seconds inside the hook, which no moment sees
         self._handle: RemovableHandle | None = None
-        self._slots: dict[int, _Slot] = {}  # by the identity of the module
+        self._slots: dict[int, Slot] = {}  # by the identity of the module
         self._names: tuple[str, ...] = ()
         self._clipping: tuple[str, ...] = ()
         self._saturating: tuple[str, ...] = ()
-        self._producer: _Slot | None = None  # the last called whose output has known units
+        self._producer: Slot | None = None  # the last called whose output has known units
         self._error: Exception | None = None
         self._silent = 0  # windows in a row in which no module was called
         self._sizes: tuple[torch.device | None, list[int], Tensor] = (None, [], torch.empty(0))
@@ -129,10 +112,10 @@ class Activations:
                 return
             for name, module in self._leaves(model):
                 found.setdefault(id(module), (name, module))
-        slots: dict[int, _Slot] = {}
+        slots: dict[int, Slot] = {}
         for key, (_, module) in found.items():
             known = self._slots.get(key)
-            slots[key] = known if known and known.module() is module else _Slot(module)
+            slots[key] = known if known and known.module() is module else Slot(module)
         pairs = [(name, slots[key]) for key, (name, _) in found.items()]
         self._names = _kept(self._names, [name for name, _ in pairs])
         self._clipping = _kept(self._clipping, [name for name, slot in pairs if slot.clips])
@@ -190,7 +173,7 @@ class Activations:
             return
         began = time.perf_counter()
         try:
-            output = _readable(output)
+            output = readable(output)
             if output is not None:
                 if slot.units:
                     self._producer = slot
@@ -217,32 +200,32 @@ class Activations:
         readings = self._summaries(called)
         saturated = [slot for slot in called if slot.outputs]
         if saturated:
-            values = _shares([(slot.saturated, slot.outputs) for slot in saturated])
+            values = shares([(slot.saturated, slot.outputs) for slot in saturated])
             places = [slot.saturation_place for slot in saturated]
             readings.append(
                 Reading(ACTIVATION_SATURATED_FRACTION, self._saturating, values, places)
             )
         ended = [slot for slot in called if slot.window is not None and slot.window.ends()]
         if ended:
-            dead = _shares([slot.window.dead() for slot in ended if slot.window is not None])
+            dead = shares([slot.window.dead() for slot in ended if slot.window is not None])
             places = [slot.clip_place for slot in ended]
             readings.append(Reading(ACTIVATION_DEAD_FRACTION, self._clipping, dead, places))
             for slot in ended:
-                slot.window = _Window()
+                slot.window = Window()
         for slot in called:
             slot.forget()
         return readings
 
-    def _summaries(self, called: list["_Slot"]) -> list[Reading]:
+    def _summaries(self, called: list["Slot"]) -> list[Reading]:
         """Pool the calls of each module: one short series of operations for all of them."""
-        devices: dict[torch.device, list[_Slot]] = {}
+        devices: dict[torch.device, list[Slot]] = {}
         for slot in sorted(called, key=lambda each: len(each.rows)):
             devices.setdefault(slot.rows[0][0].device, []).append(slot)
         tables, order = [], []
         for device, slots in devices.items():
-            tables.append(_pooled(slots) / self._elements(device, slots))
+            tables.append(pooled(slots) / self._elements(device, slots))
             order += slots
-        mean, square, absmax, filled = _gathered(tables).unbind(1)
+        mean, square, absmax, filled = gathered(tables).unbind(1)
         # Rounding may take the difference below zero; NaN stays NaN.
         std = (square - mean.square()).clamp(min=0).sqrt()
         zeros = (1 - filled).clamp(min=0)
@@ -254,8 +237,8 @@ class Activations:
             Reading(ACTIVATION_ZERO_FRACTION, self._names, zeros, places),
         ]
 
-    def _elements(self, device: torch.device, slots: Sequence["_Slot"]) -> Tensor:
-        """What the columns of `_pooled` are divided by; kept, for batches mostly have one shape."""
+    def _elements(self, device: torch.device, slots: Sequence["Slot"]) -> Tensor:
+        """What the columns of `pooled` are divided by; kept, for batches mostly have one shape."""
         sizes = [slot.elements for slot in slots]
         if self._sizes[0] != device or self._sizes[1] != sizes:
             wide = torch.float32 if device.type == "mps" else torch.float64
@@ -266,229 +249,9 @@ class Activations:
         return self._sizes[2]
 
 
-class _Slot:
-    """One module: what is known of it, and what its calls have left since the window opened."""
-
-    __slots__ = (
-        "axes",
-        "clip_place",
-        "clips",
-        "elements",
-        "module",
-        "outputs",
-        "place",
-        "rows",
-        "saturated",
-        "saturated_in",
-        "saturation_place",
-        "signed",
-        "units",
-        "window",
-    )
-
-    def __init__(self, module: nn.Module) -> None:
-        self.module = weakref.ref(module)  # a model that is done with may go
-        self.place = self.clip_place = self.saturation_place = -1
-        self.units, self.axes = _units(module)
-        self.signed = isinstance(module, nn.Threshold | nn.Softshrink | nn.Hardshrink)
-        self.clips = isinstance(module, nn.ReLU | nn.ReLU6) or (
-            self.signed and getattr(module, "value", 0) == 0
-        )
-        self.window = _Window() if self.clips else None
-        self.saturated_in = _saturation(module)
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew; the window of dead units goes on."""
-        self.rows: list[Row] = []
-        self.elements = self.outputs = 0
-        self.saturated: Count = 0
-
-    def read(self, output: Tensor, producer: "_Slot | None") -> None:
-        """Leave the statistics of one call."""
-        dtype, size = output.dtype, output.numel()
-        wide = _WIDE[dtype]
-        if wide is not None and not output.is_cuda:
-            output, wide = output.to(wide), None  # a CPU converts once faster than three times
-        if self.rows and self.rows[0][0].device != output.device:
-            return  # the module has moved since its last call
-        if len(self.rows) == _CALLS:
-            self.rows = [_folded(self.rows)]
-        least, largest = torch.aminmax(output)
-        norm = torch.linalg.vector_norm(output, dtype=wide)
-        self.rows.append((output.sum(dtype=wide), norm, least, largest, _filled(output, wide)))
-        self.elements += size
-        if self.window is not None and output.dim():
-            self.window.add(output.abs() if self.signed else output, producer)
-        if self.saturated_in is not None:
-            count, outputs = self.saturated_in(output, dtype)
-            self.saturated += count
-            self.outputs += outputs
-
-
-class _Window:
-    """The largest output of each unit over some steps; of a dead one it is zero.
-
-    Units are told apart by the module whose output is clipped: a ReLU that is called behind several
-    layers has the units of all of them, one behind a layer that is called twice has them once.
-    """
-
-    def __init__(self) -> None:
-        self._largest: dict[tuple[int, int], Tensor] = {}
-        self._samples: dict[tuple[int, int], int] = {}
-        self._steps = 0
-
-    def add(self, output: Tensor, producer: _Slot | None) -> None:
-        """One call, with outputs that are not negative."""
-        axis = _axis(output, producer)
-        units, last = output.shape[axis], output.dim() - 1
-        if axis == last:
-            largest = output.reshape(-1, units).amax(0)
-            samples = output.numel() // units
-        else:
-            largest = output.amax([each for each in range(last + 1) if each != axis])
-            samples = output.shape[0] if axis else 1
-        key = (-1 if producer is None else producer.place, units)
-        before = self._largest.get(key)
-        same = before is not None and before.device == largest.device
-        if before is not None and same:
-            largest = torch.maximum(before, largest)
-        self._largest[key] = largest
-        self._samples[key] = samples + (self._samples[key] if same else 0)
-
-    def ends(self) -> bool:
-        """Count a step, and say whether the window has seen enough."""
-        if not self._largest:
-            return False
-        self._steps += 1
-        return self._steps >= _STEPS or min(self._samples.values()) >= _SAMPLES
-
-    def dead(self) -> tuple[Count, int]:
-        """How many units are dead, of how many."""
-        dead: Count = 0
-        for largest in self._largest.values():
-            dead += _count(largest == 0)
-        return dead, sum(units for _, units in self._largest)
-
-
 def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:
     """The same tuple as before where nothing has changed: owners are told by identity."""
     return names if names == tuple(now) else tuple(now)
-
-
-def _readable(output: Any, depth: int = _DEPTH) -> Tensor | None:
-    """The first tensor in what a module returned that has numbers to read; else None."""
-    if isinstance(output, Tensor):
-        if (
-            type(output) not in (Tensor, nn.Parameter)  # DTensor, fake, functional and the like
-            or output.dtype not in _WIDE
-            or output.layout is not torch.strided
-            or output.is_nested
-            or output.is_meta
-            or not output.numel()
-            or torch._C._functorch.is_functorch_wrapped_tensor(output)  # noqa: SLF001
-            or torch._C._is_tracing()  # noqa: SLF001
-            or (output.is_cuda and torch.cuda.is_current_stream_capturing())
-        ):
-            return None
-        return output.detach()
-    if not depth:
-        return None
-    parts: Iterable[Any]
-    if isinstance(output, Mapping):
-        parts = output.values()
-    elif isinstance(output, tuple | list):
-        parts = output
-    elif dataclasses.is_dataclass(output) and not isinstance(output, type):
-        parts = [getattr(output, each.name, None) for each in dataclasses.fields(output)]
-    else:
-        return None
-    found = (_readable(part, depth - 1) for part in parts)
-    return next((each for each in found if each is not None), None)
-
-
-def _filled(tensor: Tensor, wide: torch.dtype | None) -> Count:
-    """How many elements are not zero.
-
-    On a CPU in pieces that stay in its cache: `torch.count_nonzero` takes up to 36 times as long.
-    On a GPU as a norm, in one kernel without a mask; float32 rounds what is over 16 million.
-    """
-    if tensor.device.type != "cpu":
-        filled: Tensor = torch.linalg.vector_norm(tensor, 0, dtype=wide)
-        return filled
-    flat = tensor.numpy().ravel("K")
-    mask = np.empty(min(flat.size, _PIECE), np.bool_)
-    count = 0
-    for start in range(0, flat.size, _PIECE):
-        piece = flat[start : start + _PIECE]
-        count += int(np.count_nonzero(np.not_equal(piece, 0, out=mask[: piece.size])))
-    return count
-
-
-def _count(mask: Tensor) -> Count:
-    """How many are true."""
-    return mask.sum() if mask.device.type != "cpu" else int(np.count_nonzero(mask.numpy()))
-
-
-def _shares(counts: Sequence[tuple[Count, int]]) -> Tensor:
-    """Each count over its total, on one device."""
-    shares = [count / total for count, total in counts]
-    there = next((each.device for each in shares if isinstance(each, Tensor)), None)
-    if there is None:
-        return torch.tensor(shares, dtype=torch.float32, device="cpu")
-    # A number becomes a tensor of the device without a transfer.
-    return torch.stack(
-        [
-            each.to(there, non_blocking=True)
-            if isinstance(each, Tensor)
-            else torch.full((), each, device=there)
-            for each in shares
-        ]
-    )
-
-
-def _pooled(slots: Sequence[_Slot]) -> Tensor:
-    """Sum, squares, largest magnitude and what is not zero of each, all its calls together.
-
-    The slots come in the order of their number of calls, so that those with as many are one block.
-    """
-    table = _table(row for slot in slots for row in slot.rows)
-    blocks, start = [], 0
-    for calls, group in itertools.groupby(slots, key=lambda each: len(each.rows)):
-        stop = start + calls * sum(1 for _ in group)
-        blocks.append(_reduced(table[start:stop].view(-1, calls, 5)))
-        start = stop
-    return torch.cat(blocks)
-
-
-def _reduced(calls: Tensor) -> Tensor:
-    total, norm, least, largest, filled = calls.unbind(2)
-    magnitude = torch.maximum(-least, largest).amax(1)
-    return torch.stack([total.sum(1), norm.square().sum(1), magnitude, filled.sum(1)], 1)
-
-
-def _folded(rows: Sequence[Row]) -> Row:
-    """Many calls as if they were one."""
-    total, square, magnitude, filled = _reduced(_table(rows).view(1, -1, 5))[0].unbind()
-    here = int(filled) if filled.device.type == "cpu" else filled
-    return total, square.sqrt(), -magnitude, magnitude, here
-
-
-def _table(rows: Iterable[Row]) -> Tensor:
-    rows = list(rows)
-    table = torch.stack([each for row in rows for each in row if isinstance(each, Tensor)])
-    wide = table.dtype if table.device.type == "mps" else torch.float64
-    table = table.to(wide).view(len(rows), -1)
-    if table.shape[1] == 5:
-        return table
-    counts = torch.tensor([row[4] for row in rows], dtype=wide, device="cpu")
-    return torch.cat([table, counts.reshape(-1, 1)], 1)
-
-
-def _gathered(parts: Sequence[Tensor]) -> Tensor:
-    # From the CPU to a device, never the other way: that would wait for it.
-    target = next((each.device for each in parts if each.device.type != "cpu"), parts[0].device)
-    return torch.cat([each.to(target, non_blocking=True) for each in parts])
 
 
 def _compiled(model: nn.Module) -> bool:
@@ -500,82 +263,3 @@ def _compiled(model: nn.Module) -> bool:
         for each in model.modules()
         if not isinstance(each, torch.jit.ScriptModule)
     )
-
-
-def _units(module: nn.Module) -> tuple[int, tuple[int, ...]]:
-    """How many units a module's output has, and along which axis they may lie; 0 if unknown."""
-    if isinstance(module, nn.modules.conv._ConvNd):  # noqa: SLF001
-        return module.out_channels, (-1 - len(module.kernel_size), 1)
-    if isinstance(module, nn.modules.batchnorm._NormBase):  # noqa: SLF001
-        return module.num_features, (1,)
-    if isinstance(module, nn.GroupNorm):
-        return module.num_channels, (1,)
-    if isinstance(module, nn.Linear | nn.Bilinear):
-        return module.out_features, (-1,)
-    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
-        return module.normalized_shape[-1], (-1,)
-    if isinstance(module, nn.Embedding | nn.EmbeddingBag):
-        return module.embedding_dim, (-1,)
-    if isinstance(module, nn.RNNBase):
-        size = module.proj_size or module.hidden_size
-        return size * (2 if module.bidirectional else 1), (-1,)
-    if isinstance(module, nn.RNNCellBase):
-        return module.hidden_size, (-1,)
-    if isinstance(module, nn.MultiheadAttention):
-        return module.embed_dim, (-1,)
-    return 0, ()
-
-
-def _axis(output: Tensor, producer: _Slot | None) -> int:
-    """The axis of the units: where the layer before has put them, else by the number of axes."""
-    dims = output.dim()
-    for axis in producer.axes if producer is not None else ():
-        if -dims <= axis < dims and producer is not None and output.shape[axis] == producer.units:
-            return axis % dims
-    return 1 if dims in (4, 5) else dims - 1
-
-
-def _saturation(module: nn.Module) -> Saturated | None:
-    """How to count the saturated outputs of a module; None where that has no meaning."""
-    if isinstance(module, nn.Sigmoid):
-        return _outside(0.01, 0.99)
-    if isinstance(module, nn.Tanh):
-        return _outside(-0.97, 0.97)
-    if isinstance(module, nn.Hardsigmoid):
-        return _at_bounds(0.0, 1.0)
-    if isinstance(module, nn.ReLU6):  # at zero it rests; and it is a Hardtanh, too
-        return _at_bounds(None, 6.0)
-    if isinstance(module, nn.Hardtanh):
-        return _at_bounds(module.min_val, module.max_val)
-    if isinstance(module, nn.Softmax2d):
-        return _decided(-3)
-    if isinstance(module, nn.Softmax):
-        return _decided(module.dim)
-    return None
-
-
-def _outside(low: float, high: float) -> Saturated:
-    def count(output: Tensor, _: torch.dtype) -> tuple[Count, int]:
-        return _count((output < low) | (output > high)), output.numel()
-
-    return count
-
-
-def _at_bounds(low: float | None, high: float) -> Saturated:
-    def count(output: Tensor, dtype: torch.dtype) -> tuple[Count, int]:
-        # The bounds as the module's dtype has them: in bfloat16, 0.7 is less.
-        mask = output >= torch.tensor(high, dtype=dtype, device="cpu").item()
-        if low is not None:
-            mask |= output <= torch.tensor(low, dtype=dtype, device="cpu").item()
-        return _count(mask), output.numel()
-
-    return count
-
-
-def _decided(dim: int | None) -> Saturated:
-    def count(output: Tensor, _: torch.dtype) -> tuple[Count, int]:
-        axis = dim if dim is not None else 0 if output.dim() in (0, 1, 3) else 1  # as torch does
-        largest = output.amax(axis)
-        return _count(largest > 0.99), largest.numel()
-
-    return count
