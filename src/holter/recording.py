@@ -14,9 +14,9 @@ from torch import Tensor
 from holter.collectors import STEP, Reading
 from holter.notices import tell
 from holter.run import Run, Writer
-from holter.run.format import ABSENT, FORMAT
+from holter.run.format import ABSENT, FORMAT, Floats
 from holter.run.writer import Row
-from holter.signals import LOSS, WATCH_DEVICE_TIME, Signal
+from holter.signals import LOSS, WATCH_DEVICE_TIME, WATCH_TIME, Signal
 from holter.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
@@ -26,8 +26,7 @@ _FEW = 12  # readings
 Events = tuple[Any, Any]  # of a GPU: before and after some work of ours
 
 
-def _nothing(_: float) -> None:
-    pass
+Settle = Callable[[float, bool], float]  # device time, and whether the host is ahead -> the cost
 
 
 class _Step(NamedTuple):
@@ -37,8 +36,9 @@ class _Step(NamedTuple):
     wall: float
     readings: Sequence[Reading]
     packed: Packed
-    events: Sequence[Events] = ()
-    settle: Callable[[float], None] = _nothing
+    events: Sequence[Events]
+    settle: Settle
+    is_hidden: bool  # the GPU was not yet done with the step before: our host time cost nothing
 
 
 class Recorder:
@@ -66,23 +66,20 @@ class Recorder:
         """Number of steps written by this recorder."""
         return self.step - self._first
 
-    def write_step(
-        self,
-        readings: Sequence[Reading],
-        events: Sequence[Events] = (),
-        settle: Callable[[float], None] = _nothing,
-    ) -> bool:
+    def write_step(self, readings: list[Reading], events: Sequence[Events], settle: Settle) -> bool:
         """Send all readings of a step on their way; False if one that has arrived is a bad loss.
 
-        Readings of a GPU are written some steps later, when they have arrived without waiting;
-        `settle` is then told how long the device worked between `events`.
+        Readings of a GPU are written some steps later, when they have arrived without waiting. Then
+        it is known how long the device worked between `events`, and `settle` says what that cost.
         """
         step, self.step = self.step, self.step + 1
         tensors = [each[2] for each in readings if isinstance(each[2], Tensor)]
         if not tensors and not self._under_way and len(readings) < _FEW:
-            settle(0.0)
+            readings.append(Reading(WATCH_TIME, STEP, [settle(0.0, False)]))
             return self._gather(step, readings)
-        entry = _Step(step, time.time(), readings, Packed(tensors), events, settle)
+        entry = _Step(
+            step, time.time(), readings, Packed(tensors), events, settle, bool(self._under_way)
+        )
         self._under_way.append(entry)
         fine = True
         while self._under_way and self._under_way[0].packed.arrived:
@@ -102,7 +99,7 @@ class Recorder:
         if not self._fits_the_bunch(readings):
             self.flush()
             if any(each.at is not None or each.signal.stream != "steps" for each in readings):
-                return self._write(_Step(step, time.time(), readings, Packed(())))
+                return self._put(step, time.time(), readings, [])
             self._bunch_layout = [(each.signal.name, each.owners) for each in readings]
             self._bunch_kinds = [(each.signal, each.owners) for each in readings]
         values: list[float] = []
@@ -126,12 +123,22 @@ class Recorder:
         return True
 
     def _write(self, step: _Step) -> bool:
+        worked = sum(before.elapsed_time(after) for before, after in step.events) / 1e3
+        readings = [*step.readings]
+        readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked, step.is_hidden)]))
+        if step.events:
+            readings.append(Reading(WATCH_DEVICE_TIME, STEP, [worked]))
+        return self._put(step.number, step.wall, readings, step.packed.unpack())
+
+    def _put(
+        self, number: int, wall: float, readings: Sequence[Reading], arrived: Sequence[Floats]
+    ) -> bool:
         self.flush()
         streams: dict[str, list[Row]] = {}
-        arrived = iter(step.packed.unpack())
+        tensors = iter(arrived)
         fine = True
-        for signal, owners, values, at in step.readings:
-            read = next(arrived) if isinstance(values, Tensor) else np.asarray(values, np.float32)
+        for signal, owners, values, at in readings:
+            read = next(tensors) if isinstance(values, Tensor) else np.asarray(values, np.float32)
             if at is not None:
                 full = np.full(len(owners), ABSENT)
                 full[at] = read
@@ -139,13 +146,8 @@ class Recorder:
             elif signal is LOSS:
                 fine &= math.isfinite(read[0])
             streams.setdefault(signal.stream, []).append((signal.name, owners, read))
-        worked = sum(before.elapsed_time(after) for before, after in step.events) / 1e3
-        if step.events:
-            reading = (WATCH_DEVICE_TIME.name, STEP, np.array([worked], np.float32))
-            streams.setdefault(WATCH_DEVICE_TIME.stream, []).append(reading)
-        step.settle(worked)
         for stream, rows in streams.items():
-            self._writer.write(stream, step.number, rows, wall=step.wall)
+            self._writer.write(stream, number, rows, wall=wall)
         return fine
 
     def event(self, kind: str, **data: object) -> None:

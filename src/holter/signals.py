@@ -311,7 +311,8 @@ WATCH_TIME = Signal(
     Per.STEP,
     Phase.AFTERWARDS,
     "s",
-    "Host time that holter itself took during the step.",
+    "Time that holter itself took of the step: on the host, or on the GPU if that is more or if"
+    " the host ran ahead of it anyway.",
 )
 
 WATCH_DEVICE_TIME = Signal(

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from holter.budgeting import Budget
-from holter.collectors import STEP, Collector, Reading
+from holter.collectors import Collector
 from holter.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -38,8 +38,7 @@ from holter.loaders import Loaders, facts, samples
 from holter.loss_scale import LossScale
 from holter.notices import tell
 from holter.publishing import Publisher
-from holter.recording import Recorder
-from holter.signals import WATCH_TIME
+from holter.recording import Recorder, Settle
 from holter.tapping import LossCall
 
 _P = ParamSpec("_P")
@@ -346,7 +345,6 @@ class Stepper:
         if self._depth is Depth.FULL:
             self._spent += self._publisher.spent_in_hooks()
         readings, events = self._publisher.take()
-        readings.append(Reading(WATCH_TIME, STEP, [self._spent]))
         settle = self._settlement(now)
         self._spent, self._began, self._depth = 0.0, now, self._next_depth
         self._stepped, self._in_step = [], False
@@ -365,15 +363,16 @@ class Stepper:
         self.is_deaf = self._depth is Depth.NONE
         return not self.is_deaf
 
-    def _settlement(self, now: float) -> Callable[[float], None]:
-        """What to do when it is known how long the device has worked for the step that ends."""
-        if self._began is None:
-            return lambda _: None
-        depth, spent, length = self._depth, self._spent, now - self._began
+    def _settlement(self, now: float) -> Settle:
+        """What the step that ends has cost, once it is known how long the device worked for it."""
+        depth, spent, began = self._depth, self._spent, self._began
 
-        def settle(worked: float) -> None:
-            cost = max(spent, worked)  # the one hides behind the other
-            self._budget.account(depth, cost, max(length - cost, 0.0))
+        def settle(worked: float, hidden: bool) -> float:
+            # A host that runs ahead of its GPU has time to spare.
+            cost = worked if hidden else max(spent, worked)
+            if began is not None:
+                self._budget.account(depth, cost, max(now - began - cost, 0.0))
+            return cost
 
         return settle
 

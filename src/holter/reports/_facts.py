@@ -9,7 +9,7 @@ import numpy as np
 from holter.findings import Clear, Evidence, NotExamined
 from holter.rules import Checkup
 from holter.run import Run
-from holter.signals import WATCH_DEVICE_TIME, WATCH_TIME, Signal
+from holter.signals import WATCH_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +21,15 @@ class Cost:
 
 
 def cost(run: Run) -> Cost:
-    """The watch's own time, on the host or on a GPU, whichever is more: alone and as a share."""
+    """The sum of the watch's own times, alone and as a share of the run's duration."""
     if WATCH_TIME not in run:
         return Cost()
-    seconds = max(_total(run, signal) for signal in (WATCH_TIME, WATCH_DEVICE_TIME))
+    readings = [series.values.astype(np.float64) for series in run[WATCH_TIME].values()]
+    seconds = sum(float(values[np.isfinite(values)].sum()) for values in readings)
     duration = run.meta.get("duration")
     if not isinstance(duration, int | float) or not 0 < duration < float("inf"):
         return Cost(seconds)
     return Cost(seconds, seconds / duration)
-
-
-def _total(run: Run, signal: Signal) -> float:
-    if signal not in run:
-        return 0.0
-    readings = [series.values.astype(np.float64) for series in run[signal].values()]
-    return sum(float(values[np.isfinite(values)].sum()) for values in readings)
 
 
 def ending(run: Run) -> str:
