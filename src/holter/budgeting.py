@@ -4,6 +4,7 @@ from holter.collectors.moments import Depth
 
 ALLOWANCE = 2.0  # seconds of its own time after which a watch saves: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
+_AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _LIGHT_SHARE = 0.7  # of the budget that reading losses may take before some are left out
 _RAREST_LOSS = 16  # steps
 _REGULAR_SHARE = 0.6  # of what losses leave over; the rest is for full steps
@@ -60,7 +61,7 @@ class Budget:
         self._length = _average(self._length, length)
         self._costs[depth] = _average(self._costs.get(depth), cost)
         if self._share is not None and self._total >= ALLOWANCE:
-            self._choose(self._share * self._length)
+            self._choose(self._share * self._length * _AIM)
 
     def alert(self, step: int) -> None:
         """Read the next steps whole, whatever it costs."""
