@@ -127,9 +127,11 @@ class Stepper:
         self._device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
         self._look_at_modes()
 
-    @_shielded
     def join(self, roster: Roster) -> None:
-        """Others have joined; if no step is open, the coming forward is the first of one."""
+        """Others have joined; if no step is open, the coming forward is the first of one.
+
+        Not shielded, as a scout calls this from within a call that is.
+        """
         self.renew(roster)
         if not self._in_step:
             self._publish(Joined(roster, self._depth))
