@@ -202,3 +202,7 @@ def test_a_folder_and_its_ranks_are_named(tmp_path: Path) -> None:
         (tmp_path / f"rank-{rank}").mkdir()
     recorded = dataclasses.replace(run(), path=tmp_path, rank=1)
     assert text.render(recorded, Checkup()).endswith(f"run: {tmp_path} (rank 1 of 2)\n")
+
+
+def test_a_large_share_of_a_short_run_comes_with_its_seconds() -> None:
+    assert "watching cost 30 % of the time (0.2 s)" in text.render(run(duration=0.7), Checkup())
