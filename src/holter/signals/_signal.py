@@ -1,0 +1,51 @@
+"""A signal: a quantity that can be recorded, and what is known of it beforehand."""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class Per(StrEnum):
+    """What one reading of a signal belongs to."""
+
+    STEP = "step"
+    OPTIMIZER = "optimizer"
+    GROUP = "group"
+    MODEL = "model"
+    LOADER = "loader"
+    LOSS_FUNCTION = "loss function"
+    PARAMETER = "parameter"
+    MODULE = "module"
+
+
+class Phase(IntEnum):
+    """When in a step a signal is read: of two signals of one step, the earlier moved first."""
+
+    DATA = 0
+    FORWARD = 1
+    BACKWARD = 2
+    UPDATE = 3
+    AFTERWARDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A quantity that can be recorded. `rare` ones are written when they change, not each step."""
+
+    name: str
+    per: Per
+    phase: Phase
+    unit: str
+    doc: str
+    rare: bool = False
+
+    @property
+    def stream(self) -> str:
+        """The family of segment files that holds this signal."""
+        if self.per is Per.MODULE:
+            return "modules"
+        if self.per is not Per.PARAMETER:
+            return "steps"
+        return "facts" if self.rare else "parameters"
+
+    def __str__(self) -> str:
+        return self.name

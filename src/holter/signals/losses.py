@@ -1,0 +1,84 @@
+"""Losses: what is optimised, what is logged, what validation gives."""
+
+from holter.signals._signal import Per, Phase, Signal
+
+LOSS = Signal(
+    "loss",
+    Per.OPTIMIZER,
+    Phase.FORWARD,
+    "",
+    "Training loss of the step: the sum of all that `backward()` was called on, free of the AMP"
+    " scale; what `log(loss=...)` was given where no backward was seen.",
+)
+
+LOSS_LOGGED = Signal(
+    "loss.logged",
+    Per.OPTIMIZER,
+    Phase.FORWARD,
+    "",
+    "Mean of the values that the training loop passed to `log(loss=...)` in the step.",
+)
+
+VAL_LOSS = Signal(
+    "val.loss",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "",
+    "What a loss function returned for validation batches, averaged over the pass by batch size;"
+    " filed under the training step it followed.",
+)
+
+BACKWARD_CALLS = Signal(
+    "backward.calls",
+    Per.STEP,
+    Phase.BACKWARD,
+    "calls",
+    "Number of `backward()` calls in the step.",
+)
+LOSS_ROOT_SHARE = Signal(
+    "loss.root_share",
+    Per.STEP,
+    Phase.FORWARD,
+    "ratio",
+    "What `backward()` was called on, over the last value that a loss function with reduction"
+    " mean had returned before it; the mean over the step's calls: 1 where the loss goes into"
+    " backward as it is, 1/K where it is divided by K.",
+)
+LOSS_SUMMED = Signal(
+    "loss.summed",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "0/1",
+    "Whether the loss function was asked for a sum over the batch.",
+)
+BACKWARD_REPEATED = Signal(
+    "backward.repeated",
+    Per.STEP,
+    Phase.BACKWARD,
+    "calls",
+    "Number of `backward()` calls of the step on a loss that backward had been called on before.",
+)
+VAL_ACCURACY = Signal(
+    "val.accuracy",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of validation targets that the largest output (for two-class losses: the sign of the"
+    " logit, or 0.5) got right, over the pass; ignored targets left out.",
+)
+VAL_TRAIN_FRACTION = Signal(
+    "val.train_fraction",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of the model's dropout and batch-norm modules that were in training mode when the"
+    " losses of a validation pass were computed; absent where the model has none.",
+)
+VAL_GRAPH_FRACTION = Signal(
+    "val.graph_fraction",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of a validation pass's losses that were computed with a graph for a backward that"
+    " never came.",
+)
