@@ -139,8 +139,10 @@ class Recorder:
         fine = True
         for signal, owners, values, at in readings:
             read = next(tensors) if isinstance(values, Tensor) else np.asarray(values, np.float32)
+            if signal.bins > 1:
+                read = read.reshape(-1, signal.bins)
             if at is not None:
-                full = np.full(len(owners), ABSENT)
+                full = np.full((len(owners), *read.shape[1:]), ABSENT)
                 full[at] = read
                 read = full
             elif signal is LOSS:

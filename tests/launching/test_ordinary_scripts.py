@@ -24,7 +24,7 @@ from holter.signals import (
     Signal,
 )
 
-NOT_ORDINARY = {"exception", "interrupt", "ddp"}  # they end otherwise, or need a launcher
+NOT_ORDINARY = {"exception", "interrupt", "ddp", "fsdp"}  # they end otherwise, or need a launcher
 ARGUMENTS = {"argparse_script": ("moons", "--output-dir", "out/put", "--batch-size", "40")}
 
 ORDINARY = sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem not in NOT_ORDINARY)

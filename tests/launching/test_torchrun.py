@@ -34,8 +34,9 @@ def torchrun(*arguments: str | Path, cwd: Path) -> tuple[Ended, list[dict[str, o
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="gloo and torchrun are tried on Linux")
-def test_two_ranks_record_into_one_run_and_one_reports(tmp_path: Path) -> None:
-    script = SCRIPTS / "ddp.py"
+@pytest.mark.parametrize("name", ["ddp.py", "fsdp.py"])
+def test_two_ranks_record_into_one_run_and_one_reports(name: str, tmp_path: Path) -> None:
+    script = SCRIPTS / name
     plain, plain_truths = torchrun(script, cwd=tmp_path / "plain")
     watched, truths = torchrun("-m", "holter", "run", script, cwd=tmp_path / "watched")
     assert watched.out == plain.out
@@ -52,6 +53,7 @@ def test_two_ranks_record_into_one_run_and_one_reports(tmp_path: Path) -> None:
             assert series.steps.tolist() == list(range(40))
             np.testing.assert_allclose(series.values, truth[key], rtol=1e-4)
         assert run.meta["status"] == "finished"
+        assert run.meta["notes"] == []  # no collector had to give up
         assert holter.check(run).findings == ()
 
     for said in ("holter: recording to", "nothing wrong found", f"run: {folder.name}"):

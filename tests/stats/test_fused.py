@@ -14,13 +14,9 @@ import warnings
 
 import torch
 
+from holter.signals.histograms import BINS, EXPONENTS, LOWEST, NONFINITE_BIN, ZERO_BIN
 from holter.stats.fused import SUM, Fused, Tiling, available, readable
 from holter.stats.summary import (
-    BINS,
-    EXPONENTS,
-    LOWEST,
-    NONFINITE_BIN,
-    ZERO_BIN,
     Stat,
     difference,
     histogram,

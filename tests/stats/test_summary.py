@@ -9,12 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from holter.signals.histograms import BINS, EXPONENTS, LOWEST, NONFINITE_BIN, ZERO_BIN
 from holter.stats.summary import (
-    BINS,
-    EXPONENTS,
-    LOWEST,
-    NONFINITE_BIN,
-    ZERO_BIN,
     Stat,
     difference,
     histogram,

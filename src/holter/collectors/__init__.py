@@ -14,7 +14,9 @@ STEP: tuple[str, ...] = ("",)  # the owner of what belongs to the step itself
 
 
 class Reading(NamedTuple):
-    """Values of one signal, one for each owner; device tensors stay on their device.
+    """Values of one signal, one for each owner (of a histogram, its bins in a row).
+
+    Device tensors stay on their device.
 
     Pass the same `owners` tuple each time: it is told by identity. `at` gives the places of the
     values where some owners have none.
@@ -29,7 +31,7 @@ class Reading(NamedTuple):
         """See that there are as many values as places for them."""
         given = self.values.numel() if isinstance(self.values, Tensor) else len(self.values)
         places = len(self.owners if self.at is None else self.at)
-        if given != places:
+        if given != places * self.signal.bins:
             raise ValueError(f"{given} values of {self.signal} for {places} owners")
 
 

@@ -15,6 +15,7 @@ from holter.collectors.moments import (
     GradientsReady,
 )
 from holter.signals import GRAD_CARRIED_FRACTION, Signal
+from holter.stats.shards import local
 from holter.stats.summary import norms
 
 _WATCHED = 8  # parameters of an optimizer to look at: whoever clears gradients clears them all
@@ -85,7 +86,7 @@ class _Watched:
             self.carried = 0.0
             return
         # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
-        there = (norms([gradient])[0] != 0).float()
+        there = (norms(local([gradient]))[0] != 0).float()
         self.carried = there if self.carried is None else self.carried * there
 
     def remember(self) -> None:

@@ -33,16 +33,17 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Neighbouring columns of a record: one signal, for each of its owners."""
+    """Neighbouring columns of a record: one signal, with `bins` columns for each of its owners."""
 
     signal: str
     owners: tuple[str, ...]
     start: int
+    bins: int = 1
 
     @property
     def stop(self) -> int:
         """The column after the last one."""
-        return self.start + len(self.owners)
+        return self.start + len(self.owners) * self.bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def encode_header(stream: str, blocks: tuple[Block, ...], *, through: int | None
         "through": through,
         "absent": int(ABSENT_BITS),
         "owners": owners,
-        "blocks": [[block.signal, place[block.owners]] for block in blocks],
+        "blocks": [[block.signal, place[block.owners], block.bins] for block in blocks],
     }
     size = _UNIT
     while True:
@@ -116,8 +117,8 @@ def read_header(file: BinaryIO, path: Path) -> Header | None:
             raise ValueError("its checksum does not hold")
         owners = [tuple(names) for names in fields["owners"]]
         blocks, start = [], 0
-        for signal, index in fields["blocks"]:
-            blocks.append(Block(signal, owners[index], start))
+        for signal, index, *bins in fields["blocks"]:
+            blocks.append(Block(signal, owners[index], start, *bins))
             start = blocks[-1].stop
         return Header(fields["stream"], tuple(blocks), fields["header"], fields["through"])
     except (ValueError, LookupError, TypeError) as error:

@@ -76,6 +76,8 @@ class Run:
                 readings = segment.records["values"]
                 for block in segment.header.blocks:
                     values = readings[:, block.start : block.stop]
+                    if block.bins > 1:
+                        values = values.reshape(len(values), -1, block.bins)
                     chunk = Chunk(segment.stamps, block.owners, values)
                     chunks.setdefault(block.signal, []).append(chunk)
         tables = {signal: Table(parts) for signal, parts in chunks.items()}

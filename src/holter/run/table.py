@@ -14,7 +14,10 @@ Steps = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The readings of one signal for one owner, in step order. NaN and Inf are data."""
+    """The readings of one signal for one owner, in step order. NaN and Inf are data.
+
+    Of a histogram each reading is a row of bins.
+    """
 
     steps: Steps
     values: Floats
@@ -76,7 +79,10 @@ class Stamps:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Readings of one signal that lie together: a row for each step, a column for each owner."""
+    """Readings of one signal that lie together: a row for each step, a column for each owner.
+
+    Histograms have a third dimension: their bins.
+    """
 
     stamps: Stamps
     owners: tuple[str, ...]
@@ -108,6 +114,8 @@ class Table(Mapping[str, Series]):
         for chunk, column in self._columns(owner):
             read = np.ascontiguousarray(chunk.values[:, column])
             absent = is_absent(read)
+            if absent.ndim > 1:  # a histogram is there or not
+                absent = absent[:, 0]
             if absent.any():
                 steps.append(chunk.steps[~absent])
                 values.append(read[~absent])
@@ -130,7 +138,8 @@ class Table(Mapping[str, Series]):
                 parts += [(at[some], chunk.owners, values[some]) for some in whole]
         steps = np.unique(np.concatenate([part[0] for part in parts])) if parts else _NO_STEPS
         column = {owner: index for index, owner in enumerate(owners)}
-        out = np.full((len(steps), len(owners)), ABSENT)
+        bins = self._chunks[0].values.shape[2:] if self._chunks else ()
+        out = np.full((len(steps), len(owners), *bins), ABSENT)
         for at, some_owners, values in parts:
             low = int(np.searchsorted(steps, at[0]))
             if some_owners == owners and np.array_equal(at, steps[low : low + len(at)]):

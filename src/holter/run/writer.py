@@ -28,13 +28,16 @@ from holter.run.segment import place_of, segment_path
 
 SEGMENT_BYTES = 32 << 20
 STREAM_BYTES = 256 << 20  # of decimated streams; step-level signals are kept whole
+_SHARE_KEPT = {"parameters": 1.0, "modules": 1.0, "histograms": 0.25}  # of `stream_bytes`
 RETRY_SECONDS = 1.0  # between two tries of a disk that failed
 
 _KNOWN_OWNERS = 1024
 
-Layout = Sequence[tuple[str, tuple[str, ...]]]  # signal and owners of neighbouring columns
+Layout = Sequence[
+    tuple[str, tuple[str, ...]] | tuple[str, tuple[str, ...], int]
+]  # signal, owners and, of a histogram, bins of neighbouring columns
 _NONE = np.empty(0, np.float32)
-Row = tuple[str, tuple[str, ...], Floats]  # signal, owners, one value for each owner
+Row = tuple[str, tuple[str, ...], Floats]  # signal, owners, a value or a histogram for each owner
 
 
 class Writer:
@@ -71,7 +74,7 @@ class Writer:
         self, stream: str, step: int, rows: Sequence[Row], *, wall: float | None = None
     ) -> None:
         """Append one record to `stream`. Owners are compared by identity: pass the same tuple."""
-        layout = [row[:2] for row in rows]
+        layout = [(name, owners, _bins(read)) for name, owners, read in rows]
         values = np.concatenate([_NONE, *(_fitting(*row) for row in rows)])[None]
         self.write_many(stream, [step], [time.time() if wall is None else wall], layout, values)
 
@@ -119,7 +122,8 @@ class Writer:
     def _stream(self, name: str) -> "_Stream":
         found = self._streams.get(name)
         if found is None:
-            keep = self._stream_bytes if name in ("parameters", "modules") else None
+            share = _SHARE_KEPT.get(name)
+            keep = None if share is None else int(share * self._stream_bytes)
             found = self._streams[name] = _Stream(self._folder, name, self._segment_bytes, keep)
         return found
 
@@ -160,7 +164,7 @@ class _Stream:
         self._blocks: dict[tuple[str, tuple[str, ...]], Block] = {}
         # The same by identity of the owners, who are held so that the identity stays theirs.
         self._known: dict[tuple[str, int], tuple[Block, tuple[str, ...]]] = {}
-        self._layout: list[tuple[str, tuple[str, ...]]] = []
+        self._layout: Layout = []
         self._places: list[slice] = []
         self._fd = -1
         self._size = self._width = self._columns = 0
@@ -197,13 +201,13 @@ class _Stream:
             self._decimator.finish()
         self._close_segment()
 
-    def _block(self, signal: str, owners: tuple[str, ...]) -> Block:
+    def _block(self, signal: str, owners: tuple[str, ...], bins: int = 1) -> Block:
         known = self._known.get((signal, id(owners)))
         if known is not None:
             return known[0]
         block = self._blocks.get((signal, owners))
         if block is None:
-            block = self._blocks[signal, owners] = Block(signal, owners, self._columns)
+            block = self._blocks[signal, owners] = Block(signal, owners, self._columns, bins)
             self._columns = block.stop
         if len(self._known) >= _KNOWN_OWNERS:  # a caller that makes its tuples anew each step
             self._known.clear()
@@ -273,7 +277,11 @@ class _Stream:
 def _fitting(signal: str, owners: tuple[str, ...], values: Floats) -> Floats:
     if len(values) != len(owners):
         raise ValueError(f"{len(values)} values of {signal} for {len(owners)} owners")
-    return values
+    return values.reshape(-1)
+
+
+def _bins(values: Floats) -> int:
+    return values.shape[1] if values.ndim > 1 else 1
 
 
 def _places(blocks: list[Block]) -> list[slice]:

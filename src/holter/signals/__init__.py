@@ -7,6 +7,7 @@ from holter.signals._signal import *
 from holter.signals.activations import *
 from holter.signals.data import *
 from holter.signals.gradients import *
+from holter.signals.histograms import *
 from holter.signals.losses import *
 from holter.signals.optimizers import *
 from holter.signals.outputs import *

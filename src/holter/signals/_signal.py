@@ -29,7 +29,10 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A quantity that can be recorded. `rare` ones are written when they change, not each step."""
+    """A quantity that can be recorded. `rare` ones are written when they change, not each step.
+
+    A histogram has several `bins`: so many values are one reading.
+    """
 
     name: str
     per: Per
@@ -37,10 +40,13 @@ class Signal:
     unit: str
     doc: str
     rare: bool = False
+    bins: int = 1
 
     @property
     def stream(self) -> str:
         """The family of segment files that holds this signal."""
+        if self.bins > 1:
+            return "histograms"
         if self.per is Per.MODULE:
             return "modules"
         if self.per is not Per.PARAMETER:

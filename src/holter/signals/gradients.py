@@ -7,8 +7,8 @@ GRAD_NORM = Signal(
     Per.PARAMETER,
     Phase.BACKWARD,
     "",
-    "L2 norm of the gradient: unscaled, before clipping, local to the rank; absent where no"
-    " gradient arrived.",
+    "L2 norm of the gradient: unscaled, before clipping, local to the rank (where it is sharded:"
+    " of the shard); absent where no gradient arrived.",
 )
 
 GRAD_ABSMAX = Signal(

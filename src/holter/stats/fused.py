@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from holter.stats.summary import BINS, EXPONENTS, LOWEST, ZERO_BIN
+from holter.signals.histograms import BINS, EXPONENTS, LOWEST, ZERO_BIN
 
 SUM = 4  # the column of `Fused.summarise` that comes after those of `Stat`
 
@@ -162,7 +162,7 @@ class Fused:
 def readable(tensor: Tensor) -> Tensor:
     """The tensor itself where a kernel can read its memory in order, else a copy that it can."""
     if type(tensor) not in (Tensor, Parameter):
-        tensor = _local(tensor)
+        raise ValueError(f"a {type(tensor).__name__} is not read by the kernels")
     if tensor.layout not in (torch.strided, torch.sparse_coo):
         raise ValueError(f"tensors of layout {tensor.layout} are not read by the kernels")
     if tensor.is_sparse:
@@ -197,19 +197,6 @@ def _comparable(before: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
     if before.data_ptr() % _WORD != after.data_ptr() % _WORD:
         before, after = before.detach().clone(), after.detach().clone()
     return before, after
-
-
-def _local(tensor: Tensor) -> Tensor:
-    if not torch.distributed.is_available():
-        raise ValueError(f"a {type(tensor).__name__} is not read by the kernels")
-    from torch.distributed.tensor import DTensor
-
-    if not isinstance(tensor, DTensor):
-        raise ValueError(f"a {type(tensor).__name__} is not read by the kernels")
-    local: Tensor = tensor.to_local()
-    if type(local) is not Tensor:
-        raise ValueError(f"a DTensor of {type(local).__name__} is not read by the kernels")
-    return local
 
 
 def _dense(tensor: Tensor) -> bool:

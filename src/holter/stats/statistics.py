@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from holter.stats import fused, summary
+from holter.stats.shards import local
 from holter.stats.summary import Stat
 
 
@@ -13,7 +14,8 @@ class Statistics:
     """Measures lists of tensors without waiting for a device; made for lists that come again.
 
     On NVIDIA GPUs a list is measured in one read of its memory. What the kernels decline, and all
-    other devices, go through `torch._foreach_*`.
+    other devices, go through `torch._foreach_*`. Of tensors that are sharded over processes, what
+    this process holds is measured.
     """
 
     def __init__(self) -> None:
@@ -23,6 +25,7 @@ class Statistics:
 
     def summarise(self, tensors: Sequence[Tensor]) -> Tensor:
         """The columns of `Stat`: a float32 row for each tensor, on the device of the first."""
+        tensors = local(tensors)
         kernels = self._kernels(tensors)
         if kernels is not None:
             try:
@@ -33,12 +36,14 @@ class Statistics:
 
     def norms(self, tensors: Sequence[Tensor]) -> Tensor:
         """The L2 norm of each tensor: not finite where any element is not."""
+        tensors = local(tensors)
         if self._kernels(tensors) is not None:
             return self.summarise(tensors)[:, Stat.NORM]
         return summary.norms(tensors)
 
     def difference(self, before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
         """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
+        before, after = local(before), local(after)
         kernels = self._kernels(before)
         if kernels is not None:
             try:
@@ -49,6 +54,7 @@ class Statistics:
 
     def histogram(self, tensors: Sequence[Tensor]) -> Tensor:
         """Elements by magnitude, in bins of powers of two: an int64 row for each tensor."""
+        tensors = local(tensors)
         kernels = self._kernels(tensors)
         if kernels is not None:
             try:
@@ -59,7 +65,7 @@ class Statistics:
 
     def shares(self, counts: Tensor, tensors: Sequence[Tensor]) -> Tensor:
         """Counts of elements as shares of each tensor's elements."""
-        key = counts.device, tuple(each.numel() for each in tensors)
+        key = counts.device, tuple(each.numel() for each in local(tensors))
         sizes = self._sizes.get(key)
         if sizes is None:
             sizes = torch.tensor([max(size, 1) for size in key[1]], dtype=torch.float32)

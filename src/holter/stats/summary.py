@@ -8,8 +8,7 @@ import torch
 # Private to torch, and what its own clipping and optimizers are built on.
 from torch import Tensor, _foreach_norm, _foreach_sub
 
-LOWEST, EXPONENTS = -40, 64  # bins of powers of two: the first begins at 2**LOWEST
-ZERO_BIN, NONFINITE_BIN, BINS = EXPONENTS, EXPONENTS + 1, EXPONENTS + 2
+from holter.signals.histograms import BINS, EXPONENTS, LOWEST, NONFINITE_BIN, ZERO_BIN
 
 
 class Stat(IntEnum):
@@ -20,6 +19,9 @@ class Stat(IntEnum):
     NONFINITE = 2
     ZEROS = 3
 
+
+_BIN_OF_EXPONENT = torch.arange(-127, 129).sub(LOWEST).clamp(0, EXPONENTS - 1)
+_BIN_OF_EXPONENT[255] = NONFINITE_BIN
 
 _TINY = 1e-13  # a float32 norm under this may be made of squares that have vanished
 
@@ -110,13 +112,18 @@ def _histogram(tensors: Sequence[Tensor]) -> Tensor:
     rows = []
     for tensor in tensors:
         stored = _real(_stored(tensor)).reshape(-1)
-        stored = stored if stored.dtype == torch.float64 else stored.to(torch.float32)
-        exponents = torch.frexp(stored).exponent - 1 - LOWEST
-        bins = exponents.clamp(0, EXPONENTS - 1).long()
-        bins = torch.where(stored == 0, ZERO_BIN, bins)
-        bins = torch.where(stored.isfinite(), bins, NONFINITE_BIN)
-        row = torch.bincount(bins, minlength=BINS)
-        row[ZERO_BIN] += tensor.numel() - _stored(tensor).numel()  # what a sparse one leaves out
+        single = stored.to(torch.float32)
+        # The exponent's bits, counted as they are: several times faster than `torch.frexp`.
+        counts = torch.bincount((single.view(torch.int32) >> 23) & 0xFF, minlength=256)
+        row = torch.zeros(BINS, dtype=torch.int64, device=counts.device)
+        row.index_add_(0, _BIN_OF_EXPONENT.to(counts.device), counts)
+        zeros = stored.numel() - torch.count_nonzero(stored)
+        overflowed = stored.isfinite().sum() - single.isfinite().sum()  # of float64, or none
+        row[0] -= zeros
+        row[EXPONENTS - 1] += overflowed
+        row[NONFINITE_BIN] -= overflowed
+        # What a sparse tensor leaves out is zero.
+        row[ZERO_BIN] = zeros + tensor.numel() - _stored(tensor).numel()
         rows.append(row)
     return torch.stack(rows)
 
