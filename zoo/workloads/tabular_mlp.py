@@ -13,7 +13,7 @@ torch.manual_seed(parser.parse_args().seed)
 CLASSES, FEATURES = 5, 16
 centres = 1.6 * torch.randn(CLASSES, FEATURES)
 labels = torch.randint(CLASSES, (2560,))
-rows = centres[labels] + 1.5 * torch.randn(len(labels), FEATURES)
+rows = 120 + 40 * (centres[labels] + 1.5 * torch.randn(len(labels), FEATURES))
 rows = (rows - rows.mean(0)) / rows.std(0)
 train_set = TensorDataset(rows[:2048], labels[:2048])
 valid_set = TensorDataset(rows[2048:], labels[2048:])

@@ -89,6 +89,17 @@ class Run:
             return self
         return Run.load(self.path, rank=self.rank)
 
+    def until(self, step: int) -> "Run":
+        """The run as it was when `step` had just been recorded."""
+        tables = {name: table.until(step) for name, table in self.tables.items()}
+        return Run(
+            {name: table for name, table in tables.items() if table.last_step >= 0},
+            tuple(event for event in self.events if event.step <= step),
+            {**self.meta, "status": "running"} if step + 1 < self.steps else self.meta,
+            self.path,
+            self.rank,
+        )
+
     @property
     def finished(self) -> bool:
         """Whether the writer has closed the run."""

@@ -150,6 +150,15 @@ class Table(Mapping[str, Series]):
             out[place] = np.where(is_absent(values), out[place], values)
         return Rows(steps, owners, out, ~is_absent(out))
 
+    def until(self, step: int) -> "Table":
+        """The readings up to `step`, that one included."""
+        parts = []
+        for chunk in self._chunks:
+            window = chunk.stamps.window(None, step)
+            if len(steps := chunk.steps[window]):
+                parts.append(Chunk(Stamps(steps), chunk.owners, chunk.values[window]))
+        return Table(parts)
+
     @property
     def last_step(self) -> int:
         """The last step that has a record; -1 where none has."""

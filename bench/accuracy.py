@@ -1,0 +1,312 @@
+"""How often the diagnosis is right: `python -m bench.accuracy [--seeds 0 1 2] [--only PATTERN]`.
+
+Records the zoo through `holter run` (kept in .cache, so that a change of rules is measured in
+seconds), checks every recording with all rules, and compares with the truth. `--write` renews the
+committed table, against which every later call prints the difference of findings.
+"""
+
+import argparse
+import fnmatch
+import json
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from holter import Run, check, diagnose
+from holter.findings import Confidence, Finding
+from holter.rules import Checkup
+from zoo.recording import recordings
+from zoo.specimens import Specimen, corpus
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "bench" / "accuracy.json"
+PAGE = ROOT / "docs" / "accuracy.md"
+_LOOKS = (5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was said of one recording: each finding as `rule/confidence`, the leading one first."""
+
+    specimen: str
+    seed: int
+    verdict: str  # right, acceptable, missed; clear, hint, alarm
+    leading: str
+    findings: tuple[str, ...]
+    seen: int | None  # the step by which the cause was first named
+    steps: int
+
+
+def main() -> int:
+    """Measure, print, and compare with the committed table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="names of specimens")
+    parser.add_argument("--workers", type=int, default=2, help="processes that record (default 2)")
+    parser.add_argument("--no-delay", action="store_true", help="leave out the detection delay")
+    parser.add_argument("--write", action="store_true", help="renew the committed table and page")
+    args = parser.parse_args()
+    specimens = [each for each in corpus() if fnmatch.fnmatch(each.name, args.only)]
+    if not specimens:
+        parser.error(f"no specimen is named like {args.only!r}")
+    results = measure(specimens, args.seeds, workers=args.workers, delay=not args.no_delay)
+    truth = {each.name: each for each in specimens}
+    page = render(results, truth)
+    print(page)
+    print(difference(results))
+    if args.write:
+        rows = [json.dumps(asdict(each)) for each in results]
+        TABLE.write_text("[\n" + ",\n".join(rows) + "\n]\n")
+        PAGE.write_text(page)
+    return 0
+
+
+def measure(
+    specimens: Sequence[Specimen], seeds: Sequence[int], *, workers: int, delay: bool
+) -> list[Result]:
+    """Check the recording of every specimen with every seed."""
+    results = []
+    total, began = len(specimens) * len(seeds), time.perf_counter()
+    for specimen, seed, path in recordings(specimens, seeds, workers=workers):
+        results.append(judge(specimen, seed, Run.load(path), delay=delay))
+        if sys.stderr.isatty():
+            spent = time.perf_counter() - began
+            print(f"\r{len(results)}/{total} {spent:.0f} s", end="", file=sys.stderr, flush=True)
+    order = {each.name: place for place, each in enumerate(specimens)}
+    return sorted(results, key=lambda each: (order[each.specimen], each.seed))
+
+
+def judge(specimen: Specimen, seed: int, run: Run, *, delay: bool) -> Result:
+    """Compare what is said of a run with what is true of it."""
+    checkup = check(run)
+    leading = diagnose(checkup).leading
+    named = sorted(checkup.findings, key=lambda each: each is not leading)
+    failed = [each.because for each in checkup.not_examined if "the rule itself" in each.because]
+    if failed:
+        print(f"{specimen.name} seed {seed}: {failed}", file=sys.stderr)
+    return Result(
+        specimen=specimen.name,
+        seed=seed,
+        verdict=_verdict(specimen, checkup, leading),
+        leading=leading.rule if leading else "",
+        findings=tuple(_short(each) for each in named),
+        seen=_seen(specimen, run) if delay and specimen.cause else None,
+        steps=run.steps,
+    )
+
+
+def _verdict(specimen: Specimen, checkup: Checkup, leading: Finding | None) -> str:
+    if specimen.healthy:
+        if not checkup.findings:
+            return "clear"
+        sure = any(each.confidence > Confidence.HINT for each in checkup.findings)
+        return "alarm" if sure else "hint"
+    if leading is not None and leading.rule == specimen.cause:
+        return "right"
+    if leading is not None and leading.rule in specimen.accepts:
+        return "acceptable"
+    return "missed"
+
+
+def _seen(specimen: Specimen, run: Run) -> int | None:
+    """The first of some steps at which a check of the growing run leads with a right answer."""
+    right = {specimen.cause, *specimen.accepts}
+    for step in (*(each for each in _LOOKS if each < run.steps), run.steps):
+        leading = diagnose(check(run.until(step - 1))).leading
+        if leading is not None and leading.rule in right:
+            return step
+    return None
+
+
+def _short(finding: Finding) -> str:
+    return f"{finding.rule}/{finding.confidence}" + ("/preview" if finding.preview else "")
+
+
+def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
+    """The page: totals, misses, false alarms, and the error rate of each rule."""
+    faults = [each for each in results if not truth[each.specimen].healthy]
+    sound = [each for each in results if truth[each.specimen].healthy]
+    verdicts = Counter(each.verdict for each in results)
+    seeds = sorted({each.seed for each in results})
+    right, acceptable = verdicts["right"], verdicts["acceptable"]
+    lines = [
+        "# How often holter is right",
+        "",
+        "Written by `python -m bench.accuracy --write`: every specimen of the zoo, recorded through"
+        f" `holter run`, seeds {', '.join(map(str, seeds))}.",
+        "",
+        f"- faults: {len({each.specimen for each in faults})} x {len(seeds)} seeds; leading cause"
+        f" right {_share(right, len(faults))}, right or acceptable"
+        f" {_share(right + acceptable, len(faults))}",
+        f"- healthy runs: {len({each.specimen for each in sound})} x {len(seeds)} seeds; false"
+        f" alarms (certain or likely) {_share(verdicts['alarm'], len(sound))}, hints only"
+        f" {_share(verdicts['hint'], len(sound))}",
+        *_delays(faults, truth),
+        "",
+        "## What it missed",
+        "",
+        "| fault | true cause | seeds | said instead |",
+        "|---|---|---|---|",
+        *_grouped((each for each in faults if each.verdict == "missed"), truth),
+        "",
+        "## What it said of healthy runs",
+        "",
+        "| run | seeds | said |",
+        "|---|---|---|",
+        *_alarms(each for each in sound if each.verdict != "clear"),
+        "",
+        "## Rule by rule",
+        "",
+        "A finding is true if the rule is the cause or an equally right answer, or follows from"
+        " the cause by the differential; on a healthy run every finding is false. `beside` counts"
+        " findings on faulty runs that are neither.",
+        "",
+        "| rule | faults it should name | names | leads | true | beside | false |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        *_rules(results, truth),
+        "",
+        "| confidence | true | beside | false | precision |",
+        "|---|--:|--:|--:|--:|",
+        *_confidences(results, truth),
+        "",
+        "## Every fault",
+        "",
+        "| fault | what was done wrong | cause | said | seen by step |",
+        "|---|---|---|---|--:|",
+        *_every(faults, truth),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%} ({part} of {whole})" if whole else "- (none)"
+
+
+def _delays(faults: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
+    seen = [(each.seen, truth[each.specimen].by) for each in faults if each.seen is not None]
+    if not seen:
+        return []
+    delays = sorted(step for step, _ in seen)
+    late = sum(by is not None and step > by for step, by in seen)
+    return [
+        f"- seen after {delays[len(delays) // 2]} steps in the median; later than it should be in"
+        f" {_share(late, len(seen))}"
+    ]
+
+
+def _grouped(missed: Iterable[Result], truth: dict[str, Specimen]) -> list[str]:
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for each in missed:
+        said = ", ".join(each.findings) or "nothing"
+        groups[each.specimen, said].append(each.seed)
+    return [
+        f"| {name} | {truth[name].cause} | {_seeds(seeds)} | {said} |"
+        for (name, said), seeds in groups.items()
+    ]
+
+
+def _alarms(results: Iterable[Result]) -> list[str]:
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for each in results:
+        groups[each.specimen, ", ".join(each.findings)].append(each.seed)
+    return [f"| {name} | {_seeds(seeds)} | {said} |" for (name, said), seeds in groups.items()]
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _kind(rule: str, result: Result, truth: dict[str, Specimen]) -> str:
+    """Whether a finding is true, false, or beside the point."""
+    specimen = truth[result.specimen]
+    if specimen.healthy:
+        return "false"
+    follows = {specimen.cause, *specimen.accepts}
+    return "true" if rule in follows | _consequences(follows) else "beside"
+
+
+def _consequences(causes: Iterable[str]) -> set[str]:
+    from holter.rules import all_rules
+
+    reached: set[str] = set()
+    frontier = list(causes)
+    while frontier:
+        rule = all_rules().get(frontier.pop())
+        fresh = set(rule.explains) - reached if rule else set()
+        reached |= fresh
+        frontier += fresh
+    return reached
+
+
+def _rules(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
+    from holter.rules import all_rules
+
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in results:
+        for finding in each.findings:
+            rule = finding.partition("/")[0]
+            kinds[rule][_kind(rule, each, truth)] += 1
+            kinds[rule]["names"] += truth[each.specimen].cause == rule
+        kinds[each.leading]["leads"] += truth[each.specimen].cause == each.leading
+        kinds[truth[each.specimen].cause]["due"] += 1
+    return [
+        f"| {rule} | {n['due']} | {n['names']} | {n['leads']} | {n['true']} | {n['beside']} |"
+        f" {n['false']} |"
+        for rule in all_rules()
+        for n in [kinds[rule]]
+    ]
+
+
+def _confidences(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in results:
+        for finding in each.findings:
+            rule, confidence, *_ = finding.split("/")
+            kinds[confidence][_kind(rule, each, truth)] += 1
+    lines = []
+    for confidence in map(str, reversed(Confidence)):
+        n = kinds[confidence]
+        precision = _share(n["true"], n["true"] + n["beside"] + n["false"])
+        lines.append(f"| {confidence} | {n['true']} | {n['beside']} | {n['false']} | {precision} |")
+    return lines
+
+
+def _every(faults: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
+    lines = []
+    for name in dict.fromkeys(each.specimen for each in faults):
+        own = [each for each in faults if each.specimen == name]
+        said = ", ".join(dict.fromkeys(each.leading or "nothing" for each in own))
+        seen = sorted(each.seen for each in own if each.seen is not None)
+        fault = truth[name]
+        lines.append(
+            f"| {name} | {fault.why} | {fault.cause} | {said} | {seen[-1] if seen else '-'} |"
+        )
+    return lines
+
+
+def difference(results: Sequence[Result]) -> str:
+    """How findings differ from the committed table."""
+    if not TABLE.exists():
+        return "there is no committed table yet: --write makes one"
+    before = {(each["specimen"], each["seed"]): each for each in json.loads(TABLE.read_text())}
+    lines = []
+    for each in results:
+        old = before.get((each.specimen, each.seed))
+        if old is None:
+            lines.append(f"  {each.specimen} {each.seed}: new, {each.verdict} {[*each.findings]}")
+        elif sorted(old["findings"]) != sorted(each.findings) or old["leading"] != each.leading:
+            lines.append(
+                f"  {each.specimen} {each.seed}: {old['verdict']} {old['findings']} ->"
+                f" {each.verdict} {[*each.findings]}"
+            )
+    return "\n".join(["changes against the committed table:", *(lines or ["  none"])])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Records specimens through `holter run`, and keeps the recordings until something changes."""
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+from zoo.specimens import Specimen
+
+ROOT = Path(__file__).parent.parent
+CACHE = ROOT / ".cache" / "zoo"
+_SOURCE = ROOT / "src" / "holter"
+_READS_ONLY = ("rules", "reports", "_cli", "differential.py", "findings.py")  # records nothing
+
+LIMIT = 300  # seconds that one script may take
+
+Recorded = tuple[Specimen, int, Path]  # the specimen, the seed, and the run
+
+
+def recordings(
+    specimens: Iterable[Specimen], seeds: Iterable[int], *, workers: int = 2
+) -> Iterator[Recorded]:
+    """The run of each specimen with each seed; those that are not kept yet are recorded first."""
+    kept, missing = [], []
+    seeds = tuple(seeds)
+    for specimen in specimens:
+        for seed in seeds:
+            folder = folder_of(specimen, seed)
+            (kept if (folder / "done").exists() else missing).append((specimen, seed, folder))
+    for specimen, seed, folder in kept:
+        yield specimen, seed, folder / "run"
+    # A process of its own for each, forked from one that has torch imported already.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["holter._cli", "holter.launching", "torch"])
+    with ThreadPoolExecutor(workers) as pool:
+        for done in as_completed(pool.submit(_record_apart, each, processes) for each in missing):
+            yield done.result()
+
+
+def folder_of(specimen: Specimen, seed: int) -> Path:
+    """Where the recording of a specimen is kept: another one when script or recorder change."""
+    key = hashlib.sha256(f"{_recorder()}\0{seed}\0{specimen.script}".encode()).hexdigest()[:12]
+    return CACHE / f"{specimen.name}-{seed}-{key}"
+
+
+@cache
+def _recorder() -> str:
+    """A digest of all source that takes part in recording."""
+    digest = hashlib.sha256()
+    for path in sorted(_SOURCE.rglob("*.py")):
+        if path.relative_to(_SOURCE).parts[0] not in _READS_ONLY:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _record_apart(wanted: Recorded, processes: ForkServerContext) -> Recorded:
+    specimen, seed, folder = wanted
+    process = processes.Process(target=_record, args=wanted)
+    process.start()
+    process.join(LIMIT)
+    if process.is_alive():
+        process.kill()
+        raise RuntimeError(f"{specimen.name} with seed {seed} took more than {LIMIT} s")
+    if not (folder / "done").exists():
+        raise RuntimeError(f"{specimen.name} with seed {seed} failed: see {folder}/output.txt")
+    return specimen, seed, folder / "run"
+
+
+def _record(specimen: Specimen, seed: int, folder: Path) -> None:
+    """Run `holter run --no-check` on the script in this process, with its output in a file."""
+    from holter._cli import main
+
+    for old in CACHE.glob(f"{specimen.name}-{seed}-????????????"):
+        shutil.rmtree(old)
+    folder.mkdir(parents=True)
+    script = folder / f"{specimen.workload}.py"
+    script.write_text(specimen.script)
+    run = folder / "run"
+    with (folder / "output.txt").open("w") as output, contextlib.chdir(folder):
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+        main(["run", "--no-check", "--out", str(run), str(script), "--seed", str(seed)])
+    (folder / "done").touch()
