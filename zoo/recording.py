@@ -46,8 +46,16 @@ def recordings(
 
 def folder_of(specimen: Specimen, seed: int) -> Path:
     """Where the recording of a specimen is kept: another one when script or recorder change."""
-    key = hashlib.sha256(f"{_recorder()}\0{seed}\0{specimen.script}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{_recorder()}\0{script_of(specimen, seed)}".encode()).hexdigest()[:12]
     return CACHE / f"{specimen.name}-{seed}-{key}"
+
+
+def script_of(specimen: Specimen, seed: int) -> str:
+    """The specimen's script, drawing its random numbers from `seed`."""
+    text = specimen.script
+    for fixed in ("torch.manual_seed(0)", 'parser.add_argument("--seed", type=int, default=0)'):
+        text = text.replace(fixed, fixed.replace("0)", f"{seed})"))
+    return text
 
 
 @cache
@@ -80,11 +88,11 @@ def _record(specimen: Specimen, seed: int, folder: Path) -> None:
     for old in CACHE.glob(f"{specimen.name}-{seed}-????????????"):
         shutil.rmtree(old)
     folder.mkdir(parents=True)
-    script = folder / f"{specimen.workload}.py"
-    script.write_text(specimen.script)
+    script = folder / specimen.path.name
+    script.write_text(script_of(specimen, seed))
     run = folder / "run"
     with (folder / "output.txt").open("w") as output, contextlib.chdir(folder):
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        main(["run", "--no-check", "--out", str(run), str(script), "--seed", str(seed)])
+        main(["run", "--no-check", "--out", str(run), str(script)])
     (folder / "done").touch()

@@ -9,13 +9,14 @@ from pkgutil import iter_modules
 from holter.findings import Level
 
 WORKLOADS = Path(__file__).parent / "workloads"
+CASES = Path(__file__).parent.parent / "cases"
 
 Edit = tuple[str, str]  # a piece of the workload that occurs once, and what stands there instead
 
 
 @dataclass(frozen=True, slots=True)
 class Specimen:
-    """One script of the corpus.
+    """One script of the corpus: a workload of the zoo with `edits`, or the healthy twin of a case.
 
     A fault names the rule that has to lead (`cause`), the rules that are an equally right answer
     (`accepts`), the level it lies at, and the step by which it should be seen. A healthy run has
@@ -33,6 +34,12 @@ class Specimen:
     source: str = ""
 
     @property
+    def path(self) -> Path:
+        """Where the workload is."""
+        folder = CASES if "/" in self.workload else WORKLOADS
+        return folder / f"{self.workload}.py"
+
+    @property
     def healthy(self) -> bool:
         """Whether nothing is wrong with it."""
         return not self.cause
@@ -40,7 +47,7 @@ class Specimen:
     @property
     def script(self) -> str:
         """The workload's source with the edits made."""
-        text = (WORKLOADS / f"{self.workload}.py").read_text()
+        text = self.path.read_text()
         for old, new in self.edits:
             if text.count(old) != 1:
                 raise ValueError(f"{self.name}: {old!r} is {text.count(old)} times in the workload")
@@ -70,7 +77,7 @@ def healthy(name: str, workload: str, *edits: Edit, why: str) -> Specimen:
 
 @cache
 def corpus() -> tuple[Specimen, ...]:
-    """All specimens: each workload as it is, the faults, and the healthy runs that look odd."""
+    """All specimens: each workload as it is, the faults, the oddities, and the healthy twins."""
     plain = [
         Specimen(f"{path.stem}", path.stem, (), "the workload as it is")
         for path in sorted(WORKLOADS.glob("*.py"))
@@ -81,7 +88,11 @@ def corpus() -> tuple[Specimen, ...]:
         for module in iter_modules([str(Path(__file__).parent / folder)])
         for specimen in import_module(f"zoo.{folder}.{module.name}").SPECIMENS
     ]
+    twins = [
+        Specimen(f"twin-of-{path.parent.name}", f"{path.parent.name}/healthy", (), "a healthy twin")
+        for path in sorted(CASES.glob("*/healthy.py"))
+    ]
     names = [each.name for each in (*plain, *listed)]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"specimens share a name: {', '.join(sorted(twice))}")
-    return (*plain, *listed)
+    return (*plain, *listed, *twins)
