@@ -293,6 +293,7 @@ def test_resuming_goes_on_counting(model, optimizer, path):
     run = holter.Run.load(path)
     assert run[LOSS][""].steps.tolist() == [0, 1, 2, 3, 4]
     assert run.meta["status"] == "finished"
+    assert [each.step for each in run.events if each.kind == "resume"] == [3]
 
 
 def test_resuming_where_nothing_is(model, optimizer, path):

@@ -22,7 +22,7 @@ class LossScale:
     def multiplied(self, scaler: GradScaler, loss: Tensor, product: Tensor) -> None:
         """A loss was scaled."""
         self._scaler = weakref.ref(scaler)
-        self._products = [*self._products[-7:], (product, loss.detach())]
+        self._products = [*self._products[-7:], (product, loss)]
 
     def divided(self, optimizer: Optimizer) -> None:
         """The gradients of an optimizer are free of the scale from here on."""
@@ -43,6 +43,11 @@ class LossScale:
     def of(self, optimizer: Optimizer | None, device: torch.device) -> Tensor | None:
         """The scale that the gradients of an optimizer carry; None where they carry none."""
         return None if id(optimizer) in self._divided else self.current(device)
+
+    def is_on(self, optimizer: Optimizer | None) -> bool:
+        """Whether the gradients of an optimizer carry the scale."""
+        in_use = self._in_use and self._scaler() is not None
+        return in_use and id(optimizer) not in self._divided
 
     def current(self, device: torch.device) -> Tensor | None:
         """The scale of the open step as a device tensor; None where none is in use."""

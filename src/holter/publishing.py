@@ -23,14 +23,18 @@ class Publisher:
         self._listening = _by_depth(self._collectors, self._asleep)
         self._readings: list[Reading] = []
         self._events: list[tuple[Any, Any]] = []
+        self._events_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
         self._hook_time = 0.0
 
     def hears(self, kind: type, depth: Depth) -> bool:
         """Whether anybody listens to such a moment in a step of this depth."""
         return kind in self._listening[depth]
 
-    def publish(self, moment: Moment, depth: Depth, *, on_gpu: bool) -> None:
-        """Let all who listen read; the work of a GPU is put between two of its events."""
+    def publish(self, moment: Moment, depth: Depth, *, on_gpu: bool, ahead: bool = False) -> None:
+        """Let all who listen read; the work of a GPU is put between two of its events.
+
+        What is done `ahead` is the work of the step after the open one.
+        """
         kind = type(moment)
         if kind in self._wakers:
             self._wake(kind)
@@ -49,12 +53,13 @@ class Publisher:
                     self._listening = _by_depth(self._collectors, self._asleep)
                     self._fail(f"the collector {type(collector).__name__.lower()}", error)
         if timed:
-            self._events.append((began, _gpu_event()))
+            events = self._events_ahead if ahead else self._events
+            events.append((began, _gpu_event()))
 
     def take(self) -> tuple[list[Reading], list[tuple[Any, Any]]]:
         """The readings of the step that ends, and the events around the work of a GPU."""
         taken = self._readings, self._events
-        self._readings, self._events = [], []
+        self._readings, self._events, self._events_ahead = [], self._events_ahead, []
         return taken
 
     def spent_in_hooks(self) -> float:

@@ -60,6 +60,8 @@ class Recorder:
         self._bunch_kinds: list[tuple[Signal, tuple[str, ...]]] = []
         self._writer = _open(path, rank=rank, meta=meta, resume=resume)
         self.path = self._writer.path
+        if self._first:
+            self.event("resume")
 
     @property
     def steps(self) -> int:

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader
 
 from holter.budgeting import Budget
 from holter.collectors import Collector
 from holter.collectors.moments import (
     AfterUpdate,
+    Attended,
     BackwardBegins,
     BackwardEnds,
     BatchFetched,
@@ -24,10 +26,13 @@ from holter.collectors.moments import (
     Clipped,
     Closing,
     Depth,
+    EvaluationBegins,
     GradientsReady,
     Joined,
     Logged,
+    LossComputed,
     Moment,
+    NonfiniteReplaced,
     ScalerStepped,
     SchedulerStepped,
     StepEnds,
@@ -39,9 +44,12 @@ from holter.loss_scale import LossScale
 from holter.notices import tell
 from holter.publishing import Publisher
 from holter.recording import Recorder, Settle
+from holter.schedules import Schedules
 from holter.tapping import LossCall
 
 _P = ParamSpec("_P")
+
+_OF_FORWARD = (LossComputed, NonfiniteReplaced, Attended)  # moments that come before a backward
 
 
 class Scout(Protocol):
@@ -103,12 +111,17 @@ class Stepper:
         self._device = torch.device("cpu")  # of the first parameter
         self._process = os.getpid()
         self._busy = False
-        self._spent = 0.0
+        self._spent = self._spent_ahead = 0.0  # for the open step, and for the one after it
         self._in_step = False  # a backward or an update of the open step has been seen
+        self._is_half_seen = False  # some of the open step went by before it was read
+        self._has_passed = False  # since the last backward that was told, a step was not read
         self._stepped: list[Subject] = []  # optimizers stepped in the open step
         self._read: set[Subject] = set()  # those whose gradients of the step were read
         self._loss_scale = LossScale()
-        self._undecided: list[LossCall] = []  # losses in eval mode with a graph: training or not?
+        # The last call of each loss function in eval mode with a graph: training or not?
+        self._undecided: dict[str, LossCall] = {}
+        self._clipping = (False, False)  # whether a clipping in progress is of scaled ones, or late
+        self._schedules = Schedules()
         self._loaders = Loaders()
         self._modes: dict[int, bool] = {}
         self._evaluated = self._validated = False
@@ -117,6 +130,26 @@ class Stepper:
     def minds_backward_ends(self) -> bool:
         """Whether anybody looks at what backward left of the open step."""
         return self._publisher.hears(BackwardEnds, self._depth)
+
+    @property
+    def minds_losses(self) -> bool:
+        """Whether anybody looks at losses of the step whose forward this is."""
+        return self._publisher.hears(LossComputed, self._forward_depth)
+
+    @property
+    def minds_forward(self) -> bool:
+        """Whether the step whose forward this is will be read whole."""
+        return self._forward_depth is Depth.FULL
+
+    @property
+    def _forward_depth(self) -> Depth:
+        """How deep to read what comes before a backward: after an update, it is the next step's."""
+        return self._next_depth if self._stepped else self._depth
+
+    @property
+    def _is_ahead(self) -> bool:
+        """Whether what happens now is of a step whose first backward is still to come."""
+        return bool(self._stepped) or not self._in_step
 
     def renew(self, roster: Roster) -> None:
         """Go on with another roster; what was seen of the open step stays seen."""
@@ -144,19 +177,20 @@ class Stepper:
     # What torch tells: the methods of `tapping.Listener`, and the hooks of the optimizers.
 
     @_shielded
-    def backward_begins(self, roots: Sequence[Tensor]) -> None:
+    def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
         """Open a step if the last one has been updated."""
+        self._decide(training=self.is_evaluating)
+        self._has_passed = False
         if self._depth is Depth.NONE and not self._passed_by():
             return
         if self.scout is not None:
             self.scout.before_backward()
-        self._decide(training=self.is_evaluating)
         if self._stepped:
-            self._end_step()
+            self._end_step(in_eval=self.is_evaluating)
         self._read.clear()  # of micro-batches clipped one by one, the last reading counts
         scalars = tuple([self._loss_scale.without(root) for root in roots if root.numel() == 1])
         opens, self._in_step = not self._in_step, True
-        self._publish(BackwardBegins(scalars, opens, self.roster))
+        self._publish(BackwardBegins(scalars, opens, self.roster, whole))
         self._loss_scale.backward_began()
 
     @_shielded
@@ -167,13 +201,17 @@ class Stepper:
     @_shielded
     def clip_begins(self, parameters: Iterable[Tensor]) -> None:
         """Read gradients before they are clipped."""
-        for subject in self.roster.subjects_holding(parameters):
+        subjects = self.roster.subjects_holding(parameters)
+        for subject in subjects:
             self._gradients_ready(subject)
+        scaled = any(self._loss_scale.is_on(each.optimizer()) for each in subjects)
+        late = bool(subjects) and all(each in self._stepped for each in subjects)
+        self._clipping = (scaled, late)
 
     @_shielded
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:
         """Keep what the script's clipping measured."""
-        self._publish(Clipped(norm, limit))
+        self._publish(Clipped(norm, limit, *self._clipping))
 
     @_shielded
     def loss_scaled(self, scaler: GradScaler, loss: Tensor, scaled: Tensor) -> None:
@@ -196,24 +234,55 @@ class Stepper:
             self._gradients_ready(subject)
             self._stepped.append(subject)
             self._recorder.event("skipped step", optimizer=subject.label)
+            self._tell_of_schedules()
         scale = self._loss_scale.current(self._device)
         if scale is not None:
             self._publish(ScalerStepped(scale, self._loss_scale.skipped(unseen=skipped)))
 
     @_shielded
-    def scheduler_stepped(self) -> None:
-        """Count it; a scheduler steps itself once when it is made, before all training."""
-        if self._recorder.steps or self._stepped:
+    def scheduler_stepped(self, scheduler: LRScheduler) -> None:
+        """Count it, once training has begun; write down what is known of it."""
+        trained = bool(self._recorder.steps or self._stepped)
+        found = self._schedules.stepped(scheduler, trained=trained)
+        if found is not None:
+            self._recorder.event("scheduler", **found)
+        if trained:
             self._publish(SchedulerStepped())
+
+    @_shielded
+    def nonfinite_replaced(self, tensor: Tensor) -> None:
+        """Let collectors count what is replaced."""
+        self._publish_forward(NonfiniteReplaced(tensor, self._is_ahead))
+
+    @_shielded
+    def attended(
+        self,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        *,
+        is_causal: bool,
+        scale: float | None,
+    ) -> None:
+        """Let collectors look at what attention was given."""
+        if self._is_ahead and not self.is_evaluating:
+            self._publish_forward(Attended(query, key, mask, is_causal, scale))
 
     @_shielded
     def loss_computed(self, call: LossCall) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         if not call.has_graph and not torch.is_grad_enabled():
-            self._validation_loss(call)
+            self._validation_loss(call.detached())
         elif call.has_graph and self.is_evaluating:
-            detached = LossCall(call.function, call.loss.detach(), call.samples, has_graph=True)
-            self._undecided.append(detached)
+            # At most one of each function is kept: predictions may be large.
+            before = self._undecided.pop(call.function, None)
+            if before is not None:
+                self._validation_loss(before)
+            self._undecided[call.function] = call.detached()
+            self.is_deaf = False  # the backward that may follow decides
+        elif call.has_graph:
+            kept = call.detached()
+            self._publish_forward(LossComputed(kept.function, kept.loss, kept.arguments))
 
     @_shielded
     def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
@@ -237,6 +306,8 @@ class Stepper:
             if model.module is module:
                 self._look_at_modes()
                 self._evaluated |= not module.training
+                if not module.training:
+                    self._publish(EvaluationBegins(self.roster))
                 if self._modes.get(id(module)) != module.training:
                     self._modes[id(module)] = module.training
                     self._recorder.event("mode", model=model.label, training=module.training)
@@ -269,7 +340,7 @@ class Stepper:
             self._next_depth = self._budget.depth(self._recorder.step + 1)
             if self._next_depth is Depth.NONE:
                 self._recorder.step += 1
-                self._began = time.perf_counter()
+                self._began, self._has_passed = time.perf_counter(), True
                 return
         self._after_step(optimizer, args, kwargs)
 
@@ -285,6 +356,8 @@ class Stepper:
         self._in_step, self.is_deaf = True, False
         self._publish(AfterUpdate(subject, self.roster, self._depth, self._next_depth))
         self._stepped.append(subject)
+        if self._schedules.are_waiting:
+            self._tell_of_schedules()
 
     @_shielded
     def parameters_joined(self, optimizer: Optimizer) -> None:
@@ -311,6 +384,7 @@ class Stepper:
     def finish(self) -> None:
         """Close the last step, if it was updated."""
         self._publish(Closing())
+        self._tell_of_schedules()
         if self._stepped:
             self._close_step()
 
@@ -318,11 +392,32 @@ class Stepper:
         # What follows an update may prepare the next step, too.
         kind = type(moment)
         if self._depth is Depth.NONE and (kind is ValidationLoss or kind is Logged):
-            self._depth, self.is_deaf = Depth.LIGHT, False  # a validation makes a step worth it
-        depth = self._depth
+            self._notice(afterwards=kind is ValidationLoss)
+        depth, ahead = self._depth, False
         if kind is AfterUpdate or kind is Joined:
             depth = max(depth, self._next_depth)
-        self._publisher.publish(moment, depth, on_gpu=self._device.type == "cuda")
+        elif kind in _OF_FORWARD:
+            depth, ahead = self._forward_depth, bool(self._stepped)
+        self._publisher.publish(moment, depth, on_gpu=self._device.type == "cuda", ahead=ahead)
+
+    def _notice(self, *, afterwards: bool) -> None:
+        """Read a step after all, of which some has gone by; a validation is of the step before."""
+        self._depth, self.is_deaf, self._is_half_seen = Depth.LIGHT, False, True
+        if afterwards and self._has_passed:
+            self._recorder.step -= 1
+            self._stepped = list(self.roster.subjects)
+
+    def _publish_forward(self, moment: Moment) -> None:
+        """Publish what belongs to the step whose forward this is: its time is that step's, too."""
+        began = time.perf_counter()
+        self._publish(moment)
+        if self._stepped:
+            took = time.perf_counter() - began
+            self._spent, self._spent_ahead = self._spent - took, self._spent_ahead + took
+
+    def _tell_of_schedules(self) -> None:
+        for found in self._schedules.began():
+            self._recorder.event("scheduler", **found)
 
     def _gradients_ready(self, subject: Subject) -> None:
         if subject in self._read:
@@ -341,15 +436,16 @@ class Stepper:
         else:
             self._end_step()
 
-    def _end_step(self) -> None:
-        self._publish(StepEnds(self._stepped))
+    def _end_step(self, *, in_eval: bool = False) -> None:
+        self._publish(StepEnds(self._stepped, in_eval, not self._is_half_seen))
         now = time.perf_counter()
-        if self._depth is Depth.FULL:
+        if self._depth > Depth.LIGHT:
             self._spent += self._publisher.spent_in_hooks()
         readings, events = self._publisher.take()
         settle = self._settlement(now)
-        self._spent, self._began, self._depth = 0.0, now, self._next_depth
-        self._stepped, self._in_step = [], False
+        self._spent, self._spent_ahead = self._spent_ahead, 0.0
+        self._began, self._depth = now, self._next_depth
+        self._stepped, self._in_step, self._is_half_seen = [], False, False
         self.is_deaf = self._depth is Depth.NONE
         self._read.clear()
         self._loss_scale.step_ended()
@@ -383,14 +479,20 @@ class Stepper:
 
     def _validation_loss(self, call: LossCall) -> None:
         self._validated = True
-        self._publish(ValidationLoss(call.function, call.loss.detach().mean(), call.samples))
+        loss = call.loss.mean()
+        self._publish(
+            ValidationLoss(
+                call.function, loss, call.samples, call.arguments, call.has_graph, self.roster
+            )
+        )
 
     def _decide(self, *, training: bool) -> None:
-        """Settle the losses computed in eval mode: if training, the last of each was trained on."""
-        calls, self._undecided = self._undecided, []
-        last = {call.function: call for call in calls} if training else {}
-        for call in calls:
-            if last.get(call.function) is not call:
+        """Settle the last losses computed in eval mode: if training, they were trained on."""
+        calls, self._undecided = self._undecided, {}
+        for call in calls.values():
+            if training:
+                self._publish(LossComputed(call.function, call.loss, call.arguments))
+            else:
                 self._validation_loss(call)
 
     # What went wrong, and what stayed unseen.

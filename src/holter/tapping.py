@@ -5,14 +5,16 @@ import inspect
 import os
 import time
 import types
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.autograd.graph import GradientEdge
+from torch.jit import _builtins
 from torch.nn import functional
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
@@ -52,13 +54,22 @@ class LossCall:
     loss: Tensor
     samples: int
     has_graph: bool
+    arguments: Mapping[str, Any]  # by name, with the defaults of what was not given
+
+    def detached(self) -> "LossCall":
+        """The same without the graph, so that it may be kept."""
+        arguments = {
+            name: each.detach() if isinstance(each, Tensor) else each
+            for name, each in self.arguments.items()
+        }
+        return replace(self, loss=self.loss.detach(), arguments=arguments)
 
 
 class Listener(Protocol):
     """Whoever wants to know. Its methods must not raise: they run inside somebody's training."""
 
-    def backward_begins(self, roots: Sequence[Tensor]) -> None:
-        """`backward()` was called on `roots`."""
+    def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
+        """`backward()` was called on `roots`; not `whole` if for some gradients only."""
 
     def backward_ends(self) -> None:
         """`backward()` has returned."""
@@ -78,8 +89,26 @@ class Listener(Protocol):
     def scaler_stepped(self, optimizer: Optimizer) -> None:
         """A GradScaler has stepped an optimizer, or skipped the step."""
 
-    def scheduler_stepped(self) -> None:
+    def scheduler_stepped(self, scheduler: lr_scheduler.LRScheduler) -> None:
         """A learning-rate scheduler was stepped."""
+
+    @property
+    def minds_forward(self) -> bool:
+        """Whether to tell what functions are called in a forward pass."""
+
+    def nonfinite_replaced(self, tensor: Tensor) -> None:
+        """What is not finite in a tensor is about to be replaced."""
+
+    def attended(
+        self,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        *,
+        is_causal: bool,
+        scale: float | None,
+    ) -> None:
+        """Attention was computed."""
 
     @property
     def is_deaf(self) -> bool:
@@ -92,6 +121,10 @@ class Listener(Protocol):
     @property
     def is_evaluating(self) -> bool:
         """Whether a loss may be that of a validation batch although it has a graph."""
+
+    @property
+    def minds_losses(self) -> bool:
+        """Whether to tell of a loss in training: much is saved in steps that are not read deep."""
 
     def loss_computed(self, call: "LossCall") -> None:
         """A loss function has returned."""
@@ -121,6 +154,7 @@ class Tap:
         guarded: bool = True,
     ) -> None:
         self._target, self._name = target, name
+        self._inherited = isinstance(target, type) and name not in vars(target)
         self._original = original = inspect.getattr_static(target, name)
         self._removed = False
         watched = around(original)
@@ -136,7 +170,9 @@ class Tap:
         if guarded:
             # With the globals of the original, torch.jit.script compiles one as it would the other.
             code, closure = tapped.__code__, tapped.__closure__
-            wrapper = types.FunctionType(code, original.__globals__, name, None, closure)
+            known = getattr(original, "__globals__", globals())
+            wrapper = types.FunctionType(code, known, name, None, closure)
+            _script_as(original, wrapper)
         functools.update_wrapper(wrapper, original)
         wrapper.holter_tap = self  # after the update, which copies that of a tap below
         setattr(target, name, wrapper)
@@ -145,9 +181,23 @@ class Tap:
         """Put the original back, past all taps that have been removed; safe to call twice."""
         self._removed = True
         current = inspect.getattr_static(self._target, self._name)
-        while "holter_tap" in vars(current) and vars(current)["holter_tap"]._removed:  # noqa: SLF001
-            current = vars(current)["holter_tap"]._original  # noqa: SLF001
-        setattr(self._target, self._name, current)
+        bottom = self
+        while (tap := getattr(current, "holter_tap", None)) is not None and tap._removed:  # noqa: SLF001
+            bottom, current = tap, tap._original  # noqa: SLF001
+        if not bottom._inherited or current is not bottom._original:  # noqa: SLF001
+            setattr(self._target, self._name, current)
+        elif self._name in vars(self._target):
+            delattr(self._target, self._name)
+
+
+def _script_as(original: Any, wrapper: Any) -> None:
+    """Let torch.jit.script take the wrapper of a function of torch's core for that function."""
+    builtins: Any = _builtins  # without types
+    table = builtins._get_builtin_table()  # noqa: SLF001
+    name = table.get(id(original))
+    if name is not None:
+        table[id(wrapper)] = name
+        weakref.finalize(wrapper, table.pop, id(wrapper), None).atexit = False
 
 
 def tap_everything(listener: Listener) -> list[Tap]:
@@ -159,6 +209,8 @@ def tap_everything(listener: Listener) -> list[Tap]:
         *_scheduling(listener),
         *_loss_functions(listener),
         *_loading(listener),
+        *_replacing(listener),
+        Tap(functional, "scaled_dot_product_attention", functools.partial(_attention, listener)),
         Tap(Optimizer, "add_param_group", functools.partial(_add_param_group, listener)),
         Tap(nn.Module, "train", functools.partial(_train, listener)),
     ]
@@ -173,7 +225,9 @@ def _backward(listener: Listener, original: Call) -> Call:
             return original(tensors, *args, **kwargs)
         single = isinstance(tensors, Tensor | GradientEdge)
         roots = (tensors,) if single else tuple(tensors)  # which may be a generator
-        listener.backward_begins([root for root in roots if isinstance(root, Tensor)])
+        listener.backward_begins(
+            [root for root in roots if isinstance(root, Tensor)], whole=not kwargs.get("inputs")
+        )
         result = original(tensors if single else roots, *args, **kwargs)
         if listener.minds_backward_ends:
             listener.backward_ends()
@@ -270,7 +324,7 @@ def _scheduling(listener: Listener) -> list[Tap]:
             finally:
                 depth -= 1
             if depth == 0:
-                listener.scheduler_stepped()
+                listener.scheduler_stepped(self)
             return result
 
         return stepped
@@ -291,14 +345,18 @@ def _loss_functions(listener: Listener) -> list[Tap]:
     is_grad_enabled = torch.is_grad_enabled
 
     def around(original: Call) -> Call:
+        defaults = _defaults(original)
+
         def computed(*args: Any, **kwargs: Any) -> Any:
-            if inside or (is_grad_enabled() and not listener.is_evaluating):  # as in all training
+            if inside or (
+                is_grad_enabled() and not listener.is_evaluating and not listener.minds_losses
+            ):  # as in most of training
                 return original(*args, **kwargs)
-            return maybe_validation(original, args, kwargs)
+            return told(original, defaults, args, kwargs)
 
         return computed
 
-    def maybe_validation(original: Call, args: Any, kwargs: Any) -> Any:
+    def told(original: Call, defaults: Mapping[str, Any], args: Any, kwargs: Any) -> Any:
         nonlocal inside
         inside = True
         try:
@@ -313,11 +371,22 @@ def _loss_functions(listener: Listener) -> list[Tap]:
                     loss=result,
                     samples=max(len(tensors[0]), 1) if tensors[0].dim() else 1,
                     has_graph=any(each.requires_grad for each in tensors),
+                    arguments={**defaults, **dict(zip(defaults, args, strict=False)), **kwargs},
                 )
             )
         return result
 
     return [Tap(functional, name, around) for name in LOSS_FUNCTIONS if name in vars(functional)]
+
+
+def _defaults(function: Call) -> dict[str, Any]:
+    """The parameters of a function in their order, None where there is no default."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # somebody has put something odd in its place
+        return {}
+    empty = inspect.Parameter.empty
+    return {name: None if p.default is empty else p.default for name, p in parameters.items()}
 
 
 def _loading(listener: Listener) -> list[Tap]:
@@ -340,6 +409,38 @@ def _loading(listener: Listener) -> list[Tap]:
 
     iterator = dataloader._BaseDataLoaderIter  # noqa: SLF001  (every loader's iterator)
     return [Tap(DataLoader, "__iter__", iterate), Tap(iterator, "__next__", fetch)]
+
+
+def _replacing(listener: Listener) -> list[Tap]:
+    def around(original: Call) -> Call:
+        def replaced(*args: Any, **kwargs: Any) -> Any:
+            if listener.minds_forward and torch.is_grad_enabled():
+                given = args[0] if args else kwargs.get("input")
+                if isinstance(given, Tensor):
+                    listener.nonfinite_replaced(given)
+            return original(*args, **kwargs)
+
+        return replaced
+
+    return [
+        Tap(target, name, around)
+        for target in (torch, Tensor)
+        for name in ("nan_to_num", "nan_to_num_")
+    ]
+
+
+def _attention(listener: Listener, original: Call) -> Call:
+    def attend(
+        query: Any, key: Any, value: Any, attn_mask: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        result = original(query, key, value, attn_mask, *args, **kwargs)
+        if listener.minds_forward and torch.is_grad_enabled():
+            causal = args[1] if len(args) > 1 else kwargs.get("is_causal", False)
+            scale = kwargs.get("scale")
+            listener.attended(query, key, attn_mask, is_causal=bool(causal), scale=scale)
+        return result
+
+    return attend
 
 
 def _add_param_group(listener: Listener, original: Call) -> Call:

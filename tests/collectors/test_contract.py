@@ -113,6 +113,9 @@ def entry_points():
         ("Module", "__call__"): nn.Module.__call__,
         ("DataLoader", "__iter__"): vars(DataLoader)["__iter__"],
         ("iterator", "__next__"): vars(dataloader._BaseDataLoaderIter)["__next__"],
+        ("torch", "nan_to_num"): torch.nan_to_num,
+        ("torch", "nan_to_num_"): torch.nan_to_num_,
+        ("Tensor", "its own"): len(vars(torch.Tensor)),
     }
     for owner in (functional, nn.utils, nn.utils.clip_grad, torch.amp.GradScaler):
         found |= {(str(owner), name): each for name, each in vars(owner).items() if callable(each)}

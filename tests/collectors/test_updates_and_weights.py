@@ -11,8 +11,10 @@ from holter import Run
 from holter.signals import (
     UPDATE_RATIO,
     UPDATE_UNCHANGED_FRACTION,
+    WEIGHT_ABSMAX,
     WEIGHT_NORM,
     WEIGHT_TOTAL_NORM,
+    WEIGHT_TWIN_FRACTION,
 )
 
 
@@ -41,6 +43,9 @@ def test_against_copies(tmp_path):
             assert share == pytest.approx(float((new == old).double().mean()))
         assert values(run, WEIGHT_NORM, name) == pytest.approx(
             [float(each[place].norm()) for each in after], rel=1e-5
+        )
+        assert values(run, WEIGHT_ABSMAX, name) == pytest.approx(
+            [float(each[place].abs().max()) for each in after], rel=1e-6
         )
     assert values(run, WEIGHT_TOTAL_NORM) == pytest.approx(
         [math.sqrt(sum(float(p.norm()) ** 2 for p in each)) for each in after], rel=1e-5
@@ -100,3 +105,43 @@ def test_a_step_that_raises_leaves_no_stale_copy(tmp_path):
         optimizer.step()
     run = Run.load(tmp_path / "run")
     assert values(run, UPDATE_RATIO, "weight") == [pytest.approx(0.5)]
+
+
+def twins(path, model, steps=6):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watching(path, model, optimizer):
+        for _ in range(steps):
+            for each in model.parameters():
+                each.grad = torch.zeros_like(each)
+            optimizer.step()
+    table = Run.load(path)[WEIGHT_TWIN_FRACTION]
+    return {name: series for name, series in table.items() if len(series)}
+
+
+def test_rows_that_equal_the_first(tmp_path):
+    model = nn.Sequential(
+        nn.Linear(3, 5), nn.Linear(5, 4), nn.Conv2d(2, 3, 3), nn.Linear(1, 600), nn.Linear(20, 9)
+    )
+    nn.init.constant_(model[0].weight, 0.5)
+    with torch.no_grad():
+        model[1].weight[2] = model[1].weight[0]
+        model[4].weight[:, :10] = 0.5  # equal in part only
+    table = twins(tmp_path / "run", model)
+    assert table["0.weight"].values.tolist() == [1, 1]
+    assert table["0.weight"].steps.tolist() == [0, 4]  # it is enough to look now and then
+    assert table["1.weight"].values.tolist() == pytest.approx([1 / 3] * 2)
+    assert table["2.weight"].values.tolist() == [0, 0]
+    assert table["4.weight"].values.tolist() == [0, 0]
+    assert set(table) == {"0.weight", "1.weight", "2.weight", "4.weight"}  # no vectors
+
+
+def test_embeddings_and_norms_have_no_units_that_ought_to_differ(tmp_path):
+    model = nn.Sequential(nn.Embedding(9, 4), nn.LayerNorm((3, 4)), nn.Linear(4, 2))
+    nn.init.zeros_(model[0].weight)
+    assert set(twins(tmp_path / "run", model)) == {"2.weight"}
+
+
+def test_many_rows_are_read_in_part(tmp_path):
+    model = nn.Linear(4, 5000)
+    nn.init.ones_(model.weight)
+    assert twins(tmp_path / "run", model)["weight"].values.tolist() == [1, 1]

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from collectors.trainings import values, watching
 from holter import Run
-from holter.signals import DATA_BATCH_SIZE, LOSS, TIME_DATA_WAIT, VAL_LOSS
+from holter.signals import DATA_BATCH_SIZE, DATA_BATCHES, LOSS, TIME_DATA_WAIT, VAL_LOSS
 
 
 @pytest.fixture
@@ -162,6 +162,7 @@ def test_micro_batches_add_up_and_validation_batches_do_not(tmp_path, model, opt
                     functional.mse_loss(model(x), y)
     run = Run.load(tmp_path / "run")
     assert values(run, DATA_BATCH_SIZE, "loader 0") == [4] * 4
+    assert values(run, DATA_BATCHES, "loader 0") == [2] * 4
     assert list(run[DATA_BATCH_SIZE]) == ["loader 0"]
     assert [e.data["loader"] for e in run.events if e.kind == "pass"] == [
         "loader 0",

@@ -180,7 +180,7 @@ def sparse_double_and_complex():
 
 
 def modules_of_all_kinds():
-    """In-place ReLUs, attention, recurrence, checkpoints, autocast, a dict for an output."""
+    """In-place ReLUs, attention, recurrence, checkpoints, autocast, nan_to_num, a dict."""
 
     class Many(nn.Module):
         def __init__(self):
@@ -196,7 +196,7 @@ def modules_of_all_kinds():
             x, _ = self.remember(x)
             for reentrant in (False, True) if self.training else ():
                 x = checkpoint(self.think, x, use_reentrant=reentrant)
-            return {"mask": x > 0, "choice": self.choose(x[:, -1])}
+            return {"mask": x > 0, "choice": self.choose(x[:, -1].nan_to_num())}
 
     model = Many()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -216,6 +216,37 @@ def modules_of_all_kinds():
     return Training([model], [optimizer], loop)
 
 
+def losses_of_all_kinds():
+    """Tokens with some of them ignored, yes or no, and a number: a loss function for each."""
+
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(7, 5)
+            self.token, self.flag, self.number = nn.Linear(5, 7), nn.Linear(5, 1), nn.Linear(5, 1)
+
+        def forward(self, tokens):
+            x = self.embed(tokens)
+            return self.token(x).transpose(1, 2), self.flag(x[:, 0]), self.number(x[:, 0])
+
+    model = Heads()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def loop(_log):
+        for _ in range(4):
+            tokens = torch.randint(0, 7, (3, 5))
+            logits, flag, number = model(tokens)
+            following = torch.where(tokens == 0, -100, tokens.roll(-1, 1))
+            loss = functional.cross_entropy(logits, following, label_smoothing=0.1)
+            loss += functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
+            loss += functional.mse_loss(number, target=torch.randn(3, 1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    return Training([model], [optimizer], loop)
+
+
 TRAININGS = (
     everything,
     gan,
@@ -224,6 +255,7 @@ TRAININGS = (
     accumulation,
     sparse_double_and_complex,
     modules_of_all_kinds,
+    losses_of_all_kinds,
 )
 
 

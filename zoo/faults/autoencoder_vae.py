@@ -54,7 +54,7 @@ SPECIMENS = (
             (
                 "model = VAE()\n"
                 "for parameter in model.parameters():\n"
-                "    nn.init.normal_(parameter)\n"
+                "    nn.init.normal_(parameter, std=2.0)\n"
             ),
         ),
         why="with weights drawn too large, e to the power of a log-variance overflows",
@@ -67,8 +67,8 @@ SPECIMENS = (
     fault(
         "vae-lr-too-high",
         "autoencoder_vae",
-        ("lr=2e-3", "lr=0.5"),
-        why="the learning rate is hundreds of times too high for Adam",
+        ("lr=2e-3", "lr=0.25"),
+        why="the learning rate is a hundred times too high for Adam",
         cause="huge-updates",
         level=Level.HYPERPARAMETER,
         by=50,

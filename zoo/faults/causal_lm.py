@@ -22,7 +22,6 @@ SPECIMENS = (
         "lm-default-embedding",
         "causal_lm",
         ("        nn.init.normal_(self.embed.weight, std=0.02)\n", ""),
-        ("VOCABULARY, CONTEXT, WIDTH, HEADS, DEPTH = 40, 24, 40, 4, 2", "VOCABULARY, CONTEXT, WIDTH, HEADS, DEPTH = 40, 24, 64, 4, 2"),
         why="embeddings of standard deviation 1 are tied to the head: the first loss is huge",
         cause="large-initial-loss",
         level=Level.ARCHITECTURE,
@@ -55,8 +54,7 @@ SPECIMENS = (
         "lm-cosine-per-batch",
         "causal_lm",
         (SCHEDULER, "torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=EPOCHS)"),
-        ("3, 30, 4e-3", "3, 30, 2e-2"),
-        why="a cosine over three epochs is stepped per batch: the rate goes up and down all the time",
+        why="a cosine over epochs is stepped per batch: the rate goes up and down all the time",
         cause="rushed-schedule",
         level=Level.PROCEDURE,
         by=80,
@@ -77,10 +75,12 @@ SPECIMENS = (
         "causal_lm",
         (
             "for epoch in range(EPOCHS):\n    model.train()\n",
-            "for epoch in range(EPOCHS):\n"
-            "    if epoch == 2:  # resume: the checkpoint holds no scheduler\n"
-            f"        scheduler = {SCHEDULER}\n"
-            "    model.train()\n",
+            (
+                "for epoch in range(EPOCHS):\n"
+                "    if epoch == 2:  # resume: the checkpoint holds no scheduler\n"
+                f"        scheduler = {SCHEDULER}\n"
+                "    model.train()\n"
+            ),
         ),
         why="on resuming, the schedule begins anew with its warm-up",
         cause="restarted-schedule",
@@ -140,8 +140,8 @@ SPECIMENS = (
     fault(
         "lm-weight-decay",
         "causal_lm",
-        ('"weight_decay": 0.1', '"weight_decay": 10'),
-        why="weight decay is a hundred times too strong",
+        ('"weight_decay": 0.1', '"weight_decay": 30'),
+        why="weight decay is several hundred times too strong",
         cause="collapsed-weights",
         level=Level.HYPERPARAMETER,
         by=150,
@@ -168,17 +168,17 @@ SPECIMENS = (
         ),
         why="a new iterator each step gives the first batch each time",
         cause="repeated-batches",
-        accepts=(),
         level=Level.DATA,
         by=60,
         source="D15",
     ),
     fault(
-        "lm-attention-scale",
+        "lm-unscaled-attention",
         "causal_lm",
-        ("v, is_causal=True)", "v, is_causal=True, scale=(WIDTH // HEADS) ** 0.5)"),
+        ("self.attend(self.norm1(x))", "self.attend(x)"),
+        ("v, is_causal=True)", "v, is_causal=True, scale=1.0)"),
         ("3, 30, 4e-3", "3, 30, 2e-2"),
-        why="attention logits are multiplied by the root of the head's width, not divided",
+        why="queries and keys are not normalised nor scaled: attention logits grow to thousands",
         cause="growing-attention-logits",
         level=Level.ARCHITECTURE,
         by=200,
@@ -202,9 +202,15 @@ SPECIMENS = (
         "causal_lm",
         (
             "loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())\n        loss",
-            "p = logits.softmax(2).gather(2, y[:, :, None])\n        loss = -p.log().mean()\n        loss",
+            (
+                "p = logits.softmax(2).gather(2, y[:, :, None])\n"
+                "        loss = -p.log().mean()\n        loss"
+            ),
         ),
-        ("        nn.init.normal_(self.embed.weight, std=0.02)\n", "        nn.init.normal_(self.embed.weight, std=3)\n"),
+        (
+            "        nn.init.normal_(self.embed.weight, std=0.02)\n",
+            "        nn.init.normal_(self.embed.weight, std=3)\n",
+        ),
         why="the log of a softmax that has underflowed to 0",
         cause="nonfinite-loss",
         accepts=("nonfinite-gradient",),

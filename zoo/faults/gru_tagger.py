@@ -36,17 +36,21 @@ SPECIMENS = (
     fault(
         "tagger-empty-mean",
         "gru_tagger",
-        ("CrossEntropyLoss(ignore_index=IGNORED)", "CrossEntropyLoss(reduction='sum')"),
         (
-            "        loss = criterion(logits.transpose(1, 2), tags)\n",
-            f"{UNLABELLED}"
-            "        loss = criterion(logits.transpose(1, 2), tags) / (tags != IGNORED).sum()\n",
+            "        loss = criterion(logits.transpose(1, 2), tags)\n        loss",
+            (
+                "        losses = nn.functional.cross_entropy("
+                "logits.transpose(1, 2), tags, reduction='none')\n"
+                "        kept = words == 1  # only one word is annotated so far\n"
+                "        loss = (losses * kept).sum() / kept.sum()\n        loss"
+            ),
         ),
         ("batch_size=32", "batch_size=16"),
-        why="the summed loss is divided by the number of tags, which is 0 in some batches",
-        cause="empty-targets",
-        level=Level.DATA,
-        by=120,
+        why="a masked mean divides by the number of kept tags, which is 0 in some batches",
+        cause="nonfinite-loss",
+        accepts=("nonfinite-gradient", "empty-targets"),
+        level=Level.NUMERICS,
+        by=200,
         source="N13",
     ),
     fault(
@@ -54,10 +58,12 @@ SPECIMENS = (
         "gru_tagger",
         (
             "train_loader = DataLoader(sentences[:1920]",
-            "order = torch.randperm(1920).tolist()\n"
-            "mixed = [(sentences[i][0], sentences[j][1].repeat(4)[: len(sentences[i][0])])\n"
-            "         for i, j in enumerate(order)]\n"
-            "train_loader = DataLoader(mixed",
+            (
+                "order = torch.randperm(1920).tolist()\n"
+                "mixed = [(sentences[i][0], sentences[j][1].repeat(4)[: len(sentences[i][0])])\n"
+                "         for i, j in enumerate(order)]\n"
+                "train_loader = DataLoader(mixed"
+            ),
         ),
         why="sentences and tags were shuffled apart from each other",
         cause="loss-at-constant-predictor",
@@ -184,8 +190,10 @@ SPECIMENS = (
         "gru_tagger",
         (
             "    for words, lengths, tags in train_loader:\n        optimizer.zero_grad()\n",
-            "    for words, lengths, tags in train_loader:\n        optimizer.zero_grad()\n"
-            "        optimizer.step()\n",
+            (
+                "    for words, lengths, tags in train_loader:\n        optimizer.zero_grad()\n"
+                "        optimizer.step()\n"
+            ),
         ),
         ("        loss.backward()\n        optimizer.step()\n", "        loss.backward()\n"),
         why="the step stands before the backward, right after the gradients were cleared",

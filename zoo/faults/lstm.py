@@ -12,8 +12,10 @@ SPECIMENS = (
         "lstm",
         (
             "self.rnn = nn.LSTM(1, 32, batch_first=True)",
-            'self.rnn = nn.RNN(1, 32, nonlinearity="relu", batch_first=True)\n'
-            "        nn.init.normal_(self.rnn.weight_hh_l0, std=0.6)",
+            (
+                'self.rnn = nn.RNN(1, 32, nonlinearity="relu", batch_first=True)\n'
+                "        nn.init.normal_(self.rnn.weight_hh_l0, std=0.6)"
+            ),
         ),
         (CLIP, ""),
         why="recurrent weights amplify each time step, so gradients grow exponentially in time",
@@ -31,7 +33,7 @@ SPECIMENS = (
             CLIP + "        optimizer.step()\n",
             "        optimizer.step()\n" + CLIP.replace("1.0", "0.1"),
         ),
-        why="gradients are clipped after the step that used them, at a rate that needs the clipping",
+        why="gradients are clipped after the step, at a learning rate that needs the clipping",
         cause="late-clipping",
         level=Level.PROCEDURE,
         by=30,
@@ -73,8 +75,10 @@ SPECIMENS = (
         "lstm",
         (
             "series = (series - series.mean()) / series.std()\n",
-            "series = (series - series.mean()) / series.std()\n"
-            'series[700, 5:9] = float("nan")  # the sensor was off\n',
+            (
+                "series = (series - series.mean()) / series.std()\n"
+                'series[700, 5:9] = float("nan")  # the sensor was off\n'
+            ),
         ),
         why="a sensor's gap was left as NaN in one series",
         cause="nonfinite-inputs",
@@ -134,9 +138,11 @@ SPECIMENS = (
         ),
         (
             CLIP + "        optimizer.step()\n",
-            "        if batch % 8 == 7:\n"
-            "            optimizer.step()\n"
-            "            optimizer.zero_grad()\n",
+            (
+                "        if batch % 8 == 7:\n"
+                "            optimizer.step()\n"
+                "            optimizer.zero_grad()\n"
+            ),
         ),
         ("batch_size=32", "batch_size=8"),
         why="eight micro-batches are accumulated and the loss is not divided by eight",

@@ -141,7 +141,8 @@ SPECIMENS = (
         (
             "        loss = criterion(model(x), y)\n",
             (
-                "        drift = sum((p - q).pow(2).sum() for p, q in zip(model.parameters(), start))\n"
+                "        pairs = zip(model.parameters(), start, strict=True)\n"
+                "        drift = sum((new - old).pow(2).sum() for new, old in pairs)\n"
                 "        loss = criterion(model(x), y) + 0.01 * drift.sqrt()\n"
             ),
         ),
@@ -200,7 +201,10 @@ SPECIMENS = (
             "    model.train()\n",
             "    model.train()\n    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)\n",
         ),
-        why="Adam is made anew each epoch: moments are lost, and the schedule turns the old one",
+        ("batch_size=64", "batch_size=512"),
+        ("FEATURES, EPOCHS = 12, 15", "FEATURES, EPOCHS = 12, 80"),
+        ("step_size=5", "step_size=40"),
+        why="Adam is made anew each epoch, of four steps: it never gets to know its gradients",
         cause="reset-optimizer-state",
         accepts=("restarted-schedule",),
         level=Level.PROCEDURE,

@@ -39,17 +39,6 @@ SPECIMENS = (
         source="A10",
     ),
     fault(
-        "resnet-overfitting",
-        "resnet",
-        ("*make_images(1280)", "*make_images(256)"),
-        ("EPOCHS, BATCH = 6, 12, 7, 32", "EPOCHS, BATCH = 6, 12, 30, 32"),
-        why="a hundred images are learned by heart",
-        cause="overfitting",
-        level=Level.HYPERPARAMETER,
-        by=240,
-        source="H09",
-    ),
-    fault(
         "resnet-lr-too-high",
         "resnet",
         ("max_lr=1e-2", "max_lr=10.0"),

@@ -330,6 +330,10 @@ SPECIMENS = (
     fault(
         "tabular-dropout-too-strong",
         "tabular_mlp",
+        (
+            "nn.Linear(FEATURES, 64), nn.ReLU()",
+            "nn.Linear(FEATURES, 64), nn.ReLU(), nn.Dropout(0.95)",
+        ),
         ("nn.Dropout(0.1)", "nn.Dropout(0.95)"),
         why="dropout of 0.95 was meant to keep 95 %, and keeps 5 %",
         cause="validation-better-than-training",
@@ -403,35 +407,36 @@ SPECIMENS = (
                 "        scaler.update()\n"
             ),
         ),
-        why="gradients are clipped while they carry the loss scale: next to nothing is left of them",
+        why="gradients are clipped while they carry the loss scale: almost nothing is left",
         cause="scaled-clipping",
         level=Level.NUMERICS,
         by=100,
         source="N08",
     ),
     fault(
-        "tabular-scaler-never-updated",
+        "tabular-half-overflow",
         "tabular_mlp",
+        ("return self.head(self.body(x))", "return self.head(self.body(x)) / 1e-6"),
+        ("lr=1e-3)\n", 'lr=1e-3)\nscaler = torch.amp.GradScaler("cpu")\n'),
         (
-            "optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)\n",
             (
-                "optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)\n"
-                'scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24)\n'
+                "        loss = criterion(model(x), y)\n"
+                "        loss.backward()\n"
+                "        optimizer.step()\n"
             ),
-        ),
-        (
-            "        loss = criterion(model(x), y)\n        loss.backward()\n        optimizer.step()\n",
             (
                 '        with torch.autocast("cpu", dtype=torch.float16):\n'
                 "            loss = criterion(model(x), y)\n"
                 "        scaler.scale(loss).backward()\n"
                 "        scaler.step(optimizer)\n"
+                "        scaler.update()\n"
             ),
         ),
-        why="without scaler.update() the scale stays too high, and every step is skipped",
-        cause="skipped-steps",
+        why="a temperature of 1e-6 takes the logits beyond float16, and every step is skipped",
+        cause="nonfinite-loss",
+        accepts=("skipped-steps", "collapsing-loss-scale"),
         level=Level.NUMERICS,
-        by=100,
-        source="N09",
+        by=50,
+        source="N04",
     ),
 )

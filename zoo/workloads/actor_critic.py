@@ -70,22 +70,22 @@ for update in range(UPDATES):
     for reward, done in zip(reversed(rewards), reversed(dones), strict=True):
         ahead = reward + DISCOUNT * ahead * (1 - done)
         returns.insert(0, ahead)
-    returns, values = torch.stack(returns), torch.stack(values)
+    returns, values = torch.cat(returns), torch.cat(values)
     advantage = returns - values.detach()
-    policy_loss = -(torch.stack(log_probs) * advantage).mean()
+    policy_loss = -(torch.cat(log_probs) * advantage).mean()
     value_loss = F.mse_loss(values, returns)
-    loss = policy_loss + 0.5 * value_loss - 0.01 * torch.stack(entropies).mean()
+    entropy = torch.cat(entropies).mean()
+    loss = policy_loss + 0.5 * value_loss - 0.01 * entropy
 
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 0.5)
     optimizer.step()
 
-    earned += torch.stack(rewards).mean().item() / 30
+    earned += torch.cat(rewards).mean().item() / 30
     if update % 30 == 29:
-        entropy = torch.stack(entropies).mean().item()
         print(
             f"update {update + 1}: reward {earned:.4f} value loss {value_loss.item():.4f}"
-            f" entropy {entropy:.3f}"
+            f" entropy {entropy.item():.3f}"
         )
         earned = 0.0

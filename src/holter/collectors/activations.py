@@ -1,7 +1,6 @@
 """What the modules of a model return: mean, spread, extremes, zeros, dead and saturated units."""
 
 import itertools
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.hooks import RemovableHandle
 
 from holter.collectors import Reading
+from holter.collectors.calls import is_compiled
 from holter.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.collectors.naming import unwrapped
 from holter.collectors.outputs import Slot, Window, gathered, pooled, readable, shares
@@ -106,7 +106,7 @@ class Activations:
     def _listen(self, roster: Roster) -> None:
         found: dict[int, tuple[str, nn.Module]] = {}
         for model in roster.models:
-            if _compiled(model.module):
+            if is_compiled(model.module):
                 self._decline(f"activations are not recorded: {model.label} is compiled")
                 self._stop()
                 return
@@ -252,14 +252,3 @@ class Activations:
 def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:
     """The same tuple as before where nothing has changed: owners are told by identity."""
     return names if names == tuple(now) else tuple(now)
-
-
-def _compiled(model: nn.Module) -> bool:
-    """Whether the model or a part of it is compiled."""
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nobody has compiled
-    kind = () if dynamo is None else (dynamo.OptimizedModule,)
-    return any(
-        isinstance(each, kind) or each._compiled_call_impl is not None  # noqa: SLF001
-        for each in model.modules()
-        if not isinstance(each, torch.jit.ScriptModule)
-    )

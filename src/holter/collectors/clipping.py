@@ -1,23 +1,41 @@
 """What the script's own gradient clipping measured and did."""
 
+import math
 from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.collectors import STEP, Reading
 from holter.collectors.moments import Clipped, Depth
-from holter.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, Signal
+from holter.signals import (
+    CLIP_COEFFICIENT,
+    CLIP_LATE,
+    CLIP_LIMIT,
+    CLIP_NORM,
+    CLIP_SCALED,
+    Signal,
+)
 
 
 class Clipping:
     """Takes the norm that `clip_grad_norm_` has computed anyway."""
 
-    emits: ClassVar[tuple[Signal, ...]] = (CLIP_NORM, CLIP_LIMIT, CLIP_COEFFICIENT)
+    emits: ClassVar[tuple[Signal, ...]] = (
+        CLIP_NORM,
+        CLIP_LIMIT,
+        CLIP_COEFFICIENT,
+        CLIP_SCALED,
+        CLIP_LATE,
+    )
     at: ClassVar[tuple[type, ...]] = (Clipped,)
     depth: ClassVar[Depth] = Depth.REGULAR
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def read(self, moment: Clipped) -> Iterable[Reading]:
-        """Norm, limit and coefficient of one clipping call."""
+        """Norm, limit and coefficient of one clipping call, and whether it was in its place."""
+        if moment.late and not math.isfinite(moment.limit):
+            return  # of gradients that were used already, somebody wants the norm
+        yield Reading(CLIP_SCALED, STEP, [moment.scaled])
+        yield Reading(CLIP_LATE, STEP, [moment.late])
         yield Reading(CLIP_LIMIT, STEP, [moment.limit])
         if moment.norm is not None:
             norm = moment.norm.detach().reshape(1)

@@ -1,4 +1,4 @@
-"""Learning rate, momentum, betas and weight decay of every parameter group."""
+"""Learning rate, momentum, betas, weight decay and epsilon of every parameter group."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -8,13 +8,13 @@ from torch import Tensor
 
 from holter.collectors import Reading
 from holter.collectors.moments import BeforeUpdate, Depth
-from holter.signals import BETA1, BETA2, LR, MOMENTUM, WEIGHT_DECAY, Signal
+from holter.signals import BETA1, BETA2, EPSILON, LR, MOMENTUM, WEIGHT_DECAY, Signal
 
 
 class Hyperparameters:
     """Reads the optimizer's groups when its step begins: learning rates always, the rest rarer."""
 
-    emits: ClassVar[tuple[Signal, ...]] = (LR, MOMENTUM, BETA1, BETA2, WEIGHT_DECAY)
+    emits: ClassVar[tuple[Signal, ...]] = (LR, MOMENTUM, BETA1, BETA2, WEIGHT_DECAY, EPSILON)
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
     depth: ClassVar[Depth] = Depth.LIGHT
     wakes_at: ClassVar[tuple[type, ...]] = ()
@@ -30,6 +30,7 @@ class Hyperparameters:
                 (BETA1, [_beta(group, 0) for group in groups]),
                 (BETA2, [_beta(group, 1) for group in groups]),
                 (WEIGHT_DECAY, [group.get("weight_decay") for group in groups]),
+                (EPSILON, [_epsilon(group) for group in groups]),
             ]
         readings = [_reading(signal, owners, values) for signal, values in quantities]
         return [each for each in readings if each is not None]
@@ -50,6 +51,11 @@ def _reading(
 def _beta(group: dict[str, Any], index: int) -> float | Tensor | None:
     betas = group.get("betas")
     return betas[index] if betas is not None and len(betas) > index else None
+
+
+def _epsilon(group: dict[str, Any]) -> float | Tensor | None:
+    epsilon = group.get("eps")
+    return epsilon if isinstance(epsilon, int | float | Tensor) else None  # some have a pair
 
 
 def _together(values: list[float | Tensor]) -> Tensor | list[float]:

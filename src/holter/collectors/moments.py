@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -32,6 +32,7 @@ class BackwardBegins(NamedTuple):
     roots: tuple[Tensor, ...]  # free of the AMP scale
     opens_step: bool
     roster: Roster
+    whole: bool = True  # False where only the gradients of some tensors were asked for
 
 
 class BackwardEnds(NamedTuple):
@@ -50,6 +51,8 @@ class Clipped(NamedTuple):
 
     norm: Tensor | None
     limit: float
+    scaled: bool  # the gradients were still multiplied by the AMP scale
+    late: bool  # their optimizer had been stepped, and no backward had followed
 
 
 class BeforeUpdate(NamedTuple):
@@ -89,12 +92,46 @@ class BatchFetched(NamedTuple):
     waited: float
 
 
+class LossComputed(NamedTuple):
+    """A loss function was called on what will be trained on if a backward follows."""
+
+    function: str
+    loss: Tensor
+    arguments: Mapping[str, Any]  # of the function, by name
+
+
 class ValidationLoss(NamedTuple):
     """A loss function was called on a validation batch."""
 
     function: str
     loss: Tensor
     samples: int
+    arguments: Mapping[str, Any]  # of the function, by name
+    has_graph: bool
+    roster: Roster
+
+
+class EvaluationBegins(NamedTuple):
+    """A model was put into eval mode."""
+
+    roster: Roster
+
+
+class NonfiniteReplaced(NamedTuple):
+    """`torch.nan_to_num` is called on `tensor`; `ahead` if the step it is of has not begun."""
+
+    tensor: Tensor
+    ahead: bool
+
+
+class Attended(NamedTuple):
+    """`F.scaled_dot_product_attention` was called, before the first backward of a step."""
+
+    query: Tensor
+    key: Tensor
+    mask: Tensor | None
+    is_causal: bool
+    scale: float | None
 
 
 class Logged(NamedTuple):
@@ -107,6 +144,8 @@ class StepEnds(NamedTuple):
     """Everything of a step has happened; `subjects` are those whose optimizers were stepped."""
 
     subjects: Sequence[Subject]
+    in_eval: bool  # a model is in eval mode, and it ends with a backward: that is training, too
+    is_whole: bool  # False where some of it went by before it was decided to read it
 
 
 class Closing(NamedTuple):
@@ -124,7 +163,11 @@ Moment = (
     | ScalerStepped
     | SchedulerStepped
     | BatchFetched
+    | LossComputed
     | ValidationLoss
+    | EvaluationBegins
+    | NonfiniteReplaced
+    | Attended
     | Logged
     | StepEnds
     | Closing

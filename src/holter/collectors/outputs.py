@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,12 +132,14 @@ class Window:
         return dead, sum(units for _, units in self._largest)
 
 
-def readable(output: Any, depth: int = _DEPTH) -> Tensor | None:
+def readable(
+    output: Any, depth: int = _DEPTH, kinds: Container[torch.dtype] = _WIDE
+) -> Tensor | None:
     """The first tensor in what a module returned that has numbers to read; else None."""
     if isinstance(output, Tensor):
         if (
             type(output) not in (Tensor, nn.Parameter)  # DTensor, fake, functional and the like
-            or output.dtype not in _WIDE
+            or output.dtype not in kinds
             or output.layout is not torch.strided
             or output.is_nested
             or output.is_meta
@@ -159,7 +161,7 @@ def readable(output: Any, depth: int = _DEPTH) -> Tensor | None:
         parts = [getattr(output, each.name, None) for each in dataclasses.fields(output)]
     else:
         return None
-    found = (readable(part, depth - 1) for part in parts)
+    found = (readable(part, depth - 1, kinds) for part in parts)
     return next((each for each in found if each is not None), None)
 
 

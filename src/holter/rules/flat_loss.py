@@ -7,15 +7,17 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._anchors import anchor, learned
+from holter.rules._curves import Curve, recent, training_curve, usual_update, warmed_up
 from holter.rules._robust import Values, midmean, midmean_error, noise
 from holter.rules._wording import of
-from holter.run import Run, Series
-from holter.signals import LOSS, LR, UPDATE_RATIO
+from holter.run import Run
+from holter.signals import LOSS, UPDATE_RATIO
 
 _PIECES = 10  # into which the curve is cut
 _TINY_LOSS = 1e-6  # under this there is nothing left to learn
+_CONVERGED = 0.5  # share of the loss of a constant answer that is gone where much was learned
 _TINY_UPDATE = 1e-6  # relative change of a parameter per step that moves no loss
-_UPDATE_WINDOW = 200  # last steps in which updates are looked for
 
 
 @rule(
@@ -34,7 +36,8 @@ def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Itera
     only where the change is surely, by two standard errors, under `min_drop` of the loss. The loss
     is flat if the change is also lost in the noise (where there is none: under a tenth of
     `min_drop`) and every tenth of the curve stays at the same height. A loss that falls slowly but
-    surely, that fell within the first steps, that came back, or that rises is not flat.
+    surely, that fell within the first steps, that came back, or that rises is not flat; nor is the
+    flat loss of a model that has learned: half of what a constant answer would lose is gone.
 
     ## Why it matters
     A loss that has not moved from where it began means that nothing was learned yet. Whatever the
@@ -46,11 +49,11 @@ def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Itera
     inputs scaled, does the loss get what the model predicts?
 
     ## When it is wrong
-    Continued training of a model that has converged already. Tasks with a plateau before the first
-    drop (retrieval, long dependencies, deep networks without normalisation): the loss may fall
-    later. A loss with a large constant part, of which progress is less than `min_drop`. Losses that
-    are no measure of progress are left out where they can be told: those of competing optimizers,
-    and those that change their sign.
+    Continued training of a model that has converged already, by a loss whose scale is unknown.
+    Tasks with a plateau before the first drop (retrieval, long dependencies, deep networks without
+    normalisation): the loss may fall later. A loss with a large constant part, of which progress is
+    less than `min_drop`. Losses that are no measure of progress are left out where they can be
+    told: those of competing optimizers, and those that change their sign.
 
     ## How to confirm
     - Train on one single batch for 200 steps: a sound set-up drives that loss down; if it stays,
@@ -58,34 +61,27 @@ def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Itera
     - Repeat the first 100 steps with ten times the learning rate: a loss that now falls was held
       by the rate.
     """
-    losses = {owner: loss for owner, loss in run[LOSS].items() if len(loss)}
-    if not losses:
-        yield flat_loss.not_examined("no loss was read")
-    if len(losses) > 1:
-        yield flat_loss.not_examined(
-            f"the losses of {len(losses)} optimizers may compete: none has to fall"
-        )
+    curve = training_curve(run, may_change_sign=True)
+    if isinstance(curve, str):
+        yield flat_loss.not_examined(curve)
         return
-    for owner, loss in losses.items():
-        kept = np.isfinite(loss.values)
-        finite = Series(loss.steps[kept], loss.values[kept])
-        warm = _warmed_up(run, finite)
-        if warm is None:
-            yield flat_loss.not_examined("the learning rate is still warming up")
-        elif len(finite) - warm < min_steps:
-            yield flat_loss.not_examined(
-                f"{len(finite) - warm} of the {min_steps} losses needed{of(owner)} after warm-up"
-            )
-        elif finite.values.min() < 0 < finite.values.max():
-            yield flat_loss.not_examined(
-                f"the loss{of(owner)} changes its sign: it has no floor to fall to"
-            )
-        else:
-            yield _judge(run, owner, finite, warm, min_drop)
+    warm = warmed_up(run, curve)
+    if warm is None:
+        yield flat_loss.not_examined("the learning rate is still warming up")
+    elif len(curve) - warm < min_steps:
+        yield flat_loss.not_examined(
+            f"{len(curve) - warm} of the {min_steps} losses needed{of(curve.owner)} after warm-up"
+        )
+    elif curve.changes_sign:
+        yield flat_loss.not_examined(
+            f"the loss{of(curve.owner)} changes its sign: it has no floor to fall to"
+        )
+    else:
+        yield _judge(run, curve, warm, min_drop)
 
 
-def _judge(run: Run, owner: str, loss: Series, warm: int, min_drop: float) -> Verdict:
-    values = loss.values.astype(np.float64)
+def _judge(run: Run, loss: Curve, warm: int, min_drop: float) -> Verdict:
+    owner, values = loss.owner, loss.values
     curve = _measure(values, warm)
     size, change = abs(curve.first), abs(curve.fall)
     if size < _TINY_LOSS:
@@ -116,8 +112,11 @@ def _judge(run: Run, owner: str, loss: Series, warm: int, min_drop: float) -> Ve
         return flat_loss.clear(
             f"the loss{of(owner)} moved by {curve.excursion / size:.2%} in between"
         )
+    found = anchor(run)
+    if not isinstance(found, str) and (known := learned(run, found, curve.last)).most > _CONVERGED:
+        return flat_loss.clear(f"the loss{of(owner)} is level, but {known}")
     identical = bool((values == values[0]).all())
-    update = _median_update(run)
+    update = usual_update(run)
     agrees = identical or (update is not None and update < _TINY_UPDATE)
     return flat_loss.finding(
         f"the loss{of(owner)} is flat: "
@@ -128,7 +127,7 @@ def _judge(run: Run, owner: str, loss: Series, warm: int, min_drop: float) -> Ve
         evidence=(
             Evidence(
                 LOSS,
-                (loss.first, loss.last),
+                loss.span,
                 f"level of the first third {curve.first:.6g}, of the last {curve.last:.6g}; a"
                 f" change of {visible / size:.2%} would have been seen",
                 owner,
@@ -140,7 +139,7 @@ def _judge(run: Run, owner: str, loss: Series, warm: int, min_drop: float) -> Ve
 
 
 @dataclass(frozen=True, slots=True)
-class _Curve:
+class _Shape:
     """A loss curve in numbers: its level at first and at last, and how well they are known."""
 
     first: float  # midmean of the first third after warm-up
@@ -159,13 +158,13 @@ class _Curve:
         return self.first - self.last
 
 
-def _measure(values: Values, warm: int) -> _Curve:
+def _measure(values: Values, warm: int) -> _Shape:
     third = (len(values) - warm) // 3  # the best two groups to see a trend by (Tukey's line)
     early, late = values[warm : warm + third], values[-third:]
     pieces = np.array_split(values, _PIECES)
     sigma = noise(pieces)
     first = midmean(early)
-    return _Curve(
+    return _Shape(
         first=first,
         last=midmean(late),
         error=midmean_error(sigma, third, third),
@@ -178,33 +177,8 @@ def _measure(values: Values, warm: int) -> _Curve:
     )
 
 
-def _warmed_up(run: Run, loss: Series) -> int | None:
-    """Index of the first loss at half of the largest learning rate; None while it still rises."""
-    if LR not in run or not len(loss):
-        return 0
-    rate = np.zeros(len(loss))  # the largest of all groups
-    for group in run[LR].values():
-        if len(group):
-            at = np.searchsorted(group.steps, loss.steps, "right") - 1
-            known = np.where(at >= 0, group.values[at], 0)
-            rate = np.fmax(rate, np.where(np.isfinite(known), known, 0))
-    peak = rate.max()
-    reached = int((rate >= 0.99 * peak).argmax())
-    if peak > 1.5 * rate[0] and rate[-1] >= 0.99 * peak and reached > len(loss) * 2 // 3:
-        return None
-    return int((rate >= peak / 2).argmax())
-
-
-def _median_update(run: Run) -> float | None:
-    """The usual relative update of a parameter in the last steps; None where none was sampled."""
-    if UPDATE_RATIO not in run:
-        return None
-    rows = run[UPDATE_RATIO].rows(run.steps - _UPDATE_WINDOW)
-    ratios = rows.values[rows.present & np.isfinite(rows.values)]
-    return float(np.median(ratios)) if len(ratios) else None
-
-
 def _update_evidence(run: Run, update: float | None) -> Iterator[Evidence]:
     if update is not None:
-        window = (max(run.steps - _UPDATE_WINDOW, 0), run.steps - 1)
-        yield Evidence(UPDATE_RATIO, window, f"median over all parameters: {update:.1g} a step")
+        yield Evidence(
+            UPDATE_RATIO, recent(run), f"median over all parameters: {update:.1g} a step"
+        )

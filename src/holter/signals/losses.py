@@ -40,9 +40,10 @@ LOSS_ROOT_SHARE = Signal(
     Per.STEP,
     Phase.FORWARD,
     "ratio",
-    "What `backward()` was called on, over the last value that a loss function with reduction"
-    " mean had returned before it; the mean over the step's calls: 1 where the loss goes into"
-    " backward as it is, 1/K where it is divided by K.",
+    "What `backward()` was called on, over what a loss function with reduction mean had returned"
+    " before it; the mean over the step's calls: 1 where the loss goes into backward as it is, 1/K"
+    " where it is divided by K. Calls before which several means were returned are left out, and"
+    " losses of 0.",
 )
 LOSS_SUMMED = Signal(
     "loss.summed",

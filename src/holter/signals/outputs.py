@@ -7,8 +7,9 @@ OUTPUT_MIN = Signal(
     Per.LOSS_FUNCTION,
     Phase.FORWARD,
     "",
-    "Smallest value that the loss function was given as prediction; sampled, as all signals of"
-    " outputs and targets are.",
+    "Smallest value that the loss function was given as prediction. Like all signals of outputs"
+    " and targets it is read in some steps only; of very large predictions the others are of"
+    " evenly spaced samples.",
 )
 
 OUTPUT_MAX = Signal(
@@ -25,7 +26,8 @@ OUTPUT_SPREAD = Signal(
     Phase.FORWARD,
     "",
     "Standard deviation of the prediction across the samples of the batch, as a root mean square"
-    " over its units: near 0 where the model answers the same to every input.",
+    " over its units: near 0 where the model answers the same to every input. For losses over"
+    " classes every position is a sample; absent where there is one sample alone.",
 )
 
 OUTPUT_SIZE = Signal(
@@ -68,7 +70,8 @@ OUTPUT_UNITS = Signal(
     Per.LOSS_FUNCTION,
     Phase.FORWARD,
     "units",
-    "Number of units of a prediction: the classes, for losses over classes.",
+    "Number of units of a prediction: the classes, for losses over classes; else the elements of"
+    " one sample.",
 )
 
 ACCURACY = Signal(
@@ -86,7 +89,9 @@ TARGET_ENTROPY = Signal(
     Phase.DATA,
     "nats",
     "Entropy of all class labels seen in training so far: the loss of a model that knows nothing"
-    " but how frequent each class is; in losses of single logits, the mean over their units.",
+    " but how frequent each class is, under the class weights and the label smoothing that the"
+    " loss function was given. In losses of single logits, the mean over their units; absent where"
+    " each element has a weight of its own.",
 )
 
 TARGET_BATCH_ENTROPY = Signal(
@@ -94,7 +99,8 @@ TARGET_BATCH_ENTROPY = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "nats",
-    "Entropy of the class labels of the batch alone.",
+    "Entropy of the class labels of the step alone, under the same weights; absent in losses of"
+    " several logits a sample.",
 )
 
 TARGET_CLASSES = Signal(
@@ -110,7 +116,7 @@ TARGET_COUNT = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "targets",
-    "Number of targets of the batch, ignored ones left out.",
+    "Number of targets of the step, ignored ones left out.",
 )
 
 TARGET_LARGEST_CLASS_FRACTION = Signal(
@@ -118,7 +124,8 @@ TARGET_LARGEST_CLASS_FRACTION = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Share of the most frequent class among all labels seen so far.",
+    "Share of the most frequent class among all labels seen so far: the accuracy of a model that"
+    " always answers it. In losses of single logits, the mean over their units.",
 )
 
 TARGET_IGNORED_FRACTION = Signal(
@@ -126,7 +133,7 @@ TARGET_IGNORED_FRACTION = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Share of the batch's targets that the loss function was told to ignore.",
+    "Share of the step's targets that the loss function was told to ignore.",
 )
 
 TARGET_MEAN = Signal(
@@ -151,7 +158,7 @@ TARGET_MIN = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "",
-    "Smallest numeric target of the batch.",
+    "Smallest numeric target of the step.",
 )
 
 TARGET_MAX = Signal(
@@ -159,7 +166,7 @@ TARGET_MAX = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "",
-    "Largest numeric target of the batch.",
+    "Largest numeric target of the step.",
 )
 
 TARGET_BROADCAST = Signal(
@@ -167,8 +174,8 @@ TARGET_BROADCAST = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "0/1",
-    "Whether prediction and target had different shapes, so that an elementwise loss broadcast"
-    " them.",
+    "Whether an elementwise loss broadcast prediction and target to more elements than either"
+    " has, as it does (N, 1) and (N,).",
 )
 
 TARGET_INPUT_MATCH = Signal(
@@ -176,6 +183,7 @@ TARGET_INPUT_MATCH = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Share of the targets that equal the model's own integer input at the same place; absent"
-    " where shapes differ.",
+    "Share of the targets that equal the model's own input at the same place: what its embedding"
+    " of as many entries as there are classes was given last; absent where there is none, or where"
+    " the shapes differ.",
 )

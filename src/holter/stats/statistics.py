@@ -41,6 +41,13 @@ class Statistics:
             return self.summarise(tensors)[:, Stat.NORM]
         return summary.norms(tensors)
 
+    def magnitudes(self, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """The L2 norm and the largest magnitude of each tensor."""
+        if self._kernels(tensors) is not None:
+            rows = self.summarise(tensors)
+            return rows[:, Stat.NORM], rows[:, Stat.ABSMAX]
+        return summary.norms(tensors), summary.extremes(tensors)
+
     def difference(self, before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
         """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
         before, after = local(before), local(after)

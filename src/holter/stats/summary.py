@@ -40,6 +40,11 @@ def norms(tensors: Sequence[Tensor]) -> Tensor:
     return _by_device(_norms, tensors)
 
 
+def extremes(tensors: Sequence[Tensor]) -> Tensor:
+    """The largest magnitude of each tensor in float32: NaN where any element is."""
+    return _by_device(_extremes, tensors)
+
+
 def difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
     return _by_device(_difference, before, after)
@@ -76,11 +81,11 @@ def _summarise(tensors: Sequence[Tensor]) -> Tensor:
         return torch.zeros(0, len(Stat))
     stored = [_stored(each) for each in tensors]
     norm = _norms(stored)
-    extremes = torch.stack([_absmax(each) for each in stored])
+    largest = _extremes(stored)
     filled = torch.stack([torch.count_nonzero(each) for each in stored])
     # What a sparse tensor does not store is zero.
     sizes = torch.tensor([each.numel() for each in tensors], device=filled.device)
-    return torch.stack([norm, extremes, _nonfinite(stored, norm), (sizes - filled).float()], dim=1)
+    return torch.stack([norm, largest, _nonfinite(stored, norm), (sizes - filled).float()], dim=1)
 
 
 def _norms(tensors: Sequence[Tensor]) -> Tensor:
@@ -94,6 +99,12 @@ def _norms(tensors: Sequence[Tensor]) -> Tensor:
         for i in torch.nonzero((norm < _TINY) | norm.isinf()).flatten().tolist():
             norm[i] = torch.linalg.vector_norm(real[i].to(torch.float64))
     return norm
+
+
+def _extremes(tensors: Sequence[Tensor]) -> Tensor:
+    if not tensors:
+        return torch.zeros(0)
+    return torch.stack([_absmax(_stored(each)) for each in tensors])
 
 
 def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:

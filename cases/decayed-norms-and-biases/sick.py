@@ -1,0 +1,24 @@
+"""Weight decay on everything, the gains of the layer norms included."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+centres = 1.5 * torch.randn(4, 12)
+y = torch.randint(4, (2048,))
+x = centres[y] + torch.randn(2048, 12)
+
+model = nn.Sequential(
+    nn.Linear(12, 48), nn.LayerNorm(48), nn.GELU(), nn.Linear(48, 48), nn.LayerNorm(48), nn.GELU(),
+    nn.Linear(48, 4),
+)  # fmt: skip
+criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=1.0)
+
+for epoch in range(15):
+    for index in torch.randperm(len(x)).split(64):
+        optimizer.zero_grad()
+        loss = criterion(model(x[index]), y[index])
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch}: loss {loss.item():.4f}")

@@ -1,0 +1,98 @@
+"""The calls of some modules, heard before their forwards, for as long as somebody listens."""
+
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+_K = TypeVar("_K")
+
+
+class Calls(Generic[_K]):
+    """Tells what the modules it knows are called with, each under the key it was given.
+
+    The hook is torch's global one, as a hook on a module would travel with copies and checkpoints
+    of it. The global hook does not see arguments given by name: where `heard` finds nothing to its
+    liking among the others, a hook on the module, there for this one call, tells it of those.
+    """
+
+    def __init__(self, heard: Callable[[_K, nn.Module, Any], bool]) -> None:
+        self.spent = 0.0  # seconds inside the hooks
+        self._heard = heard
+        self._known: dict[int, tuple[weakref.ref[nn.Module], _K]] = {}
+        self._before: RemovableHandle | None = None
+        self._after: RemovableHandle | None = None
+        self._error: Exception | None = None
+
+    @property
+    def listens(self) -> bool:
+        """Whether a hook is there."""
+        return self._before is not None
+
+    def know(self, modules: Iterable[tuple[nn.Module, _K]]) -> None:
+        """Mind these modules, and no others."""
+        self._known = {id(module): (weakref.ref(module), key) for module, key in modules}
+
+    def listen(self) -> None:
+        """Hear the calls of the known modules from here on."""
+        if self._before is None and self._known:
+            self._before = register_module_forward_pre_hook(self._called)
+
+    def stop(self) -> None:
+        """Listen no more."""
+        for handle in (self._before, self._after):
+            if handle is not None:
+                handle.remove()
+        self._before = self._after = None
+
+    def check(self) -> None:
+        """Raise what went wrong in a hook, where nothing may be raised."""
+        if self._error is not None:
+            raise self._error
+
+    def _called(self, module: nn.Module, args: Any) -> None:
+        if torch.compiler.is_compiling():  # first, for then nothing below becomes part of the graph
+            return
+        known = self._known.get(id(module))
+        if known is None or known[0]() is not module:
+            return
+        if self._tell(known[1], module, args) or self._after or self._before is None:
+            return
+        if not isinstance(module, torch.jit.ScriptModule):
+            self._after = module.register_forward_hook(self._returned, with_kwargs=True)
+
+    def _returned(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:  # noqa: ARG002
+        if self._after is not None:
+            self._after.remove()
+            self._after = None
+        known = self._known.get(id(module))
+        if known is not None:
+            self._tell(known[1], module, kwargs)
+
+    def _tell(self, key: _K, module: nn.Module, arguments: Any) -> bool:
+        began = time.perf_counter()
+        try:
+            return self._heard(key, module, arguments)
+        except Exception as error:  # never into training; `check` tells
+            self._error = error
+            self.stop()
+            return True
+        finally:
+            self.spent += time.perf_counter() - began
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Whether the model or a part of it is compiled: global hooks make those compile anew."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nobody has compiled
+    kind = () if dynamo is None else (dynamo.OptimizedModule,)
+    return any(
+        isinstance(each, kind) or each._compiled_call_impl is not None  # noqa: SLF001
+        for each in model.modules()
+        if not isinstance(each, torch.jit.ScriptModule)
+    )

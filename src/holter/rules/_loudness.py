@@ -1,0 +1,71 @@
+"""Whether gradients were too large before the optimizer had done anything, or became so."""
+
+from math import inf
+
+import numpy as np
+
+from holter.rules._layers import sample, trained_layers
+from holter.run import Run, Series
+from holter.signals import GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO, WEIGHT_TOTAL_NORM
+
+RISEN = 100.0  # times its own past that a gradient norm has to reach
+BORN = 2e3  # loudness of gradients that explode from birth
+_EARLY = 20  # steps that count as the beginning
+
+
+def loudness(run: Run) -> float | None:
+    """How much the loss would change, over itself, if the weights changed by their own size.
+
+    Gradient norm times weight norm over the loss, at the first step: free of all units. It is
+    between 0.1 and some hundreds for networks that can be trained.
+    """
+    first = []
+    for signal in (GRAD_TOTAL_NORM, WEIGHT_TOTAL_NORM, LOSS):
+        series = list(run[signal].values()) if signal in run else []
+        if len(series) != 1 or not len(series[0]):
+            return None
+        first.append(abs(float(series[0].values[0])))
+    gradient, weight, loss = first
+    if not np.isfinite(gradient):
+        return inf
+    return gradient * weight / loss if loss > 0 and np.isfinite([weight, loss]).all() else None
+
+
+def loud_from_birth(run: Run) -> bool:
+    """Whether the gradients were too large at the very first step."""
+    loud = loudness(run)
+    return loud is not None and loud > BORN
+
+
+def onset(norm: Series) -> int | None:
+    """Index from which on a gradient norm is far over what it was at first; None if it is not.
+
+    It has to stay there to the end, or to end not finite.
+    """
+    finite = np.isfinite(norm.values)
+    if not finite.any() or not finite[0]:
+        return None
+    values = norm.values.astype(np.float64)
+    early = values[: max(_EARLY // 2, len(values) // 20)]
+    base = float(np.min(early[np.isfinite(early) & (early > 0)], initial=inf))
+    high = ~(values < RISEN * base)  # what is not finite is high
+    tail = high[-max(len(high) // 10, 1) :]
+    if not np.isfinite(base) or not high[-1] or tail.mean() < 0.8:
+        return None
+    low = np.flatnonzero(~high[: len(high) - len(tail)])
+    return int(low[-1]) + 1 if len(low) else int(high.argmax())
+
+
+def sudden_onset(run: Run, *, before: float) -> bool:
+    """Whether gradients exploded after a beginning in which the usual update was under `before`."""
+    if GRAD_TOTAL_NORM not in run or UPDATE_RATIO not in run:
+        return False
+    for norm in run[GRAD_TOTAL_NORM].values():
+        at = onset(norm) if len(norm) else None
+        if at is None or norm.steps[at] < _EARLY:
+            continue
+        ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+        earlier = ratios.typical()[ratios.steps < norm.steps[at]]
+        earlier = earlier[np.isfinite(earlier)][len(earlier) // 4 :]
+        return bool(len(earlier) and earlier.max() < before)
+    return False

@@ -1,0 +1,110 @@
+"""Weights shrink towards zero, and what they knew with them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._growth import growth
+from holter.rules._outcome import outcome
+from holter.run import Run
+from holter.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
+
+_HALF = 0.5  # of the first norm: weights that ought to learn have begun to vanish
+_STRONG = 0.01  # of a weight that decay takes in one step, a hundred times what is usual
+
+
+@rule(
+    severity=Severity.ERROR,
+    level=Level.HYPERPARAMETER,
+    needs=(WEIGHT_NORM,),
+    explains=(
+        "dead-gradients",
+        "dead-units",
+        "dominating-gradient",
+        "fading-activations",
+        "flat-loss",
+        "huge-updates",
+        "loss-at-constant-predictor",
+        "loss-plateau",
+        "tiny-updates",
+        "underfitting",
+        "vanishing-gradients",
+    ),
+)
+def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
+    """Weights shrink towards zero, and what they knew with them.
+
+    ## What it does
+    Compares the norm of each weight matrix at the end with what it was at first. It speaks where
+    the usual one (the median) has shrunk to under `ratio`, and the loss went badly; where weight
+    decay times the learning rate takes a hundredth of each weight at each step or more, to under
+    half.
+
+    ## Why it matters
+    Weight decay pulls every weight to zero at each step. Where it is stronger than what the data
+    says, the outputs become constant, and the loss ends at that of a constant answer.
+
+    ## What to do
+    Lower the weight decay: 0.01 to 0.1 is usual for AdamW, 1e-5 to 1e-3 for SGD and for Adam, whose
+    penalty is added to the gradient. A penalty written into the loss acts the same way.
+
+    ## When it is wrong
+    Weights followed by a normalisation have no scale of their own and may shrink without harm; a
+    training that is bad for another reason may have such weights. Pruning shrinks on purpose.
+
+    ## How to confirm
+    - Repeat 100 steps with `weight_decay=0`: the norms should stay, and the loss fall.
+    - Print `p.norm()` of a few layers every 100 steps.
+    """
+    found = growth(run)
+    if found is None:
+        yield collapsed_weights.not_examined("the norms of weights were not read often enough")
+        return
+    decay, rate = _decay(run)
+    if found.usual > (_HALF if rate > _STRONG else ratio):
+        yield collapsed_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
+        return
+    result = outcome(run)
+    if result is None:
+        yield collapsed_weights.not_examined(
+            f"weights shrank to {found.usual:.1e}, but whether the loss fell cannot be told"
+        )
+        return
+    if not result.bad:
+        yield collapsed_weights.clear(f"weights shrank to {found.usual:.1e}, but {result.says}")
+        return
+    yield collapsed_weights.finding(
+        f"weights have collapsed: the usual norm is {found.usual:.1e} of what it was"
+        + (f", under {decay}" if decay else "")
+        + f"; {result.says}",
+        confidence=Confidence.LIKELY,
+        onset=found.crossing(_HALF),
+        evidence=(
+            Evidence(WEIGHT_NORM, found.steps, found.says(found.smallest), found.smallest),
+            *((Evidence(WEIGHT_DECAY, found.steps, decay),) if decay else ()),
+            result.evidence,
+        ),
+        fix="lower the weight decay a hundredfold, or set it to 0 to see that it is the cause"
+        if decay
+        else "look for a penalty on the weights in the loss, or code that scales weights down",
+    )
+
+
+def _decay(run: Run) -> tuple[str, float]:
+    """The largest weight decay in words, and what it takes of a weight each step; "", 0 if none."""
+    if WEIGHT_DECAY not in run:
+        return "", 0.0
+    decays = {o: float(each.values[-1]) for o, each in run[WEIGHT_DECAY].items() if len(each)}
+    owner = max(decays, key=lambda each: decays[each], default="")
+    if not decays.get(owner, 0) > 0:
+        return "", 0.0
+    said = f"a weight decay of {decays[owner]:.3g}"
+    rates = run[LR].get(owner) if LR in run else None
+    if rates is None or not len(rates):
+        return said, 0.0
+    usual = float(np.median(rates.values))
+    return f"{said} at a learning rate of {usual:.3g}, {decays[owner] * usual:.1e} a step", (
+        decays[owner] * usual
+    )

@@ -1,0 +1,80 @@
+"""The logits of the output drift away, all of them together."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._layers import sample
+from holter.run import Run
+from holter.signals import OUTPUT_LOG_NORMALISER, OUTPUT_SPREAD
+
+_FEWEST = 20  # sampled steps
+_RISING = 1.1  # times, from the middle of the last half to its end
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.NUMERICS,
+    needs=(OUTPUT_LOG_NORMALISER, OUTPUT_SPREAD),
+    explains=("loss-spike", "nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"),
+)
+def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -> Iterator[Verdict]:
+    """The logits of the output drift away, all of them together.
+
+    ## What it does
+    A softmax does not change when all logits grow by the same number, so nothing holds them. Takes
+    the log of the softmax's normaliser (log Z). It speaks where that has drifted further than
+    `far` from zero, is more than `share` times as large as the logits differ between samples, and
+    still grows over the last quarter of the run.
+
+    ## Why it matters
+    Low precision has no room for small differences of large numbers: in bfloat16 two logits near
+    256 that differ by less than 1 are the same.
+
+    ## What to do
+    Add a small penalty on log Z squared (z-loss, 1e-4), or take the bias out of the head.
+
+    ## When it is wrong
+    In float32 a drift is harmless for long. Very confident classifiers have a large log Z that is
+    no drift: their logits differ as much between samples, and this rule is silent.
+
+    ## How to confirm
+    - Subtract the mean over the classes from the logits: if the loss is the same and the numbers
+      are small, it was a drift.
+    """
+    normaliser = sample(run, OUTPUT_LOG_NORMALISER)
+    if len(normaliser) < _FEWEST:
+        yield drifting_output_logits.not_examined(
+            f"{len(normaliser)} of the {_FEWEST} sampled steps needed"
+        )
+        return
+    spread = sample(run, OUTPUT_SPREAD, normaliser.owners).between(0.85, 1).medians()
+    middle = np.abs(normaliser.between(0.5, 0.75).medians())
+    last = np.abs(normaliser.between(0.85, 1).medians())
+    for owner, now, then, apart in zip(normaliser.owners, last, middle, spread, strict=True):
+        said = f"log Z of {owner} is {now:.3g} at last; logits differ by {apart:.3g} across samples"
+        if not (now > far and now > share * apart and now > _RISING * then):
+            yield drifting_output_logits.clear(said)
+            continue
+        yield drifting_output_logits.finding(
+            f"{said}: it drifts, from {then:.3g} half-way",
+            confidence=Confidence.HINT,
+            onset=int(normaliser.steps[int(len(normaliser) * 0.5)]),
+            evidence=(
+                Evidence(
+                    OUTPUT_LOG_NORMALISER,
+                    (int(normaliser.steps[0]), int(normaliser.steps[-1])),
+                    f"{then:.3g} half-way, {now:.3g} at last",
+                    owner,
+                ),
+                Evidence(
+                    OUTPUT_SPREAD,
+                    (int(normaliser.steps[0]), int(normaliser.steps[-1])),
+                    f"{apart:.3g} at last",
+                    owner,
+                ),
+            ),
+            fix="add a z-loss (1e-4 times log Z squared), or take the bias out of the head",
+        )

@@ -1,0 +1,102 @@
+"""The residual stream grows from layer to layer, more and more."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._layers import sample
+from holter.rules._outcome import outcome
+from holter.run import Run
+from holter.signals import NORMALISATION_INPUT_RMS
+
+_FEWEST = 20  # sampled steps
+_LAYERS = 4  # normalising layers that make a depth
+_RISING = 1.2  # times, from the middle of the last half to its end
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.ARCHITECTURE,
+    needs=(NORMALISATION_INPUT_RMS,),
+    explains=(
+        "loss-spike",
+        "diverging-loss",
+        "exploding-gradients",
+        "vanishing-gradients",
+        "growing-activations",
+        "nonfinite-loss",
+        "nonfinite-gradient",
+        "nonfinite-weights",
+    ),
+)
+def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
+    """The residual stream grows from layer to layer, more and more.
+
+    ## What it does
+    What a layer norm is given is, in a pre-norm network, the residual stream. Compares its size at
+    the last such layer with that at the first, at the beginning of the run and at its end. It
+    speaks where that ratio has grown more than `factor` times, with the stream itself, and still
+    grows over the last quarter of the run. It is likely where the loss is bad as well.
+
+    ## Why it matters
+    In a stream that is a thousand times larger than what a block adds, deep blocks no longer matter
+    and their gradients vanish; in half precision what they add is rounded away, or it overflows.
+
+    ## What to do
+    Scale the initialisation of each block's last layer by one over the root of the depth, lower the
+    learning rate of these, decay them, or normalise what blocks add as well.
+
+    ## When it is wrong
+    Some growth with depth is natural in pre-norm networks; a few neurons with massive activations
+    lift the size without harm. Networks whose layer norms are not on the residual stream have no
+    such thing.
+
+    ## How to confirm
+    - Train with the learning rate halved: a stream that settles then was driven by it.
+    """
+    stream = sample(run, NORMALISATION_INPUT_RMS)
+    if len(stream) < _FEWEST or len(stream.owners) < _LAYERS:
+        yield growing_residuals.not_examined(
+            f"{len(stream)} of the {_FEWEST} sampled steps needed, of {len(stream.owners)} of the"
+            f" {_LAYERS} normalising layers"
+        )
+        return
+    begin, middle = stream.between(0, 0.1).medians(), stream.between(0.5, 0.75).medians()
+    end = stream.between(0.85, 1).medians()
+    deep = len(stream.owners) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        then, now = begin[deep] / begin[0], end[deep] / end[0]
+    grown = float(end[deep] / begin[deep])
+    said = (
+        f"the stream is {now:.3g} times as large at {stream.owners[deep]} as at"
+        f" {stream.owners[0]}, after {then:.3g} at first"
+    )
+    if not (now > factor * then and grown > factor and end[deep] > _RISING * middle[deep]):
+        yield growing_residuals.clear(said)
+        return
+    result = outcome(run)
+    bad = result is not None and result.bad
+    span = (int(stream.steps[0]), int(stream.steps[-1]))
+    evidence = [
+        Evidence(
+            NORMALISATION_INPUT_RMS,
+            span,
+            f"{begin[deep]:.3g} at first, {middle[deep]:.3g} half-way, {end[deep]:.3g} at last",
+            stream.owners[deep],
+        ),
+        Evidence(
+            NORMALISATION_INPUT_RMS, span, f"{begin[0]:.3g} to {end[0]:.3g}", stream.owners[0]
+        ),
+    ]
+    if result is not None:
+        evidence.append(result.evidence)
+    above = stream.values[:, deep] > factor / 2 * begin[deep]
+    yield growing_residuals.finding(
+        f"{said}, and still grows" + (f"; {result.says}" if bad and result else ""),
+        confidence=Confidence.LIKELY if bad else Confidence.HINT,
+        onset=int(stream.steps[above.argmax()]),
+        evidence=evidence,
+        fix="scale down the last layer of each block, or lower the learning rate",
+    )

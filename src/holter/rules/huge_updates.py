@@ -1,0 +1,156 @@
+"""Updates are so large that the weights are replaced rather than adjusted."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._layers import Matrix, Sample, median, sample, trained_layers
+from holter.rules._loudness import loud_from_birth, sudden_onset
+from holter.rules._outcome import Outcome, learning_rate, outcome
+from holter.run import Run
+from holter.signals import LR, UPDATE_RATIO
+
+_HELD = 10  # samples in a row over which the usual update has to be large
+_REPLACED = 1.0  # an update of the size of the weight itself
+_USUAL = 1e-3  # update of a weight in most trainings that go well
+_POOR = 0.3  # share of the loss that a training of some use has lost
+
+
+@rule(
+    severity=Severity.ERROR,
+    level=Level.HYPERPARAMETER,
+    needs=(UPDATE_RATIO,),
+    explains=(
+        "all-zero-gradients",
+        "constant-clipping",
+        "dead-gradients",
+        "dead-units",
+        "diverging-loss",
+        "dominating-gradient",
+        "erratic-validation",
+        "exploding-gradients",
+        "exploding-weights",
+        "flat-loss",
+        "heavy-tailed-weights",
+        "loss-at-constant-predictor",
+        "loss-plateau",
+        "loss-spike",
+        "nonfinite-gradient",
+        "nonfinite-loss",
+        "nonfinite-weights",
+        "oscillating-gradients",
+        "oscillating-loss",
+        "saturated-units",
+        "tiny-updates",
+        "underfitting",
+        "vanishing-gradients",
+    ),
+)
+def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
+    """Updates are so large that the weights are replaced rather than adjusted.
+
+    ## What it does
+    Takes the change of each weight matrix in one step over its norm, and of each sampled step the
+    median over all matrices. It speaks where that stayed over `limit` for ten samples in a row and
+    the training went badly: the loss is not finite, ended above its start, came back after a fall,
+    or is no better than a constant answer. Where it fell, but by less than a third, this is a hint.
+    Vectors are left out, and so are weights that begin at zero, whose first change is infinite.
+
+    ## Why it matters
+    A step follows a slope that holds only nearby. One as large as the weights leads anywhere: the
+    loss jumps, units die, activations saturate, values overflow. Adam's first steps have the size
+    of the learning rate whatever the gradient, so that one that is too high does its damage within
+    ten steps, and the weights it has blown up then hardly move.
+
+    ## What to do
+    Lower the learning rate until weights change by about a thousandth in a step. If only the first
+    steps are too large, warm the rate up. Clipping bounds a step of SGD, not one of Adam.
+
+    ## When it is wrong
+    Weights that begin near zero on purpose. A run that is bad for another reason and whose large
+    first steps did no harm: raise `limit` if such steps are usual for you.
+
+    ## How to confirm
+    - Repeat the first 100 steps with a hundredth of the learning rate: the loss should fall.
+    - Sweep the learning rate upwards within one run and see where the loss turns up.
+    """
+    layers = trained_layers(run)
+    ratios = _born_small_left_out(sample(run, UPDATE_RATIO, [each.name for each in layers] or None))
+    result = outcome(run)
+    typical = ratios.typical()
+    failed = result is not None and not result.finite
+    if len(typical) < (1 if failed else _HELD):
+        yield huge_updates.not_examined(f"{len(typical)} of the {_HELD} sampled updates needed")
+        return
+    held = _held(typical)
+    size = float(held.max())
+    short = failed and len(typical) < _HELD and typical.max() >= _REPLACED
+    if size < limit and not short:
+        yield huge_updates.clear(
+            f"the usual weight changed by at most {size:.1e} a step over {_HELD} samples"
+        )
+        return
+    if result is None:
+        yield huge_updates.not_examined(
+            f"weights changed by {size:.2g} a step, but whether the loss fell cannot be told"
+        )
+        return
+    if not result.bad and result.fall > _POOR:
+        yield huge_updates.clear(f"weights changed by {size:.2g} a step at most, but {result.says}")
+        return
+    yield _finding(run, ratios, typical, max(size, limit), result)
+
+
+def _finding(run: Run, ratios: Sample, typical: Matrix, size: float, result: Outcome) -> Verdict:
+    limit = min(size, _REPLACED)
+    onset = int(ratios.steps[(typical >= min(limit, typical.max())).argmax()])
+    worst = ratios.owners[int(np.nanargmax(np.nan_to_num(ratios.values).max(axis=0)))]
+    rate = learning_rate(run)
+    factor = 10 ** max(1, round(float(np.log10(size / _USUAL))))
+    causes = huge_updates.explains
+    if loud_from_birth(run) or sudden_onset(run, before=0.03):
+        causes = tuple(each for each in causes if each != "exploding-gradients")
+    evidence = [
+        Evidence(
+            UPDATE_RATIO,
+            (onset, int(ratios.steps[-1])),
+            f"the usual weight changed by {size:.2g} of itself a step for {_HELD} samples, at most"
+            f" by {typical.max():.2g}; about {_USUAL:g} is common",
+            worst,
+        ),
+        result.evidence,
+    ]
+    if rate:
+        evidence.append(Evidence(LR, (0, run.steps - 1), f"learning rate {rate}"))
+    return huge_updates.finding(
+        f"each step changes the usual weight by {size:.2g} of itself"
+        + (f" at a learning rate of {rate}" if rate else "")
+        + f", and {result.says}",
+        confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
+        onset=onset,
+        evidence=evidence,
+        fix=f"lower the learning rate about {factor:g}-fold"
+        + (f" (now {rate})" if rate else "")
+        + ", then look whether updates are near a thousandth of the weights",
+        explains=causes,
+    )
+
+
+def _born_small_left_out(ratios: Sample) -> Sample:
+    """Without weights that were zero when they first moved: that ratio was infinite."""
+    moved = ~(ratios.values == 0)
+    if not moved.any():
+        return ratios
+    first = ratios.values[moved.argmax(axis=0), np.arange(len(ratios.owners))]
+    kept = np.flatnonzero(np.isfinite(first))
+    rows = np.isfinite(ratios.values[:, kept]).any(axis=1)
+    owners = tuple(ratios.owners[column] for column in kept)
+    return Sample(ratios.steps[rows], owners, ratios.values[rows][:, kept])
+
+
+def _held(typical: Matrix) -> Matrix:
+    """The running median over as many samples as have to be large."""
+    width = min(_HELD, len(typical))
+    return median(np.lib.stride_tricks.sliding_window_view(typical, width), axis=1)

@@ -1,0 +1,159 @@
+"""After a resume the schedule begins anew."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._progress import falling_loss
+from holter.rules._schedule import Rate, rates, schedulers
+from holter.rules._wording import of
+from holter.run import Run
+from holter.signals import LR, OPTIMIZER_AGE
+
+_JUMP = 1.5  # factor by which a rate has to change to count
+_RESUME = "at the resume"
+_SOON = 5  # steps after which a rate that is back at its start is still there, but for its slope
+_SAME = 0.1  # a rate that is its first one but for this share is back at its start
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.PROCEDURE,
+    needs=(LR,),
+    explains=(
+        "loss-spike",
+        "diverging-loss",
+        "oscillating-loss",
+        "huge-updates",
+        "exploding-gradients",
+        "leading-updates",
+        "erratic-validation",
+    ),
+)
+def restarted_schedule(run: Run) -> Iterator[Verdict]:
+    """After a resume the schedule begins anew.
+
+    ## What it does
+    Compares the learning rate before and after each resume. Where it changes by half or more, and
+    is then what it was at the first step of the run, the schedule was not restored. Within one run,
+    a second scheduler of the same class is taken for a resume if the loss and the optimizer's state
+    went on; that is a hint. Schedules that are made to restart (warm restarts, cyclic and one-cycle
+    ones) are left out.
+
+    ## Why it matters
+    A rate that is back at its peak undoes what its decay has gained: the loss jumps and takes long
+    to come back. A warm-up that is repeated wastes the steps it takes.
+
+    ## What to do
+    Save `scheduler.state_dict()` with model and optimizer, and load it after the scheduler is made;
+    or make the scheduler with `last_epoch` set to the step at which training goes on.
+
+    ## When it is wrong
+    A second phase that starts on purpose from the weights of the first, with the same schedule.
+
+    ## How to confirm
+    - Print `scheduler.get_last_lr()` before the checkpoint is saved and after it is loaded.
+    """
+    resumes = _resumes(run)
+    if not resumes:
+        yield restarted_schedule.not_examined("the run was not resumed")
+        return
+    if any(each.is_cyclic for each in schedulers(run)):
+        yield restarted_schedule.not_examined("the scheduler is made to restart")
+        return
+    for rate in rates(run):
+        found = next((step for step in resumes if _restarts(run, rate, step)), None)
+        if found is None:
+            pairs = ", ".join(_went(rate, step) for step in list(resumes)[-3:])
+            yield restarted_schedule.clear(
+                f"the learning rate{of(rate.optimizer)} went on over each resume: {pairs}"
+            )
+            continue
+        lost = _state_lost(run, found)
+        yield restarted_schedule.finding(
+            f"the learning rate{of(rate.optimizer)} goes {_went(rate, found)} {resumes[found]} at"
+            f" step {found}, back to where the run began ({rate.values[0]:.3g})"
+            + ("; the optimizer's state was lost as well" if lost else ""),
+            confidence=Confidence.LIKELY if resumes[found] == _RESUME else Confidence.HINT,
+            onset=found,
+            evidence=(
+                Evidence(LR, (max(found - 20, 0), found + 20), _went(rate, found), rate.group),
+                *((Evidence(OPTIMIZER_AGE, (found, found + 1), "back at 1"),) if lost else ()),
+            ),
+            fix="save and load scheduler.state_dict() together with model and optimizer",
+        )
+
+
+def _resumes(run: Run) -> dict[int, str]:
+    """The steps at which training may have been taken up again, and what says so."""
+    known: set[str] = set()
+    found: dict[int, str] = {}
+    for event in run.events:
+        if event.kind == "resume":
+            found[event.step] = _RESUME
+        elif event.kind == "scheduler":
+            name = str(event.data.get("scheduler"))
+            if event.step > 0 and name in known:
+                found.setdefault(event.step, "with a new scheduler")
+            known.add(name)
+    return dict(sorted(found.items()))
+
+
+def _carried(run: Run, step: int) -> bool:
+    """Whether the weights went on: the loss is nearer to where it was than to where it began."""
+    loss = falling_loss(run)
+    if loss is None:
+        return False
+    at = int(np.searchsorted(loss.steps, step))
+    if min(at, len(loss) - at) < _SOON:
+        return False
+    first, before, after = loss.values[:_SOON], loss.values[:at][-_SOON:], loss.values[at:][:_SOON]
+    now = np.median(after)
+    return bool(abs(now - np.median(before)) < abs(np.median(first) - now))
+
+
+def _around(rate: Rate, step: int) -> tuple[float, float] | None:
+    """The rate before and after `step`."""
+    after = int(np.searchsorted(rate.steps, step, "right"))
+    before = after - 1
+    if before < 1 or after >= len(rate.steps):
+        return None
+    if rate.values[before] == rate.values[0] != rate.values[before - 1]:
+        before -= 1  # the step that was open at the resume was made after it
+    return float(rate.values[before]), float(rate.values[before + 1])
+
+
+def _restarts(run: Run, rate: Rate, step: int) -> bool:
+    around = _around(rate, step)
+    if around is None:
+        return False
+    before, after = around
+    first = float(rate.values[0])
+    back = abs(after - first) <= _SAME * max(first, 1e-3 * rate.peak)
+    later = rate.at(step + _SOON) or after  # of a schedule that is restored late, one step is off
+    low, high = sorted((before, min(after, later) if after > before else max(after, later)))
+    if not back or high <= _JUMP * low:
+        return False
+    if _resumes(run)[step] == _RESUME:
+        return True
+    # a new scheduler within a run may as well begin another training or another phase of it
+    return _carried(run, step) and not _state_lost(run, step)
+
+
+def _went(rate: Rate, step: int) -> str:
+    around = _around(rate, step)
+    if around is None:
+        return "unread"
+    return f"from {around[0]:.3g} to {around[1]:.3g}"
+
+
+def _state_lost(run: Run, step: int) -> bool:
+    if OPTIMIZER_AGE not in run:
+        return False
+    for age in run[OPTIMIZER_AGE].values():
+        near = age.values[(age.steps >= step) & (age.steps <= step + 1)]
+        if len(near) and near.min() <= 1:
+            return True
+    return False

@@ -1,0 +1,93 @@
+"""The optimizer steps without a backward before it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._skips import skipped_steps
+from holter.run import Run
+from holter.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM
+
+_RECENT = 400  # readings that are judged
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.PROCEDURE,
+    needs=(BACKWARD_CALLS,),
+    explains=(
+        "all-zero-gradients",
+        "motionless-weights",
+        "uncleared-gradients",
+        "huge-updates",
+        "oscillating-loss",
+        "diverging-loss",
+        "loss-spike",
+        "flat-loss",
+        "underfitting",
+    ),
+)
+def step_without_backward(
+    run: Run, *, min_steps: int = 5, min_share: float = 0.05
+) -> Iterator[Verdict]:
+    """The optimizer steps without a backward before it.
+
+    ## What it does
+    Looks for steps in which no `backward()` was called since the step before: at least `min_steps`
+    of them and `min_share` of the last 400 that were read. Where no step has a backward at all, the
+    gradients are made in another way (`torch.autograd.grad`, by hand) and nothing is said. A
+    closure that calls backward inside `step()` counts as a backward.
+
+    ## Why it matters
+    The optimizer applies the gradients that are there. After `zero_grad()` there are none, and only
+    momentum and weight decay act; otherwise the last batch is applied twice.
+
+    ## What to do
+    Call `backward()` and `step()` in pairs: look for a second `step()`, for one in a helper that
+    the loop calls as well, or for a branch that leaves backward out.
+
+    ## When it is wrong
+    Gradients that are written into `.grad` by hand on some of the steps.
+
+    ## How to confirm
+    - Count the calls of `backward()` and of `step()` over an epoch.
+    """
+    calls = run[BACKWARD_CALLS].get("")
+    if calls is None or len(calls) < min_steps:
+        yield step_without_backward.not_examined(
+            f"{0 if calls is None else len(calls)} of the {min_steps} steps needed"
+        )
+        return
+    counted = ~np.isin(calls.steps, skipped_steps(run))
+    steps, bare = calls.steps[counted][-_RECENT:], calls.values[counted][-_RECENT:] == 0
+    count = int(bare.sum())
+    if count == len(bare):
+        yield step_without_backward.not_examined("no step has a backward: gradients come otherwise")
+        return
+    if count < min_steps or count < min_share * len(bare):
+        yield step_without_backward.clear(
+            f"{len(bare) - count} of the last {len(bare)} steps had a backward"
+        )
+        return
+    first, last = int(steps[bare.argmax()]), int(steps[-1])
+    stale = _stale(run, steps[bare])
+    yield step_without_backward.finding(
+        f"{count} of {len(bare)} optimizer steps had no backward() since the step before"
+        + (f"; on {stale} of them old gradients were applied again" if stale else ""),
+        confidence=Confidence.CERTAIN,
+        onset=first,
+        evidence=(Evidence(BACKWARD_CALLS, (first, last), f"0 on {count} of {len(bare)} steps"),),
+        fix="call optimizer.step() once after each backward(), and nowhere else",
+    )
+
+
+def _stale(run: Run, steps: np.ndarray) -> int:
+    """At how many of these steps gradients that are not zero were there."""
+    if GRAD_TOTAL_NORM not in run:
+        return 0
+    return sum(
+        int((np.isin(norm.steps, steps) & (norm.values > 0)).sum())
+        for norm in run[GRAD_TOTAL_NORM].values()
+    )

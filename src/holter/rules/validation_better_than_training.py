@@ -1,0 +1,112 @@
+"""Validation is far better than training, which has not got beyond a constant prediction."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._robust import midmean
+from holter.rules._validation import Curves, curves, scatter
+from holter.run import Run
+from holter.signals import LOSS, MODE_EVAL_FRACTION, VAL_LOSS
+
+_MOST = 0.8  # share of the passes that have to agree
+_NOTABLE = 1.05  # training loss over validation loss that is worth a note
+_STILL = 0.1  # share of the gap that training may still close in a third of the passes
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.HYPERPARAMETER,
+    needs=(LOSS, VAL_LOSS),
+    explains=("underfitting", "loss-plateau", "loss-at-constant-predictor", "flat-loss"),
+)
+def validation_better_than_training(
+    run: Run, *, min_passes: int = 4, min_factor: float = 2.0, near: float = 0.7
+) -> Iterator[Verdict]:
+    """Validation is far better than training, which has not got beyond a constant prediction.
+
+    ## What it does
+    Compares the validation loss with the level of the training loss since the pass before, over at
+    least `min_passes` passes. That it lies below is normal: dropout and augmentation act in
+    training alone, and the training loss is a mean over an epoch in which the model was still
+    worse. A hint is given only where the training loss is over `min_factor` times the validation
+    loss on most passes, hardly closes that gap any more, and still is over `near` of what a
+    constant prediction would have.
+
+    ## Why it matters
+    Training then fights its own noise: so much is dropped or distorted that hardly any signal is
+    left in a step. The model could be far better, as validation shows.
+
+    ## What to do
+    Halve the dropout rate, or weaken the augmentation, and see both losses fall. A rate of dropout
+    is the share that is dropped: 0.9 keeps a tenth.
+
+    ## When it is wrong
+    Training that mixes samples (mixup, CutMix), or that is measured on much harder samples on
+    purpose, has a high floor of its own. A validation set that shares samples with training, or
+    holds easy ones only, makes such a gap as well.
+
+    ## How to confirm
+    - Evaluate training batches in eval mode: if their loss is that of validation, the gap is
+      regularisation.
+    - Train for a while without dropout and augmentation: the training loss has to drop at once.
+    """
+    found = curves(run)
+    if isinstance(found, str):
+        yield validation_better_than_training.not_examined(found)
+    elif len(found) < min_passes:
+        yield validation_better_than_training.not_examined(
+            f"{len(found)} of the {min_passes} validation passes needed"
+        )
+    elif not found.is_comparable:
+        yield validation_better_than_training.not_examined(
+            "training optimises another loss than validation measures, or on another scale"
+        )
+    else:
+        yield from _judge(run, found, min_factor, near)
+
+
+def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[Verdict]:
+    third = max(len(found) // 3, 1)
+    gap = (found.training - found.validation)[third:]  # once training is under way
+    late, before = midmean(found.training[-third:]), midmean(found.training[-2 * third : -third])
+    validation = midmean(found.validation[-third:])
+    levels = f"training {late:.4g}, validation {validation:.4g} at last"
+    if (
+        (gap > 0).mean() < _MOST
+        or np.median(gap) < 2 * scatter(found.validation)
+        or late < _NOTABLE * validation
+    ):
+        yield validation_better_than_training.clear(levels)
+        return
+    evidence = (
+        Evidence(VAL_LOSS, found.span, f"{validation:.4g} at last", found.function),
+        Evidence(LOSS, found.span, f"{late:.4g} before the last passes", found.trained),
+    )
+    if found.constant is None or not (
+        (found.training > min_factor * found.validation)[third:].mean() >= _MOST
+        and late > near * found.constant
+        and before - late < _STILL * np.median(gap)
+    ):
+        acting = "dropout" if _has_modes(run) else "augmentation, if any,"
+        yield validation_better_than_training.normal(
+            f"validation is better than training ({levels}): {acting} acts in training alone, and"
+            " the training loss is a mean over steps in which the model was still worse",
+            evidence,
+        )
+        yield validation_better_than_training.clear(levels)
+        return
+    yield validation_better_than_training.finding(
+        f"training has stopped at {late:.4g}, near a constant prediction ({found.constant:.4g}),"
+        f" though validation is at {validation:.4g}: dropout or augmentation is too strong",
+        confidence=Confidence.HINT,
+        onset=int(found.steps[third]),
+        evidence=evidence,
+        fix="halve the dropout rate, or weaken the augmentation",
+    )
+
+
+def _has_modes(run: Run) -> bool:
+    return MODE_EVAL_FRACTION in run and any(len(each) for each in run[MODE_EVAL_FRACTION].values())

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from holter.findings import Clear, Confidence, NotExamined
+from holter.rules.huge_updates import huge_updates
+from holter.run import Run
+from holter.signals import GRAD_TOTAL_NORM, LOSS, LR, UPDATE_RATIO, WEIGHT_TOTAL_NORM
+from layered import STEPS, broken, by_layer, falling, flat, layered, layers, rising
+from synthetic import found, said, series
+
+ADAM = np.r_[1 / np.arange(1, 40), np.full(STEPS - 39, 1e-3)]  # weights grow as they are replaced
+
+
+def run(loss: np.ndarray, ratios: list, more: dict | None = None) -> Run:
+    readings = {UPDATE_RATIO: by_layer(ratios), **(more or {})}
+    return layered(loss, readings, layers(len(ratios)))
+
+
+@pytest.mark.parametrize("loss", [flat(), rising(), broken()])
+@pytest.mark.parametrize("ratio", [0.5, ADAM])
+def test_large_updates_and_a_bad_loss(loss: np.ndarray, ratio: object) -> None:
+    made = layered(loss, {UPDATE_RATIO: by_layer([ratio] * 3), LR: {"group": 0.5}}, layers(3))
+    (finding,) = found(huge_updates, made)
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.onset == 0
+    assert "0.5" in finding.fix
+    assert "exploding-gradients" in finding.explains
+
+
+def test_a_loss_that_fell_a_little_makes_a_hint() -> None:
+    (finding,) = found(huge_updates, run(falling(end=2.0), [ADAM] * 3))
+    assert finding.confidence is Confidence.HINT
+
+
+def test_lost_within_three_steps() -> None:
+    loss = np.array([2.3, 1e6, np.nan, np.nan])
+    made = layered(loss, {UPDATE_RATIO: by_layer([series([3.0, 1e5], [0, 1])] * 2)}, layers(2))
+    (finding,) = found(huge_updates, made)
+    assert finding.onset == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "ratios"),
+    [
+        (falling(), [ADAM] * 3),  # went well all the same
+        (flat(), [1e-3] * 3),
+        (flat(), [np.r_[np.full(4, 0.9), np.full(STEPS - 4, 1e-3)]] * 3),  # a few first steps
+        (flat(), [0.5, 1e-3, 1e-3]),  # one layer
+        (broken(), [1e-3] * 3),
+    ],
+)
+def test_silent(loss: np.ndarray, ratios: list) -> None:
+    (verdict,) = said(huge_updates, run(loss, ratios))
+    assert isinstance(verdict, Clear)
+
+
+def test_vectors_do_not_count() -> None:
+    readings = {UPDATE_RATIO: by_layer([1e-3] * 2) | by_layer([5.0] * 2, "bias")}
+    assert not found(huge_updates, layered(flat(), readings, layers(2)))
+
+
+def test_weights_that_begin_at_zero_do_not_count() -> None:
+    born = np.r_[[0.0, np.inf], 1 / np.arange(1, STEPS - 1)]
+    assert not found(huge_updates, run(flat(), [born, 1e-3, born]))
+    (verdict,) = said(huge_updates, run(flat(), [born, born]))
+    assert isinstance(verdict, NotExamined)
+
+
+def test_boundary() -> None:
+    assert found(huge_updates, run(flat(), [0.11] * 2))
+    assert not found(huge_updates, run(flat(), [0.09] * 2))
+    assert found(huge_updates, run(flat(), [0.09] * 2), limit=0.05)
+
+
+def test_competing_losses_cannot_be_told() -> None:
+    made = layered(
+        flat(), {LOSS: {"a": flat(), "b": flat()}, UPDATE_RATIO: by_layer([0.5])}, layers(1)
+    )
+    (verdict,) = said(huge_updates, made)
+    assert isinstance(verdict, NotExamined)
+
+
+def test_too_short() -> None:
+    (verdict,) = said(huge_updates, run(flat(8), [0.5] * 2))
+    assert isinstance(verdict, NotExamined)
+
+
+def test_gradients_that_were_too_large_at_birth_are_no_consequence() -> None:
+    loud = {GRAD_TOTAL_NORM: {"": 1e5}, WEIGHT_TOTAL_NORM: {"": 10.0}}
+    (finding,) = found(huge_updates, run(flat(), [0.5] * 2, loud))
+    assert "exploding-gradients" not in finding.explains

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from holter.findings import Clear, Confidence, Normal, NotExamined
+from holter.rules.large_initial_loss import large_initial_loss
+from holter.run import Run
+from holter.signals import (
+    BACKWARD_CALLS,
+    LOSS,
+    LOSS_ROOT_SHARE,
+    LOSS_SUMMED,
+    OUTPUT_SIZE,
+    OUTPUT_UNITS,
+    TARGET_ENTROPY,
+)
+from synthetic import found, run_of, said, series
+
+
+def run_with(
+    loss: np.ndarray,
+    *,
+    size: float | None = 30.0,
+    function: str = "cross_entropy",
+    **more: object,
+) -> Run:
+    each = np.ones(len(loss))
+    signals = {
+        LOSS: {"": loss},
+        OUTPUT_UNITS: {function: 10 * each},
+        TARGET_ENTROPY: {function: 2.3 * each},
+    }
+    if size is not None:
+        signals[OUTPUT_SIZE] = {function: size * each}
+    return run_of({**signals, **more.get("signals", {})})
+
+
+def slow(first: float, steps: int = 200) -> np.ndarray:
+    return 1 + (first - 1) * np.exp(-np.arange(steps) / 60)
+
+
+def test_fires_and_logits_make_it_likely() -> None:
+    (finding,) = found(large_initial_loss, run_with(slow(27.0)))
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.onset == 0
+    assert {each.signal for each in finding.evidence} == {LOSS, OUTPUT_SIZE}
+    (finding,) = found(large_initial_loss, run_with(slow(27.0), size=None))
+    assert finding.confidence is Confidence.HINT
+
+
+def test_undivided_accumulation_is_no_large_loss() -> None:
+    each = np.ones(200)
+    counted = {LOSS_ROOT_SHARE: {"": each}, BACKWARD_CALLS: {"": 8 * each}}
+    (verdict,) = said(large_initial_loss, run_with(8 * slow(2.4), signals=counted))
+    assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        run_with(slow(2.3)),
+        run_with(slow(6.8)),  # under three times
+        run_with(slow(1.0), function="binary_cross_entropy_with_logits"),
+        run_with(slow(27.0), size=1.0),  # weights or other terms, not the logits
+    ],
+)
+def test_clear(run: Run) -> None:
+    (verdict,) = said(large_initial_loss, run)
+    assert isinstance(verdict, Clear)
+    assert verdict.because
+
+
+def test_a_bad_start_that_is_soon_over_is_normal() -> None:
+    loss = 1 + 26 * np.exp(-np.arange(400) / 8)
+    (note,) = said(large_initial_loss, run_with(loss))
+    assert isinstance(note, Normal)
+
+
+@pytest.mark.parametrize(
+    ("run", "because"),
+    [
+        (run_with(slow(27.0), function="mse_loss"), "not one cross entropy"),
+        (
+            run_with(slow(270.0), signals={LOSS_SUMMED: {"cross_entropy": [1.0]}}),
+            "not one cross entropy",
+        ),
+        (run_with(slow(27.0), signals={LOSS: {"": series([27.0], [5])}}), "before the first"),
+        (run_with(slow(27.0, steps=10)), "10 of the 20"),
+        (run_with(np.full(10, np.nan)), "before the first"),
+        (run_with(slow(27.0), signals={LOSS: {"g": [27.0], "d": [27.0]}}), "compete"),
+    ],
+)
+def test_says_what_it_lacks(run: Run, because: str) -> None:
+    (verdict,) = said(large_initial_loss, run)
+    assert isinstance(verdict, NotExamined)
+    assert because in verdict.because
