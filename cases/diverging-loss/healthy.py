@@ -1,34 +1,21 @@
-"""The same noise, added to a copy of each row."""
+"""The same noise, added to a copy of each batch."""
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
 
 torch.manual_seed(0)
+rows = torch.randn(2048, 10)
+labels = (rows @ torch.randn(10, 4)).argmax(1)
 
-
-class Rows(Dataset):
-    def __init__(self):
-        self.rows = torch.randn(640, 10)
-        self.labels = (self.rows @ torch.randn(10, 4)).argmax(1)
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, index):
-        row = self.rows[index]
-        row = row + 0.15 * torch.randn(10)
-        return row, self.labels[index]
-
-
-loader = DataLoader(Rows(), batch_size=32, shuffle=True)
 model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 4))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
-for epoch in range(60):
-    for x, y in loader:
-        loss = nn.functional.cross_entropy(model(x), y)
+for epoch in range(200):
+    for batch in torch.randperm(2048).split(512):
+        noisy = rows[batch] + 0.15 * torch.randn(512, 10)
+        loss = nn.functional.cross_entropy(model(noisy), labels[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    print(f"epoch {epoch}: loss {loss.item():.4f}")
+    if epoch % 20 == 0:
+        print(f"epoch {epoch}: loss {loss.item():.4f}")

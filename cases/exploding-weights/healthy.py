@@ -1,4 +1,4 @@
-"""The same decay by hand with the right sign, and a hundred times weaker."""
+"""The same decay by hand with the right sign, and three hundred times weaker."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Weight decay written by hand, with the wrong sign: weights grow by two per cent at each step."""
+"""Weight decay written by hand, with the wrong sign: weights grow by six per cent at each step."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ y = (x[:, 0] * x[:, 1] > 0).long() + (x[:, 2] > 0).long()
 
 model = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 3))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
-decay = 0.02
+decay = 0.06
 
 for _ in range(20):
     for batch in torch.randperm(1024).split(64):

@@ -1,19 +1,27 @@
-"""Rows are shuffled and their targets are not: there is nothing to learn from them."""
+"""Inputs and targets come from two streams that are out of step: nothing can be learned."""
 
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-x = torch.randn(512, 6)
-y = x[:, 0] * x[:, 1] + x[:, 2]
-x = x[torch.randperm(len(x))]
 
+
+def stream(seed):
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        x = torch.randn(2048, 6, generator=generator)
+        yield x, x[:, 0] * x[:, 1] + x[:, 2]
+
+
+inputs, targets = stream(1), stream(1)
+next(targets)
 model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 1), nn.Flatten(0))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
-for step in range(1200):
-    optimizer.zero_grad()
+for step in range(1000):
+    x, y = next(inputs)[0], next(targets)[1]
     loss = (model(x) - y).abs().mean()
+    optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     if step % 200 == 0:

@@ -1,16 +1,15 @@
-"""A bag of words with the document's length as one more column: one input drowns 999 others."""
+"""A nudge for one class, written by hand: it reaches a single weight, at every step."""
 
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-words = (torch.rand(1024, 999) < 0.02).float()
-y = (words[:, :300].sum(1) > 6).long()
-length = 20 + 5 * torch.randn(1024, 1)
-x = torch.cat([words, length], dim=1)
+x = torch.randn(1024, 512)
+score = x[:, :32].sum(dim=1)
+y = (score > -4).long() + (score > 4).long()
 
-model = nn.Linear(1000, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+model = nn.Linear(512, 3)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
 
 for _ in range(20):
     for batch in torch.randperm(1024).split(64):
@@ -18,3 +17,5 @@ for _ in range(20):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        with torch.no_grad():
+            model.weight[0, 0] += 0.05  # keep the rare class alive

@@ -1,4 +1,4 @@
-"""Words are pooled over the batch, not over the sentence: as many of both, so no shape complains."""
+"""Words are pooled over the batch, not over the sentence: both are 24, so no shape complains."""
 
 import torch
 from torch import nn

@@ -1,11 +1,9 @@
 """Stepper: turns what torch tells of a loop into steps, moments and readings."""
 
-import functools
 import os
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +12,6 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader
 
-from holter.budgeting import Budget
 from holter.collectors import Collector
 from holter.collectors.moments import (
     AfterUpdate,
@@ -27,29 +24,20 @@ from holter.collectors.moments import (
     Closing,
     Depth,
     EvaluationBegins,
-    GradientsReady,
     Joined,
     Logged,
     LossComputed,
-    Moment,
     NonfiniteReplaced,
     ScalerStepped,
     SchedulerStepped,
-    StepEnds,
     ValidationLoss,
 )
-from holter.collectors.roster import Roster, Subject
+from holter.collectors.roster import Roster
 from holter.loaders import Loaders, facts, samples
-from holter.loss_scale import LossScale
-from holter.notices import tell
-from holter.publishing import Publisher
-from holter.recording import Recorder, Settle
+from holter.recording import Recorder
 from holter.schedules import Schedules
+from holter.steps import Steps, shielded
 from holter.tapping import LossCall
-
-_P = ParamSpec("_P")
-
-_OF_FORWARD = (LossComputed, NonfiniteReplaced, Attended)  # moments that come before a backward
 
 
 class Scout(Protocol):
@@ -65,29 +53,7 @@ class Scout(Protocol):
         """Any optimizer, watched or not, is about to step."""
 
 
-def _shielded(
-    method: Callable[Concatenate["Stepper", _P], None],
-) -> Callable[Concatenate["Stepper", _P], None]:
-    """What torch calls: never raises into training, times itself, is deaf once closed or forked."""
-
-    @functools.wraps(method)
-    def guarded(self: "Stepper", /, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        if self.closed or self._busy or os.getpid() != self._process:
-            return
-        began = time.perf_counter()
-        self._busy = True
-        try:
-            method(self, *args, **kwargs)
-        except Exception as error:
-            self._fail(method.__name__, error)
-        finally:
-            self._busy = False
-            self._spent += time.perf_counter() - began
-
-    return guarded
-
-
-class Stepper:
+class Stepper(Steps):
     """Listens to a loop, and closes its steps.
 
     A step runs from the first backward after one `optimizer.step()` to the first backward after
@@ -98,26 +64,9 @@ class Stepper:
     def __init__(
         self, recorder: Recorder, collectors: Iterable[Collector], *, budget: float | None
     ) -> None:
-        self.roster = Roster()
+        super().__init__(recorder, collectors, budget=budget)
         self.scout: Scout | None = None
-        self.notes: list[str] = []
-        self.closed = False
         self.is_evaluating = False  # whether a model is in eval mode
-        self.is_deaf = False  # whether a backward is of no interest
-        self._recorder, self._budget = recorder, Budget(budget)
-        self._publisher = Publisher(collectors, self._fail)
-        self._depth = self._next_depth = Depth.FULL  # of the open step, and of the one after it
-        self._began: float | None = None  # when the open step began
-        self._device = torch.device("cpu")  # of the first parameter
-        self._process = os.getpid()
-        self._busy = False
-        self._spent = self._spent_ahead = 0.0  # for the open step, and for the one after it
-        self._in_step = False  # a backward or an update of the open step has been seen
-        self._is_half_seen = False  # some of the open step went by before it was read
-        self._has_passed = False  # since the last backward that was told, a step was not read
-        self._stepped: list[Subject] = []  # optimizers stepped in the open step
-        self._read: set[Subject] = set()  # those whose gradients of the step were read
-        self._loss_scale = LossScale()
         # The last call of each loss function in eval mode with a graph: training or not?
         self._undecided: dict[str, LossCall] = {}
         self._clipping = (False, False)  # whether a clipping in progress is of scaled ones, or late
@@ -125,31 +74,6 @@ class Stepper:
         self._loaders = Loaders()
         self._modes: dict[int, bool] = {}
         self._evaluated = self._validated = False
-
-    @property
-    def minds_backward_ends(self) -> bool:
-        """Whether anybody looks at what backward left of the open step."""
-        return self._publisher.hears(BackwardEnds, self._depth)
-
-    @property
-    def minds_losses(self) -> bool:
-        """Whether anybody looks at losses of the step whose forward this is."""
-        return self._publisher.hears(LossComputed, self._forward_depth)
-
-    @property
-    def minds_forward(self) -> bool:
-        """Whether the step whose forward this is will be read whole."""
-        return self._forward_depth is Depth.FULL
-
-    @property
-    def _forward_depth(self) -> Depth:
-        """How deep to read what comes before a backward: after an update, it is the next step's."""
-        return self._next_depth if self._stepped else self._depth
-
-    @property
-    def _is_ahead(self) -> bool:
-        """Whether what happens now is of a step whose first backward is still to come."""
-        return bool(self._stepped) or not self._in_step
 
     def renew(self, roster: Roster) -> None:
         """Go on with another roster; what was seen of the open step stays seen."""
@@ -169,14 +93,14 @@ class Stepper:
         if not self._in_step:
             self._publish(Joined(roster, self._depth))
 
-    @_shielded
+    @shielded
     def let_go(self) -> None:
         """An optimizer is gone: so are the models that it alone has trained."""
         self.renew(self.roster.without_dead())
 
     # What torch tells: the methods of `tapping.Listener`, and the hooks of the optimizers.
 
-    @_shielded
+    @shielded
     def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
         """Open a step if the last one has been updated."""
         self._decide(training=self.is_evaluating)
@@ -193,12 +117,12 @@ class Stepper:
         self._publish(BackwardBegins(scalars, opens, self.roster, whole))
         self._loss_scale.backward_began()
 
-    @_shielded
+    @shielded
     def backward_ends(self) -> None:
         """Let collectors look at what backward left."""
         self._publish(BackwardEnds())
 
-    @_shielded
+    @shielded
     def clip_begins(self, parameters: Iterable[Tensor]) -> None:
         """Read gradients before they are clipped."""
         subjects = self.roster.subjects_holding(parameters)
@@ -208,22 +132,22 @@ class Stepper:
         late = bool(subjects) and all(each in self._stepped for each in subjects)
         self._clipping = (scaled, late)
 
-    @_shielded
+    @shielded
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:
         """Keep what the script's clipping measured."""
         self._publish(Clipped(norm, limit, *self._clipping))
 
-    @_shielded
+    @shielded
     def loss_scaled(self, scaler: GradScaler, loss: Tensor, scaled: Tensor) -> None:
         """Remember which loss a scaled loss stands for."""
         self._loss_scale.multiplied(scaler, loss, scaled)
 
-    @_shielded
+    @shielded
     def gradients_unscaled(self, optimizer: Optimizer) -> None:
         """Gradients of this optimizer are free of the scale from here on."""
         self._loss_scale.divided(optimizer)
 
-    @_shielded
+    @shielded
     def scaler_stepped(self, optimizer: Optimizer) -> None:
         """A step that the optimizer's hooks did not see was skipped."""
         subject = self.roster.subject_of(optimizer)
@@ -239,7 +163,7 @@ class Stepper:
         if scale is not None:
             self._publish(ScalerStepped(scale, self._loss_scale.skipped(unseen=skipped)))
 
-    @_shielded
+    @shielded
     def scheduler_stepped(self, scheduler: LRScheduler) -> None:
         """Count it, once training has begun; write down what is known of it."""
         trained = bool(self._recorder.steps or self._stepped)
@@ -249,12 +173,12 @@ class Stepper:
         if trained:
             self._publish(SchedulerStepped())
 
-    @_shielded
+    @shielded
     def nonfinite_replaced(self, tensor: Tensor) -> None:
         """Let collectors count what is replaced."""
         self._publish_forward(NonfiniteReplaced(tensor, self._is_ahead))
 
-    @_shielded
+    @shielded
     def attended(
         self,
         query: Tensor,
@@ -268,7 +192,7 @@ class Stepper:
         if self._is_ahead and not self.is_evaluating:
             self._publish_forward(Attended(query, key, mask, is_causal, scale))
 
-    @_shielded
+    @shielded
     def loss_computed(self, call: LossCall) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         if not call.has_graph and not torch.is_grad_enabled():
@@ -284,7 +208,7 @@ class Stepper:
             kept = call.detached()
             self._publish_forward(LossComputed(kept.function, kept.loss, kept.arguments))
 
-    @_shielded
+    @shielded
     def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
         """Name a loader, and write down each pass over it."""
         label, is_new = self._loaders.begin(loader, iterator)
@@ -292,14 +216,14 @@ class Stepper:
             self._recorder.event("loader", **facts(loader), loader=label)
         self._recorder.event("pass", loader=label)
 
-    @_shielded
+    @shielded
     def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
         """Keep size and wait of a batch."""
         label = self._loaders.name_of(iterator)
         if label is not None:
             self._publish(BatchFetched(label, samples(batch), waited))
 
-    @_shielded
+    @shielded
     def mode_changed(self, module: nn.Module) -> None:
         """Write down when a model goes from training to eval mode or back."""
         for model in self.roster.models:
@@ -317,7 +241,7 @@ class Stepper:
         if not self.is_deaf:
             self._before_step(optimizer, args, kwargs)
 
-    @_shielded
+    @shielded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         subject = self.roster.subject_of(optimizer)
         if subject is None:
@@ -344,7 +268,7 @@ class Stepper:
                 return
         self._after_step(optimizer, args, kwargs)
 
-    @_shielded
+    @shielded
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         subject = self.roster.subject_of(optimizer)
         if subject is None:
@@ -359,7 +283,7 @@ class Stepper:
         if self._schedules.are_waiting:
             self._tell_of_schedules()
 
-    @_shielded
+    @shielded
     def parameters_joined(self, optimizer: Optimizer) -> None:
         """An optimizer is new, or has got another group."""
         if self.roster.subject_of(optimizer) is not None:
@@ -367,7 +291,7 @@ class Stepper:
         elif self.scout is not None:
             self.scout.optimizer_made(optimizer)
 
-    @_shielded
+    @shielded
     def before_any_step(self, optimizer: Optimizer, *_: Any) -> None:
         """The hook that torch calls for every optimizer there is."""
         if self.scout is not None:
@@ -375,12 +299,12 @@ class Stepper:
 
     # The open step.
 
-    @_shielded
+    @shielded
     def log(self, values: Mapping[str, Tensor]) -> None:
         """The loop has values for the open step."""
         self._publish(Logged(values))
 
-    @_shielded
+    @shielded
     def finish(self) -> None:
         """Close the last step, if it was updated."""
         self._publish(Closing())
@@ -388,45 +312,9 @@ class Stepper:
         if self._stepped:
             self._close_step()
 
-    def _publish(self, moment: Moment) -> None:
-        # What follows an update may prepare the next step, too.
-        kind = type(moment)
-        if self._depth is Depth.NONE and (kind is ValidationLoss or kind is Logged):
-            self._notice(afterwards=kind is ValidationLoss)
-        depth, ahead = self._depth, False
-        if kind is AfterUpdate or kind is Joined:
-            depth = max(depth, self._next_depth)
-        elif kind in _OF_FORWARD:
-            depth, ahead = self._forward_depth, bool(self._stepped)
-        self._publisher.publish(moment, depth, on_gpu=self._device.type == "cuda", ahead=ahead)
-
-    def _notice(self, *, afterwards: bool) -> None:
-        """Read a step after all, of which some has gone by; a validation is of the step before."""
-        self._depth, self.is_deaf, self._is_half_seen = Depth.LIGHT, False, True
-        if afterwards and self._has_passed:
-            self._recorder.step -= 1
-            self._stepped = list(self.roster.subjects)
-
-    def _publish_forward(self, moment: Moment) -> None:
-        """Publish what belongs to the step whose forward this is: its time is that step's, too."""
-        began = time.perf_counter()
-        self._publish(moment)
-        if self._stepped:
-            took = time.perf_counter() - began
-            self._spent, self._spent_ahead = self._spent - took, self._spent_ahead + took
-
     def _tell_of_schedules(self) -> None:
         for found in self._schedules.began():
             self._recorder.event("scheduler", **found)
-
-    def _gradients_ready(self, subject: Subject) -> None:
-        if subject in self._read:
-            return
-        self._read.add(subject)
-        if not self._publisher.hears(GradientsReady, self._depth):
-            return
-        scale = self._loss_scale.of(subject.optimizer(), self._device)
-        self._publish(GradientsReady(subject, scale))
 
     def _close_step(self) -> None:
         """End the open step without a backward that opens another."""
@@ -435,44 +323,6 @@ class Stepper:
             self._passed_by()
         else:
             self._end_step()
-
-    def _end_step(self, *, in_eval: bool = False) -> None:
-        self._publish(StepEnds(self._stepped, in_eval, not self._is_half_seen))
-        now = time.perf_counter()
-        if self._depth > Depth.LIGHT:
-            self._spent += self._publisher.spent_in_hooks()
-        readings, events = self._publisher.take()
-        settle = self._settlement(now)
-        self._spent, self._spent_ahead = self._spent_ahead, 0.0
-        self._began, self._depth = now, self._next_depth
-        self._stepped, self._in_step, self._is_half_seen = [], False, False
-        self.is_deaf = self._depth is Depth.NONE
-        self._read.clear()
-        self._loss_scale.step_ended()
-        if not self._recorder.write_step(readings, events, settle):
-            self._budget.alert(self._recorder.step)
-
-    def _passed_by(self) -> bool:
-        """Leave a step that is not read, if it was updated; whether the next one is to be read."""
-        if self._stepped:
-            self._recorder.step += 1
-            self._stepped, self._in_step = [], False
-            self._began, self._depth = time.perf_counter(), self._next_depth
-        self.is_deaf = self._depth is Depth.NONE
-        return not self.is_deaf
-
-    def _settlement(self, now: float) -> Settle:
-        """What the step that ends has cost, once it is known how long the device worked for it."""
-        depth, spent, began = self._depth, self._spent, self._began
-
-        def settle(worked: float, hidden: bool) -> float:
-            # A host that runs ahead of its GPU has time to spare.
-            cost = worked if hidden else max(spent, worked)
-            if began is not None:
-                self._budget.account(depth, cost, max(now - began - cost, 0.0))
-            return cost
-
-        return settle
 
     def _look_at_modes(self) -> None:
         self.is_evaluating = any(not model.module.training for model in self.roster.models)
@@ -506,14 +356,6 @@ class Stepper:
                 " validation losses computed by hand are not recorded."
             )
         return spots
-
-    def _fail(self, where: str, error: Exception) -> None:
-        trace = "".join(traceback.format_exception(error))
-        self._recorder.event("holter failed", where=where, error=repr(error), trace=trace)
-        sentence = f"{where} failed ({error!r}); training goes on without it"
-        if sentence not in self.notes:
-            self.notes.append(sentence)
-            tell(sentence + ".")
 
 
 def _closure(args: Any, kwargs: Any) -> Any:

@@ -780,7 +780,7 @@ def test_a_compiled_step_stays_one_graph_and_is_given_up():
 def test_dynamo_is_not_imported_for_it():
     code = (
         "import sys, torch; from torch import nn; from holter.collectors.activations import *;"
-        "from holter.collectors.activations import _compiled; assert not _compiled(nn.ReLU());"
+        "from holter.collectors.calls import is_compiled; assert not is_compiled(nn.ReLU());"
         "assert 'torch._dynamo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -163,6 +163,20 @@ def test_two_models(tmp_path):
     assert len(values(run, INPUT_MEAN, "two")) == 3
 
 
+def test_steps_that_a_scaler_skips_are_not_held_against_the_model(tmp_path):
+    model, scaler = nn.Linear(3, 2), torch.amp.GradScaler("cpu", init_scale=1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(tmp_path / "run", model, optimizer):
+        for factor in [math.inf] * 6 + [1.0] * 3:
+            optimizer.zero_grad()
+            scaler.scale(model(torch.ones(5, 3)).sum() * factor).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    run = Run.load(tmp_path / "run")
+    assert run.meta["notes"] == []
+    assert run[INPUT_MEAN]["Linear"].steps.tolist() == [0, 7, 8]
+
+
 def test_a_model_whose_parts_are_called_is_told_of(tmp_path):
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     run = record(tmp_path / "run", model, batches(5), lambda m, x: m[1](m[0](x)))

@@ -262,3 +262,12 @@ def test_eval_mode_in_steps_that_are_not_read(tmp_path, model, optimizer, monkey
         assert run[VAL_ACCURACY]["cross_entropy"].steps.tolist() == [5]
     else:
         assert VAL_ACCURACY not in run
+
+
+def test_many_calls_in_a_step(tmp_path, logits):
+    def many(out):
+        return sum(functional.cross_entropy(out[i % 40], LABELS[i % 40]) for i in range(100))
+
+    run = record_calls(tmp_path / "run", logits, many, steps=2)
+    assert run.meta["notes"] == []
+    assert len(run[ACCURACY]["cross_entropy"]) == 2

@@ -38,7 +38,9 @@ def repeated(path, model, optimizer, backward, steps=3):
 
 
 def test_once_is_no_repeat(tmp_path, model, optimizer):
-    assert repeated(tmp_path / "run", model, optimizer, lambda: loss_of(model).backward()) == [0] * 3
+    assert (
+        repeated(tmp_path / "run", model, optimizer, lambda: loss_of(model).backward()) == [0] * 3
+    )
 
 
 def test_twice(tmp_path, model, optimizer):

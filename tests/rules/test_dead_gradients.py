@@ -43,6 +43,11 @@ def test_a_reading_that_is_not_finite_is_no_zero() -> None:
     assert not found(dead_gradients, run(flat(), [np.nan, 1.0]))
 
 
+def test_vectors_do_not_count() -> None:
+    norms = {GRAD_NORM: by_layer([1.0, 1.0]) | by_layer([1.0, 0.0], "bias")}
+    assert not found(dead_gradients, layered(flat(), norms, layers(2)))
+
+
 def test_frozen_foreign_and_rarely_read_parameters_do_not_count() -> None:
     facts = {
         PARAMETER_OPTIMIZER: by_layer([0, -1, 0, 0]),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holter.findings import Clear, Confidence, Normal, NotExamined
+from holter.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.rules.large_initial_loss import large_initial_loss
 from holter.run import Run
 from holter.signals import (
@@ -41,6 +41,7 @@ def slow(first: float, steps: int = 200) -> np.ndarray:
 def test_fires_and_logits_make_it_likely() -> None:
     (finding,) = found(large_initial_loss, run_with(slow(27.0)))
     assert finding.confidence is Confidence.LIKELY
+    assert finding.severity is Severity.WARNING
     assert finding.onset == 0
     assert {each.signal for each in finding.evidence} == {LOSS, OUTPUT_SIZE}
     (finding,) = found(large_initial_loss, run_with(slow(27.0), size=None))
@@ -69,9 +70,11 @@ def test_clear(run: Run) -> None:
     assert verdict.because
 
 
-def test_a_bad_start_that_is_soon_over_is_normal() -> None:
+def test_a_bad_start_that_is_soon_over_is_information() -> None:
     loss = 1 + 26 * np.exp(-np.arange(400) / 8)
-    (note,) = said(large_initial_loss, run_with(loss))
+    (finding,) = found(large_initial_loss, run_with(loss))
+    assert finding.severity is Severity.INFO
+    (note,) = said(large_initial_loss, run_with(loss, size=None))
     assert isinstance(note, Normal)
 
 

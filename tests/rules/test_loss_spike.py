@@ -17,7 +17,7 @@ def calm(rng: np.random.Generator, noise: float = 0.02) -> np.ndarray:
 
 
 def spike(at: int, height: float, *, decay: float = 15.0, lasts: float = 0.0) -> np.ndarray:
-    after = T >= at
+    after = at <= T
     return after * (lasts + height * np.exp(-np.clip(T - at, 0, None) / decay))
 
 

@@ -27,7 +27,7 @@ def test_swings_and_a_bad_loss() -> None:
         (falling(), TURNS),
         (flat(), 1.0),
         (flat(), np.exp(0.5 * np.random.default_rng(0).normal(size=STEPS))),
-        (flat(), np.exp(3 * np.random.default_rng(0).normal(size=STEPS))),  # wild, not in turns
+        (flat(), np.exp(2 * np.random.default_rng(0).normal(size=STEPS))),  # wild, not in turns
         (flat(), np.where(np.arange(STEPS) // 10 % 2, 1.0, 50.0)),
     ],
 )
@@ -46,5 +46,5 @@ def test_boundary_and_nan() -> None:
 def test_norms_that_do_not_follow_one_another_cannot_be_told() -> None:
     (verdict,) = said(oscillating_gradients, run(flat(), series(TURNS, range(0, 400, 2))))
     assert isinstance(verdict, NotExamined)
-    (verdict,) = said(oscillating_gradients, run(flat(50), TURNS[:50]))
+    (verdict,) = said(oscillating_gradients, run(flat(30), TURNS[:30]))
     assert isinstance(verdict, NotExamined)

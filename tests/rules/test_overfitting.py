@@ -47,14 +47,12 @@ def test_accuracy_that_falls_agrees() -> None:
     assert finding.confidence is Confidence.LIKELY
 
 
-def test_accuracy_that_stays_or_rises_makes_it_a_matter_of_confidence() -> None:
-    flat = np.where(T <= TURN, 0.6 + 0.02 * T, 0.72)
-    rising = 0.6 + 0.005 * T
-    for accuracy in (flat, rising):
-        assert found(overfitting, validated(FALLING, turning(0.5), val_accuracy=accuracy)) == []
-    doubled = validated(FALLING, turning(1.5), val_accuracy=flat)
-    assert [each.confidence for each in found(overfitting, doubled)] == [Confidence.HINT]
-    assert found(overfitting, validated(FALLING, turning(1.5), val_accuracy=rising)) == []
+@pytest.mark.parametrize("accuracy", [np.where(T <= TURN, 0.6 + 0.02 * T, 0.72), 0.6 + 0.005 * T])
+def test_accuracy_that_stays_or_rises_makes_it_a_matter_of_confidence(accuracy: np.ndarray) -> None:
+    for fitted, confidences in ((0.85, []), (0.99, [Confidence.HINT])):
+        training = np.minimum(0.3 + 0.1 * T, fitted)
+        run = validated(FALLING + 0.1, turning(0.5), val_accuracy=accuracy, accuracy=training)
+        assert [each.confidence for each in found(overfitting, run)] == confidences
 
 
 @pytest.mark.parametrize(
@@ -62,6 +60,7 @@ def test_accuracy_that_stays_or_rises_makes_it_a_matter_of_confidence() -> None:
     [
         (FALLING, 0.3 + 2 * np.exp(-T / 5)),  # still falls
         (FALLING, turning(0.05)),  # rises by less than matters
+        (0.6 + 0.4 * FALLING, turning(0.1)),  # a little, and training is not far below
         (2.3 * np.exp(-np.clip(T, 0, TURN) / 4), turning(0.8)),  # training stands still
         (1 + 0.05 * T, turning(0.8)),  # training rises, too: it diverges
         (FALLING, np.where(T == 9, 3.0, 0.3 + 2 * np.exp(-T / 5))),  # one bad pass

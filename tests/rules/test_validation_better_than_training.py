@@ -17,6 +17,17 @@ def test_fires_where_training_stands_at_a_constant_prediction() -> None:
     assert finding.confidence is Confidence.HINT
 
 
+@pytest.mark.parametrize(("fitted", "count"), [(0.12, 1), (0.2, 1), (0.5, 0)])
+def test_fires_where_training_is_right_by_chance_only(fitted: float, count: int) -> None:
+    run = validated(
+        STUCK,
+        0.99 * STUCK,
+        accuracy=np.full(12, fitted),
+        val_accuracy=np.linspace(0.3, 0.6, 12),
+    )
+    assert len(found(validation_better_than_training, run)) == count
+
+
 @pytest.mark.parametrize(
     ("training", "validation"),
     [

@@ -72,6 +72,13 @@ def test_weighted_classes_have_another_level() -> None:
     assert found(validation_mismatch, run) == []
 
 
+def test_what_gets_worse_than_a_constant_prediction_needs_less_of_a_gap() -> None:
+    training = np.linspace(2.3, 2.1, 10)
+    worse = validated(training, np.linspace(2.31, 2.55, 10), noise=0.01)
+    assert [each.confidence for each in found(validation_mismatch, worse)] == [Confidence.HINT]
+    assert found(validation_mismatch, validated(training, np.full(10, 2.33), noise=0.01)) == []
+
+
 def regression(training: np.ndarray, validation: np.ndarray) -> Run:
     steps = np.repeat(training, STEPS)
     after = [STEPS * (each + 1) - 1 for each in range(len(validation))]

@@ -131,19 +131,4 @@ SPECIMENS = (
         by=200,
         source="N01",
     ),
-    fault(
-        "finetuning-overfitting",
-        "finetuning",
-        (
-            "train_pixels, train_labels = make_images(2048)",
-            "train_pixels, train_labels = make_images(96)",
-        ),
-        ("EPOCHS = 12, 32, 8", "EPOCHS = 12, 32, 60"),
-        ("make_images(512)", "make_images(256)"),
-        why="a new head learns a hundred images by heart",
-        cause="overfitting",
-        level=Level.HYPERPARAMETER,
-        by=120,
-        source="D29",
-    ),
 )

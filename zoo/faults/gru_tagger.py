@@ -50,7 +50,7 @@ SPECIMENS = (
         cause="nonfinite-loss",
         accepts=("nonfinite-gradient", "empty-targets"),
         level=Level.NUMERICS,
-        by=200,
+        by=80,
         source="N13",
     ),
     fault(

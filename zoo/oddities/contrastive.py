@@ -52,7 +52,7 @@ SPECIMENS = (
     healthy(
         "contrastive-nesterov",
         "contrastive",
-        (ADAM, "torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9, nesterov=True)"),
+        (ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)"),
         why="SGD at a high rate, on unit vectors",
     ),
     healthy(

@@ -10,6 +10,7 @@ from torch import Tensor
 from holter.stats import Stat, Statistics
 
 _SAMPLED = 4096  # elements that a fingerprint is made of, at most
+_SHAPES = 64  # of batches, whose weights are kept
 _MEASURED = 1 << 18  # elements that mean and spread are taken from, at most
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool)
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -26,7 +27,7 @@ class Batches:
 
     def __init__(self) -> None:
         self._stats = Statistics()
-        self._patterns: dict[torch.device, Tensor] = {}
+        self._patterns: dict[tuple[torch.device, torch.Size], Tensor] = {}
 
     def fingerprint(self, batch: Tensor) -> Value:
         """A number made of up to 4096 elements, spread over the batch, and of their places.
@@ -35,11 +36,8 @@ class Batches:
         """
         part = _part(batch, _SAMPLED)
         # No dot product, which may depend on where in memory the batch lies.
-        if part.is_cpu:  # where few elements cost NumPy less
-            numbers = (part.float() if part.dtype is torch.bfloat16 else part).numpy().ravel()
-            with np.errstate(all="ignore"):
-                return float((numbers * _PATTERN[: numbers.size]).sum())
-        return (part.reshape(-1) * self._pattern(part.device)[: part.numel()]).sum()
+        total = (part * self._pattern(part)).sum()
+        return total.item() if total.is_cpu else total
 
     def nonfinite(self, batch: Tensor) -> Value:
         """How many elements are not finite."""
@@ -59,13 +57,18 @@ class Batches:
         """Whether the fingerprint is made of all elements: then it tells whether all are finite."""
         return batch.numel() <= _SAMPLED
 
-    def _pattern(self, device: torch.device) -> Tensor:
-        pattern = self._patterns.get(device)
+    def _pattern(self, part: Tensor) -> Tensor:
+        """The weights of each element; kept, for batches mostly have one shape."""
+        key = part.device, part.shape
+        pattern = self._patterns.get(key)
         if pattern is None:
-            here = torch.from_numpy(_PATTERN)
-            if device.type == "cuda":  # from other memory it would wait for the device
+            here = torch.from_numpy(_PATTERN[: part.numel()])
+            if part.is_cuda:  # from memory that is not pinned it would wait for the device
                 here = here.pin_memory()
-            pattern = self._patterns[device] = here.to(device, non_blocking=True)
+            if len(self._patterns) >= _SHAPES:
+                self._patterns.clear()
+            pattern = here.to(part.device, non_blocking=True).view(part.shape)
+            self._patterns[key] = pattern
         return pattern
 
 

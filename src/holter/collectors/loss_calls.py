@@ -110,23 +110,28 @@ class Measurements(Generic[T]):
         self._fresh: list[tuple[str, torch.device, T]] = []
         self._settled: list[tuple[str, torch.device, T]] = []
 
+    @property
+    def has_room(self) -> bool:
+        """Whether another call may be kept."""
+        return len(self._fresh) < _CALLS
+
     def add(self, function: str, device: torch.device, measured: T) -> None:
-        """Keep the measurement of a call, if it is on the same device as others of the function."""
-        kept = [*self._settled, *self._fresh]
-        known = next((each for name, each, _ in kept if name == function), device)
-        if len(kept) < _CALLS and known == device:
+        """Keep the measurement of a call."""
+        if self.has_room:
             self._fresh.append((function, device, measured))
 
     def settle(self) -> None:
         """A backward or an update: what was called until now belongs to the open step."""
-        self._settled += self._fresh
+        self._settled = [*self._settled, *self._fresh][:_CALLS]
         self._fresh.clear()
 
     def take(self) -> Iterable[tuple[str, list[T]]]:
-        """The calls of the step that ends, by function."""
+        """The calls of the step that ends, by function; all of one function on one device."""
         functions: dict[str, list[T]] = {}
-        for function, _, measured in self._settled:
-            functions.setdefault(function, []).append(measured)
+        devices: dict[str, torch.device] = {}
+        for function, device, measured in self._settled:
+            if devices.setdefault(function, device) == device:
+                functions.setdefault(function, []).append(measured)
         self._settled.clear()
         return functions.items()
 

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from holter.collectors import Reading
 from holter.collectors.moments import AfterUpdate, BeforeUpdate, Depth
+from holter.collectors.outputs import gathered
 from holter.collectors.roster import Subject
 from holter.signals import ADAM_SURPRISE, ADAM_TINY_FRACTION, OPTIMIZER_AGE, Signal
 from holter.stats import Statistics
@@ -52,27 +53,38 @@ class OptimizerState:
 
     @torch.no_grad()
     def _adam(self, subject: Subject, optimizer: Optimizer) -> list[Reading]:
-        moments = _moments(subject, optimizer)
-        if not moments:
+        alike: dict[tuple[torch.device, float], list[_Moments]] = {}
+        for each in _moments(subject, optimizer):
+            alike.setdefault((each.square.device, each.epsilon), []).append(each)
+        if not alike:
             return []
-        roots = torch._foreach_sqrt([each.square for each in moments])  # noqa: SLF001
-        torch._foreach_div_(roots, _corrections(moments))
-        epsilons = [each.epsilon for each in moments]
-        lifted = torch._foreach_clamp_min(roots, epsilons)  # noqa: SLF001
-        above = self._stats.difference(roots, lifted)[:, 2]
-        torch._foreach_reciprocal_(lifted)
-        torch._foreach_mul_(lifted, [each.gradient for each in moments])
-        sizes = [each.square for each in moments]
-        ratio = self._stats.shares(self._stats.norms(lifted).square(), sizes).sqrt()
+        moments = [each for group in alike.values() for each in group]
+        tiny, surprise = gathered([self._ratios(group) for group in alike.values()]).unbind(1)
         scale = vars(optimizer).get("grad_scale")  # by which a fused optimizer divides by itself
         if isinstance(scale, Tensor):
-            ratio = ratio / scale.to(ratio.device, non_blocking=True)
+            surprise = surprise / scale.to(surprise.device, non_blocking=True)
         places = [each.place for each in moments]
-        tiny = 1 - self._stats.shares(above, sizes)
         return [
             Reading(ADAM_TINY_FRACTION, subject.names, tiny, places),
-            Reading(ADAM_SURPRISE, subject.names, ratio, places),
+            Reading(ADAM_SURPRISE, subject.names, surprise, places),
         ]
+
+    def _ratios(self, moments: Sequence[_Moments]) -> Tensor:
+        """The share under epsilon, and the root mean square ratio: a row for each parameter."""
+        squares, epsilon = [each.square for each in moments], moments[0].epsilon
+        sizes = [each.numel() for each in squares]
+        roots = torch.cat(squares).sqrt_()
+        corrections = _corrections(moments)
+        if isinstance(corrections[0], float) and len(set(corrections)) == 1:
+            roots.div_(corrections[0])
+        else:
+            torch._foreach_div_(torch.split(roots, sizes), corrections)
+        low = torch.split((roots < epsilon).float(), sizes)
+        ratios = torch.cat([each.gradient for each in moments]).div_(roots.clamp_min_(epsilon))
+        tiny = torch.stack(torch._foreach_norm(low, 1))  # noqa: SLF001
+        norms = self._stats.norms(torch.split(ratios, sizes))
+        shares = self._stats.shares(torch.stack([tiny, norms.square()]), squares)
+        return torch.stack([shares[0], shares[1].sqrt()], 1)
 
 
 def _age(subject: Subject, optimizer: Optimizer) -> list[float] | Tensor | None:
@@ -94,7 +106,9 @@ def _moments(subject: Subject, optimizer: Optimizer) -> list[_Moments]:
         epsilon, betas = group.get("eps"), group.get("betas")
         if not isinstance(epsilon, float) or epsilon <= 0:
             continue
-        if not isinstance(betas, tuple | list) or not isinstance(betas[-1], float):
+        if not isinstance(betas, tuple | list) or len(betas) < 2:
+            continue
+        if not isinstance(betas[1], float) or not 0 < betas[1] < 1:
             continue
         for parameter in group["params"]:
             state = optimizer.state.get(parameter)
@@ -142,28 +156,19 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def _part(tensor: Tensor) -> Tensor:
-    tensor = tensor.detach()
-    if tensor.numel() > _SAMPLED:
-        tensor = tensor.reshape(-1)[:: -(-tensor.numel() // _SAMPLED)].contiguous()
-    return tensor.float()
+    flat = tensor.detach().reshape(-1)
+    return flat[:: -(-flat.numel() // _SAMPLED)].float()
 
 
 def _corrections(moments: Sequence[_Moments]) -> Any:
     """What the root of each second moment is divided by, as it starts from zero."""
     if not any(isinstance(each.age, Tensor) for each in moments):
         return [math.sqrt(1 - each.beta**each.age) for each in moments]
-    alike: dict[tuple[torch.device, float], list[int]] = {}
-    for index, each in enumerate(moments):
-        alike.setdefault((each.square.device, each.beta), []).append(index)
-    found: dict[int, Tensor] = {}
-    for (device, beta), indices in alike.items():
-        ages = torch.stack(
-            [
-                each.reshape(()).float()
-                if isinstance(each, Tensor)
-                else torch.full((), each, device=device)
-                for each in (moments[index].age for index in indices)
-            ]
-        )
-        found |= zip(indices, (1 - torch.pow(beta, ages)).sqrt().unbind(), strict=True)
-    return [found[index] for index in range(len(moments))]
+    device = moments[0].square.device
+    powers = [
+        each.age.reshape(()).float() * math.log(each.beta)
+        if isinstance(each.age, Tensor)
+        else torch.full((), each.age * math.log(each.beta), device=device)
+        for each in moments
+    ]
+    return (-torch.expm1(torch.stack(powers))).sqrt().unbind()

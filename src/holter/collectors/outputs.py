@@ -161,8 +161,11 @@ def readable(
         parts = [getattr(output, each.name, None) for each in dataclasses.fields(output)]
     else:
         return None
-    found = (readable(part, depth - 1, kinds) for part in parts)
-    return next((each for each in found if each is not None), None)
+    for part in parts:
+        found = readable(part, depth - 1, kinds)
+        if found is not None:
+            return found
+    return None
 
 
 def _filled(tensor: Tensor, wide: torch.dtype | None) -> Count:

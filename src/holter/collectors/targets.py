@@ -77,7 +77,7 @@ class Targets:
         """All calls of each loss function together, at the end of the step."""
         if isinstance(moment, LossComputed):
             found = given(moment.function, moment.arguments)
-            if found is not None:
+            if found is not None and self._calls.has_room:
                 self._calls.add(moment.function, found.target.device, _measured(found))
         elif isinstance(moment, StepEnds):
             for function, calls in self._calls.take():

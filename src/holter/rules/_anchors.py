@@ -13,6 +13,7 @@ from holter.signals import (
     LOSS_SUMMED,
     OUTPUT_SIZE,
     OUTPUT_SPREAD,
+    OUTPUT_UNITS,
     TARGET_ENTROPY,
     TARGET_LARGEST_CLASS_FRACTION,
     TARGET_STD,
@@ -97,21 +98,29 @@ class Learned:
 
     def __str__(self) -> str:
         accuracy = (
-            f", {self.by_accuracy:.0%} of the errors of always answering the most frequent class"
+            f", {max(self.by_accuracy, 0):.0%} of the errors of the most frequent class as answer"
             if self.by_accuracy is not None
             else ""
         )
-        return f"{self.by_loss:.0%} of what a constant answer loses is gone{accuracy}"
+        return f"{max(self.by_loss, 0):.0%} of what a constant answer loses is gone{accuracy}"
 
 
 def learned(run: Run, anchor: Anchor, level: float) -> Learned:
     """What a loss at `level` and the accuracy of the last readings say of the model."""
     accuracy = readings(run, ACCURACY, anchor.function)
-    prior = last(run, TARGET_LARGEST_CLASS_FRACTION, anchor.function)
+    prior = most_frequent(run, anchor.function)
     by_accuracy = None
     if len(accuracy) and prior is not None and prior < 1:
         by_accuracy = (midmean(accuracy[-max(len(accuracy) // 4, 1) :]) - prior) / (1 - prior)
     return Learned(1 - level / anchor.scale / anchor.level, by_accuracy)
+
+
+def most_frequent(run: Run, function: str) -> float | None:
+    """Share of the most frequent class; None where many single logits have a share each."""
+    units = last(run, OUTPUT_UNITS, function)
+    if function.startswith("binary") and units is not None and units > 1:
+        return None
+    return last(run, TARGET_LARGEST_CLASS_FRACTION, function)
 
 
 def last(run: Run, signal: Signal, owner: str) -> float | None:

@@ -4,6 +4,7 @@ from math import inf
 
 import numpy as np
 
+from holter.rules._anchors import anchor
 from holter.rules._layers import sample, trained_layers
 from holter.run import Run, Series
 from holter.signals import GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO, WEIGHT_TOTAL_NORM
@@ -16,8 +17,9 @@ _EARLY = 20  # steps that count as the beginning
 def loudness(run: Run) -> float | None:
     """How much the loss would change, over itself, if the weights changed by their own size.
 
-    Gradient norm times weight norm over the loss, at the first step: free of all units. It is
-    between 0.1 and some hundreds for networks that can be trained.
+    Gradient norm times weight norm, at the first step, over the loss of a constant answer (or the
+    first loss, where that is unknown): free of all units. It is between 0.1 and some hundreds for
+    networks that can be trained.
     """
     first = []
     for signal in (GRAD_TOTAL_NORM, WEIGHT_TOTAL_NORM, LOSS):
@@ -26,6 +28,9 @@ def loudness(run: Run) -> float | None:
             return None
         first.append(abs(float(series[0].values[0])))
     gradient, weight, loss = first
+    constant = anchor(run)
+    if not isinstance(constant, str):
+        loss = constant.level * constant.scale
     if not np.isfinite(gradient):
         return inf
     return gradient * weight / loss if loss > 0 and np.isfinite([weight, loss]).all() else None

@@ -79,14 +79,16 @@ def _lost(run: Run) -> Outcome | None:
 
 def _judge(curve: Curve, constant: float | None) -> Outcome:
     values, cut = curve.values, levels(curve, _PIECES)
-    first, last, best = float(values[0]), midmean(curve.part(0.8)), float(cut.values.min())
+    end = curve.part(0.8)
+    last = midmean(end if len(end) >= _FEWEST // 2 else values[-_FEWEST // 2 :])
+    first, best = float(values[0]), float(cut.values.min())
     start = max(float(np.median(values[:5])), float(cut.values[0]))
     jumped = _surely_above(values, start, first)
     if jumped:  # within the first steps: before them it was at `first`
         start, top = first, start
     fall = (start - last) / max(abs(start), 1e-30)
     went = f"from {start:.4g} to {last:.4g} over {len(values)} losses"
-    visible = max(4 * float(cut.errors[-1]), _NO_FALL * abs(start))
+    visible = max(4 * float(cut.errors.max()), _NO_FALL * abs(start))
 
     bad, at_chance = True, False
     if constant is not None and last >= _AT_CHANCE * constant:

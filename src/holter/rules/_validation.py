@@ -33,7 +33,7 @@ from holter.signals import (
 _MOST_PASSES = 40  # more of them are taken together
 _OF_TRAINING = (OUTPUT_SIZE, OUTPUT_UNITS, TARGET_COUNT, TARGET_STD, ACCURACY, LOSS_SUMMED)
 _SIGMA_PER_MAD = 1.4826
-_FEW_PASSES, _FEW_BATCHES = 2, 8  # readings of the inputs that are needed at least
+_FEW_PASSES, _FEW_BATCHES = 2, 8  # whose readings are needed at least
 _SURE = 8.0  # standard deviations from batch to batch: of structured data they are not normal
 FAR_RATIO, FAR_SHIFT = 3.0, 1.5  # of inputs: in scale, and in standard deviations
 _SPARSE = 3  # training steps a pass: losses without gradients at more steps may be anything
@@ -149,10 +149,24 @@ def chance(run: Run, function: str) -> float | None:
     return last(run, TARGET_LARGEST_CLASS_FRACTION, function or _only(run, VAL_ACCURACY))
 
 
-def training_accuracy(run: Run, function: str) -> float | None:
-    """The accuracy of the last third of the training steps."""
-    known = readings(run, ACCURACY, function or _only(run, ACCURACY))
-    return float(known[-max(len(known) // 3, 1) :].mean()) if len(known) else None
+def training_accuracy(run: Run, function: str, since: int = 0) -> float | None:
+    """The last known accuracy on training batches, from a step on; None where it is not known."""
+    known = readings(run, ACCURACY, function or _only(run, ACCURACY), since)
+    return float(known[-max(len(known) // 10, 4) :].mean()) if len(known) >= 4 else None
+
+
+def fitted_accuracy(run: Run, found: Curves) -> float | None:
+    """At least how often training is right at last, as far as it is known.
+
+    Accuracies of before count, for they grow. A wrong answer costs a cross-entropy ln 2 or more:
+    so a small loss tells as well.
+    """
+    known = training_accuracy(run, found.function)
+    function = found.function or next(iter(trained_functions(run)), "")
+    if not found.is_comparable or function not in CROSS_ENTROPIES:
+        return known
+    third = max(len(found) // 3, 1)
+    return max(known or 0.0, 1 - midmean(found.training[-third:]) / float(np.log(2)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Some parameters get gradients of exactly zero, step after step."""
+"""Some weights get gradients of exactly zero, step after step."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import Sample, sample
-from holter.rules._membership import covering, parameters
+from holter.rules._layers import Sample, sample, trained_layers
+from holter.rules._membership import covering
 from holter.rules._outcome import outcome
 from holter.rules._skips import skipped_steps
 from holter.rules._wording import some
@@ -30,16 +30,17 @@ _TRAILING = 0.5  # share of the run, up to its end, in which they have to be zer
     ),
 )
 def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
-    """Some parameters get gradients of exactly zero, step after step.
+    """Some weights get gradients of exactly zero, step after step.
 
     ## What it does
-    Looks for parameters that an optimizer trains and whose gradient arrived and was exactly zero
-    on every step that was read in the last half of the run, `min_steps` or more, while others got
-    gradients that were not. It is likely where the loss went badly too, and else a hint. Parameters
-    that get no gradient at all, and runs in which all are zero, have rules of their own.
+    Looks for weight matrices that an optimizer trains and whose gradient arrived and was exactly
+    zero on every step that was read in the last half of the run, `min_steps` or more, while others
+    got gradients that were not. It is likely where the loss went badly too, and else a hint.
+    Vectors are left out, for biases often cancel; weights that get no gradient at all, and runs in
+    which all are zero, have rules of their own.
 
     ## Why it matters
-    Such parameters are not trained, though they are in the optimizer and look alive: units behind a
+    Such weights are not trained, though they are in the optimizer and look alive: units behind a
     ReLU that never fires, a value that a clamp holds at its bound, a factor that is always zero.
 
     ## What to do
@@ -47,15 +48,14 @@ def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     clamp, a mask, a product with zero.
 
     ## When it is wrong
-    Losses multiplied by zero on purpose, so that all parameters take part; experts or heads that
+    Losses multiplied by zero on purpose, so that all weights take part; experts or heads that
     this data never uses; weights that begin at zero behind others that do, within the first steps.
 
     ## How to confirm
     - Print the activations behind the named layer for one batch: are they constant?
     - Perturb one of the named weights and see whether the loss changes.
     """
-    trained = [e.name for e in parameters(run) if e.trainable and e.optimizer >= 0]
-    norms = sample(run, GRAD_NORM, trained or None)
+    norms = sample(run, GRAD_NORM, [each.name for each in trained_layers(run)] or None)
     kept = ~np.isin(norms.steps, skipped_steps(run))
     norms = Sample(norms.steps[kept], norms.owners, norms.values[kept]).between(1 - _TRAILING, 1)
     read = np.isfinite(norms.values)
@@ -67,7 +67,7 @@ def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     if not zero.any() or not alive.any():
         which = "all" if alive.any() else "none"
         yield dead_gradients.clear(
-            f"{which} of {len(norms.owners)} parameters got gradients that are not zero in the last"
+            f"{which} of {len(norms.owners)} weights got gradients that are not zero in the last"
             f" {len(norms)} steps that were read"
         )
         return
@@ -77,7 +77,7 @@ def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     bad = result is not None and result.bad
     first, last = int(norms.steps[0]), int(norms.steps[-1])
     yield dead_gradients.finding(
-        f"{len(dead)} of {len(norms.owners)} parameters get gradients of exactly zero on all"
+        f"{len(dead)} of {len(norms.owners)} weights get gradients of exactly zero on all"
         f" {len(norms)} steps read since step {first}: {some(covering(dead, others))}"
         + (f"; {result.says}" if result is not None and bad else ""),
         confidence=Confidence.LIKELY if bad else Confidence.HINT,

@@ -41,7 +41,7 @@ def diverging_loss(run: Run, *, min_steps: int = 40) -> Iterator[Verdict]:
     Cuts the curve into tenths and compares their levels, the means of their middle halves, so that
     single spikes do not count. With `min_steps` losses or more the loss diverges if its last level
     is surely, by six standard errors, above the best one, and either a quarter above the first one
-    without coming down again, or has risen through the last three tenths by more than half of what
+    and not from a single jump, or has risen through the last three tenths by more than half of what
     had been gained. Where nothing is known of the targets it must be three times the first level.
     An explosion to a thousand times the first losses, or growth that ends in NaN or infinity, is
     seen in fewer steps. It is likely where gradients or updates grow as well or the loss ends
@@ -125,7 +125,8 @@ def _judge(run: Run, curve: Curve) -> Verdict:
     is_above = last - first > max(margin * abs(first), _SURE * error) and not falls
     ends = cut.values[-4:]
     is_rising = bool(
-        (np.diff(ends) > 2 * cut.errors[-3:]).all()
+        ends[-1] - ends[0] > 4 * error
+        and (np.diff(ends) > -cut.errors[-3:]).all()
         and rise > 0.5 * (first - best)
         and rise > margin * abs(best)
     )
@@ -138,8 +139,18 @@ def _judge(run: Run, curve: Curve) -> Verdict:
         return diverging_loss.not_examined(
             f"the targets' range changes {change:.1f}-fold: the loss may rise with it"
         )
-    above = np.flatnonzero(cut.values <= best + _SURE * error)
-    onset = int(cut.steps[min(int(above[-1]) + 1, len(cut.steps) - 1)])
+    below = np.flatnonzero(cut.values <= best + _SURE * error)
+    since = min(int(below[-1]) + 1, len(cut.steps) - 1)
+    onset = int(cut.steps[since])
+    is_sudden = cut.values[since - 1] - best < rise / 4  # nothing between low and high
+    if (
+        is_sudden
+        and since + 2 < len(cut.values)
+        and last - cut.values[since + 1] < max(2 * error, rise / 10)
+    ):
+        return diverging_loss.clear(
+            f"the loss jumped to {cut.values[since + 1]:.4g} about step {onset} and rises no more"
+        )
     says = f"it rose from {best:.4g} (steps from {cut.steps[at_best]}) to {last:.4g}" + (
         f", above the {first:.4g} it began with" if is_above else ", and rises on"
     )

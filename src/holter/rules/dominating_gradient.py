@@ -20,8 +20,15 @@ _FEWEST = 20  # steps
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(GRAD_NORM,),
-    explains=("constant-clipping", "loss-plateau", "tiny-updates", "underfitting"),
-    symptom=True,
+    explains=(
+        "constant-clipping",
+        "diverging-loss",
+        "flat-loss",
+        "loss-at-constant-predictor",
+        "loss-plateau",
+        "tiny-updates",
+        "underfitting",
+    ),
     preview=True,
 )
 def dominating_gradient(run: Run, *, share: float = 0.999) -> Iterator[Verdict]:

@@ -32,8 +32,6 @@ _HIGH = 3.0  # times the median up to which an update counts as unchanged
         "exploding-weights",
         "flat-loss",
         "heavy-tailed-weights",
-        "huge-updates",
-        "large-initial-loss",
         "loss-at-constant-predictor",
         "loss-plateau",
         "loss-spike",
@@ -53,10 +51,10 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
     Compares the norm of all gradients with that of the first steps of the same run, and speaks
     where it came to a hundred times as much, stayed there or became infinite, and the loss went
     badly. At the first step, when there is no past, it multiplies that norm by the norm of the
-    weights and divides by the loss, which is free of all units: networks that can be trained have
-    between a tenth and some hundreds, and over `born` the gradients explode from birth. No norm is
-    called large by itself: sums over a batch, many parameters and low learning rates make large
-    norms that are sound.
+    weights and divides by the loss of a constant answer (the first loss, where that is unknown),
+    which is free of all units: networks that can be trained have between a tenth and some hundreds,
+    and over `born` the gradients explode from birth. No norm is called large by itself: sums over a
+    batch, many parameters and low learning rates make large norms that are sound.
 
     ## Why it matters
     A recurrence or a stack of layers that multiplies by more than one does so again and again. One
@@ -109,6 +107,7 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: float | 
     largest = float(np.max(values[np.isfinite(values)], initial=0))
     causes = exploding_gradients.explains
     if loud is not None:
+        causes += ("huge-updates", "large-initial-loss")
         since = norm.first
         summary = (
             f"gradients{of(owner)} explode from the first step: norm {values[0]:.2g}, by which the"
@@ -117,9 +116,6 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: float | 
     else:
         at = onset(norm) or 0
         since = int(norm.steps[at])
-        causes = tuple(
-            each for each in causes if each not in ("huge-updates", "large-initial-loss")
-        )
         base = float(np.median(values[: max(at, 1)]))
         summary = (
             f"gradients{of(owner)} grew from a norm of {base:.2g} to {largest:.2g}, over"

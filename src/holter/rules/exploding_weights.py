@@ -19,7 +19,6 @@ from holter.signals import WEIGHT_NORM
         "dead-units",
         "diverging-loss",
         "dominating-gradient",
-        "exploding-gradients",
         "flat-loss",
         "heavy-tailed-weights",
         "loss-at-constant-predictor",

@@ -20,7 +20,7 @@ _GROWN = 5.0  # times its first value that the tail has to have grown
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(WEIGHT_ABSMAX, WEIGHT_NORM),
-    explains=("loss-spike", "oscillating-loss"),
+    explains=("diverging-loss", "loss-at-constant-predictor", "loss-spike", "oscillating-loss"),
     preview=True,
 )
 def heavy_tailed_weights(run: Run, *, ratio: float = 25.0) -> Iterator[Verdict]:
@@ -32,8 +32,9 @@ def heavy_tailed_weights(run: Run, *, ratio: float = 25.0) -> Iterator[Verdict]:
     first value or more, and the loss went badly. Matrices of under 1000 elements are left out.
 
     ## Why it matters
-    One input that is far larger than all others, or one sample that comes back with an absurd
-    target, drags a few weights along. In low precision they also set the scale for all others.
+    One input that is far larger than all others, a sample that comes back with an absurd target,
+    or code that writes to single weights drags a few of them along. The output then hangs on
+    those, and in low precision they also set the scale for all others.
 
     ## What to do
     Look at the inputs of the named layer: is one column on another scale, is one value a sentinel
@@ -81,6 +82,6 @@ def heavy_tailed_weights(run: Run, *, ratio: float = 25.0) -> Iterator[Verdict]:
             ),
             result.evidence,
         ),
-        fix="look for an input of that layer that is on another scale than the rest, and"
-        " standardise it",
+        fix="look for an input of that layer that is on another scale than the rest, or code that"
+        " writes to single weights",
     )

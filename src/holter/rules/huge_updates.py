@@ -15,6 +15,10 @@ from holter.signals import LR, UPDATE_RATIO
 _HELD = 10  # samples in a row over which the usual update has to be large
 _REPLACED = 1.0  # an update of the size of the weight itself
 _USUAL = 1e-3  # update of a weight in most trainings that go well
+_OF_GRADIENTS = (
+    "exploding-gradients",
+    "exploding-weights",
+)  # what leads where gradients came first
 _POOR = 0.3  # share of the loss that a training of some use has lost
 
 
@@ -111,7 +115,7 @@ def _finding(run: Run, ratios: Sample, typical: Matrix, size: float, result: Out
     factor = 10 ** max(1, round(float(np.log10(size / _USUAL))))
     causes = huge_updates.explains
     if loud_from_birth(run) or sudden_onset(run, before=0.03):
-        causes = tuple(each for each in causes if each != "exploding-gradients")
+        causes = tuple(each for each in causes if each not in _OF_GRADIENTS)
     evidence = [
         Evidence(
             UPDATE_RATIO,

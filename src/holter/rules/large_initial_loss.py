@@ -37,9 +37,10 @@ def large_initial_loss(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     A fresh classifier should begin near the logarithm of the number of classes, which is what
     guessing costs, or near the entropy of the labels. The rule takes the loss of step 0, before any
     update, of cross entropies that average over the batch. It speaks if that is more than three
-    times the larger of both and more than 3 nats above it, the logits of that step are large (root
-    mean square over 5), and a tenth of the run later (at least `min_steps` steps) the loss is still
-    above guessing. A bad start that is over by then is noted as normal.
+    times the larger of both and more than 3 nats above it, and the logits of that step are large
+    (root mean square over 5). It is a warning if the loss is still above guessing a tenth of the
+    run later (at least `min_steps` losses in all), and mere information if that is over by then.
+    Where logits are not recorded, such a short start is noted as normal, and a long one is a hint.
 
     ## Why it matters
     The model begins sure and wrong. The first part of training only unlearns that, with gradients
@@ -100,7 +101,8 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
     begin = max(curve.place(_SOON), min_steps // 2)
     later = float(np.median(curve.values[begin : begin + min_steps])) / scale(run)
     step = int(curve.steps[begin])
-    if later < guessing:
+    soon_over = later < guessing
+    if soon_over and size is None:
         return large_initial_loss.normal(
             f"the first loss was {first:.4g}, {first / guessing:.1f} times guessing, but by step"
             f" {step} it is {later:.4g}: a start that cost few steps",
@@ -114,7 +116,9 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
         )
     return large_initial_loss.finding(
         f"the first loss is {first:.4g}, {first / guessing:.1f} times what guessing among"
-        f" {classes:.0f} classes costs, and still {later:.4g} at step {step}",
+        f" {classes:.0f} classes costs, and {'' if soon_over else 'still '}{later:.4g} at step"
+        f" {step}",
+        severity=Severity.INFO if soon_over else Severity.WARNING,
         confidence=Confidence.HINT if size is None else Confidence.LIKELY,
         onset=0,
         evidence=evidence,

@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import Anchor, anchor, last, readings
+from holter.rules._anchors import Anchor, anchor, last, most_frequent, readings
 from holter.rules._curves import Curve, levels, training_curve, warmed_up
 from holter.rules._robust import Values
 from holter.run import Run
@@ -17,7 +17,6 @@ from holter.signals import (
     OUTPUT_SPREAD,
     TARGET_CLASSES,
     TARGET_ENTROPY,
-    TARGET_LARGEST_CLASS_FRACTION,
 )
 
 _NEAR = 0.02  # of the anchor: as near as the anchor itself is known
@@ -174,13 +173,14 @@ def _answers(run: Run, found: Anchor, onset: int) -> _Answers | None:
     spread = float(np.median(readings(run, OUTPUT_SPREAD, found.function, begin)))
     if found.signal is not TARGET_ENTROPY:
         return _Answers(spread, spread**2 / found.level, last_read)
-    prior = last(run, TARGET_LARGEST_CLASS_FRACTION, found.function) or 0.5
+    known = most_frequent(run, found.function)
+    prior = 0.5 if known is None else known
     logits = spread
     if found.function == "binary_cross_entropy":  # predictions are probabilities there
         logits = spread / max(prior * (1 - prior), 1e-6)
     worth = logits**2 * (1 - prior) / found.level
     right = readings(run, ACCURACY, found.function, begin)
-    if len(right) < _FEW:
+    if known is None or len(right) < _FEW:
         return _Answers(spread, worth, last_read)
     accuracy, error = _mean(right)
     classes = last(run, TARGET_CLASSES, found.function) or 2

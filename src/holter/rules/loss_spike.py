@@ -46,7 +46,7 @@ _MEDIAN_ERROR = 1.25 * 1.4826  # standard error of a median, in median absolute 
     ),
     symptom=True,
 )
-def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 50) -> Iterator[Verdict]:
+def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterator[Verdict]:
     """The loss jumped up and did not come back to where it was.
 
     ## What it does
@@ -164,10 +164,9 @@ def _deviations(values: Values, medians: Values) -> Values:
 
 def _measure(curve: Curve, first: int, last: int, min_after: int) -> _Spike:
     values = curve.values
-    left = len(values) - 1 - last
-    skip = min(_SKIP, left // 3)
-    earlier = values[max(first - _BEFORE, 0) : first]
-    later = values[last + 1 + skip : last + 1 + skip + _LEVEL]
+    left = len(values) - first
+    begin = first + min(_SKIP, left // 3)  # not from `last` on: a new level stands out for long
+    earlier, later = values[max(first - _BEFORE, 0) : first], values[begin : begin + _LEVEL]
     before = float(np.median(earlier))
     error = _MEDIAN_ERROR * float(
         np.hypot(*(_mad(part) / np.sqrt(max(len(part), 1)) for part in (earlier, later)))

@@ -12,24 +12,31 @@ from holter.rules._wording import of
 from holter.run import Run, Series
 from holter.signals import GRAD_TOTAL_NORM
 
-_FEWEST = 50  # norms of steps that follow one another
+_FEWEST = 30  # pairs of steps that follow one another
+_MOST = 0.8  # share of them that has to swing
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(GRAD_TOTAL_NORM,),
-    explains=("loss-plateau", "loss-spike", "oscillating-loss", "underfitting"),
-    symptom=True,
+    explains=(
+        "diverging-loss",
+        "flat-loss",
+        "loss-at-constant-predictor",
+        "loss-plateau",
+        "loss-spike",
+        "oscillating-loss",
+        "underfitting",
+    ),
     preview=True,
 )
 def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]:
     """The gradient norm swings up and down from step to step.
 
     ## What it does
-    Takes the logarithm of the gradient norm in the last half of the run and looks at how each step
-    compares with the one before. It gives a hint where high and low steps alternate (four of five
-    times), the usual swing is over `swing`-fold, and the loss went badly.
+    Compares the gradient norm of each step with that of the next. It gives a hint where four of
+    five such pairs differ over `swing`-fold, up and down again, and the loss went badly.
 
     ## Why it matters
     Gradients that alternate cancel each other: two kinds of batches pull against each other, or
@@ -48,34 +55,31 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
     - Repeat 100 steps with a tenth of the learning rate and compare the swing.
     """
     for owner, norm in run[GRAD_TOTAL_NORM].items():
-        logs = _consecutive(norm)
-        if len(logs) < _FEWEST:
+        moves = _moves(norm)
+        if len(moves) < _FEWEST:
             yield oscillating_gradients.not_examined(
-                f"{len(logs)} of the {_FEWEST} steps in a row needed{of(owner)}"
+                f"{len(moves)} of the {_FEWEST} pairs of steps in a row needed{of(owner)}"
             )
             continue
-        moves = np.diff(logs)
-        turns = float((moves[1:] * moves[:-1] < 0).mean())
-        size = float(np.exp(np.median(np.abs(moves))))
+        size = float(np.exp(np.median(moves)))
+        share = float((moves >= np.log(swing)).mean())
         result = outcome(run)
-        if turns < 0.8 or size < swing or result is None or not result.bad:
+        if share < _MOST or result is None or not result.bad:
             yield oscillating_gradients.clear(
-                f"the gradient norm{of(owner)} turns on {turns:.0%} of the steps, by"
-                f" {size:.2g}-fold"
+                f"the gradient norm{of(owner)} changes {size:.2g}-fold from a step to the next"
             )
             continue
-        first, last = int(norm.steps[len(norm) // 2]), norm.last
+        first, last = norm.first, norm.last
         yield oscillating_gradients.finding(
-            f"the gradient norm{of(owner)} swings {size:.2g}-fold up and down, on {turns:.0%} of"
-            f" the steps since step {first}, and {result.says}",
+            f"the gradient norm{of(owner)} swings {size:.2g}-fold up and down from step to step, on"
+            f" {share:.0%} of {len(moves)} pairs, and {result.says}",
             confidence=Confidence.HINT,
             onset=first,
             evidence=(
                 Evidence(
                     GRAD_TOTAL_NORM,
                     (first, last),
-                    f"from {np.exp(np.quantile(logs, 0.1)):.2g} to"
-                    f" {np.exp(np.quantile(logs, 0.9)):.2g}",
+                    f"from {_quantile(norm, 0.1):.2g} to {_quantile(norm, 0.9):.2g}",
                     owner,
                 ),
                 result.evidence,
@@ -85,11 +89,13 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
         )
 
 
-def _consecutive(norm: Series) -> Values:
-    """Logarithms of the last half of the norms, if they were read at every step; else none."""
-    half = slice(len(norm) // 2, None)
-    steps, values = norm.steps[half], norm.values[half].astype(np.float64)
-    if not len(steps) or (np.diff(steps) != 1).mean() > 0.05:
-        return np.empty(0)
-    values = values[np.isfinite(values) & (values > 0)]
-    return np.log(values)
+def _moves(norm: Series) -> Values:
+    """Sizes of the change from one step to the next, in logarithms, where both were read."""
+    known = np.isfinite(norm.values) & (norm.values > 0)
+    logs = np.log(np.where(known, norm.values, np.nan).astype(np.float64))
+    moves = np.abs(np.diff(logs))[np.diff(norm.steps) == 1]
+    return moves[np.isfinite(moves)]
+
+
+def _quantile(norm: Series, share: float) -> float:
+    return float(np.quantile(norm.values[np.isfinite(norm.values)], share))

@@ -8,7 +8,14 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._robust import Values, midmean
-from holter.rules._validation import Curves, curves, rise_score, scatter, smooth
+from holter.rules._validation import (
+    Curves,
+    curves,
+    fitted_accuracy,
+    rise_score,
+    scatter,
+    smooth,
+)
 from holter.run import Run
 from holter.signals import LOSS, VAL_ACCURACY, VAL_LOSS
 
@@ -19,6 +26,7 @@ _FALL = 0.05  # share by which the training loss has to fall meanwhile
 _FAR_BELOW = 0.5  # training loss over validation loss
 _BEATEN = 0.95  # of the constant predictor's loss: above it nothing was learned at all
 _POINT = 0.01  # of accuracy
+_GAP = 0.2  # between the accuracies of training and validation: learned by heart
 
 
 @rule(
@@ -26,7 +34,7 @@ _POINT = 0.01  # of accuracy
     level=Level.HYPERPARAMETER,
     needs=(LOSS, VAL_LOSS),
 )
-def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.1) -> Iterator[Verdict]:
+def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.05) -> Iterator[Verdict]:
     """The validation loss has turned up while the training loss goes on falling.
 
     ## What it does
@@ -35,8 +43,10 @@ def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.1) -> Iter
     lowest by `min_rise` of it and by four standard errors of the scatter from pass to pass, the
     passes between show a rising trend, and the training loss fell by 5 % or more meanwhile. Onset
     is the step of the lowest loss. Where the accuracy of validation is known it has a say: if it
-    falls as well the finding is likely; if it stays at its best, the loss rises by confidence alone
-    and there is a finding, a hint, only where the loss has doubled.
+    falls as well the finding is likely. If it stays or grows, the loss rises by confidence alone:
+    there is a finding, a hint, only where training is more often right by 20 points. Where it is
+    not known, the finding is likely if the loss rose by twice `min_rise` and training is at less
+    than half of it, and a hint if one of both holds.
 
     ## Why it matters
     From the onset on the model learns what is particular to the training samples. What it is worth
@@ -64,7 +74,7 @@ def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.1) -> Iter
             f"{len(found)} of the {min_passes + 2} validation passes needed"
         )
     else:
-        yield _judge(found, min_passes, min_rise)
+        yield _judge(run, found, min_passes, min_rise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,7 @@ class _Turn:
         return (self.late - self.low) / self.low if self.low > 0 else 0.0
 
 
-def _judge(found: Curves, min_passes: int, min_rise: float) -> Verdict:
+def _judge(run: Run, found: Curves, min_passes: int, min_rise: float) -> Verdict:
     turn = _turn(found)
     step = int(found.steps[turn.at])
     after = len(found) - 1 - turn.at
@@ -112,12 +122,11 @@ def _judge(found: Curves, min_passes: int, min_rise: float) -> Verdict:
             f"the validation loss never was under {turn.low:.4g}, where a constant prediction is"
             f" ({found.constant:.4g}): nothing was learned that could be lost"
         )
-    confidence = _confidence(found, turn)
+    fitted = fitted_accuracy(run, found)
+    confidence = _confidence(found, turn, fitted, turn.rise > 2 * min_rise)
     if confidence is None:
-        return overfitting.clear(
-            f"{lowest} and {turn.late:.4g} at last, at an accuracy that stays"
-            f" ({_accuracy(found, turn)})"
-        )
+        stays = f", at an accuracy that stays ({said})" if (said := _accuracy(found, turn)) else ""
+        return overfitting.clear(f"{lowest} and {turn.late:.4g} at last{stays}")
     return overfitting.finding(
         f"overfitting since step {step}: the validation loss rose from {turn.low:.4g} to"
         f" {turn.late:.4g} ({turn.rise:+.0%}) over {after} passes while the training loss fell"
@@ -138,7 +147,7 @@ def _judge(found: Curves, min_passes: int, min_rise: float) -> Verdict:
                 f"level {turn.trained_then:.4g} then, {turn.trained_late:.4g} at last",
                 found.trained,
             ),
-            *_accuracy_evidence(found, turn),
+            *_accuracy_evidence(found, turn, fitted),
         ),
         fix=f"keep the weights of step {step} (early stopping); then more data or augmentation,"
         " weight decay or dropout",
@@ -161,17 +170,21 @@ def _turn(found: Curves) -> _Turn:
     )
 
 
-def _confidence(found: Curves, turn: _Turn) -> Confidence | None:
+def _confidence(
+    found: Curves, turn: _Turn, fitted: float | None, is_large: bool
+) -> Confidence | None:
     """How sure, by what accuracy and training loss say; None where it is not worse at all."""
-    gap = found.is_comparable and turn.trained_late < _FAR_BELOW * turn.late
     levels = _accuracies(found, turn)
     if levels is None:
+        gap = found.is_comparable and turn.trained_late < _FAR_BELOW * turn.late
         improved = turn.at > 0 or found.constant is not None
-        return Confidence.LIKELY if gap and improved else Confidence.HINT
+        if gap and improved and is_large:
+            return Confidence.LIKELY
+        return Confidence.HINT if gap or is_large else None
     best, late, error = levels
     if best - late > max(_POINT, 2 * error):
         return Confidence.LIKELY
-    return Confidence.HINT if gap and turn.rise > 1 and late < best + _POINT else None
+    return Confidence.HINT if fitted is not None and fitted - late > _GAP else None
 
 
 def _accuracies(found: Curves, turn: _Turn) -> tuple[float, float, float] | None:
@@ -189,6 +202,7 @@ def _accuracy(found: Curves, turn: _Turn) -> str:
     return "" if levels is None else f"{levels[0]:.1%} then, {levels[1]:.1%} at last"
 
 
-def _accuracy_evidence(found: Curves, turn: _Turn) -> Iterator[Evidence]:
+def _accuracy_evidence(found: Curves, turn: _Turn, fitted: float | None) -> Iterator[Evidence]:
     if said := _accuracy(found, turn):
-        yield Evidence(VAL_ACCURACY, found.span, said, found.function)
+        training = "" if fitted is None else f"; at least {fitted:.1%} in training"
+        yield Evidence(VAL_ACCURACY, found.span, said + training, found.function)

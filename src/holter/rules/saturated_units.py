@@ -27,7 +27,6 @@ _WEAK = 0.01  # gradient before the layer over that behind it, per element
     explains=(
         "dead-gradients",
         "dominating-gradient",
-        "exploding-gradients",
         "flat-loss",
         "large-initial-loss",
         "loss-at-constant-predictor",

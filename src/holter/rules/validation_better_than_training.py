@@ -7,11 +7,12 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._robust import midmean
-from holter.rules._validation import Curves, curves, scatter
+from holter.rules._validation import Curves, chance, curves, scatter, training_accuracy
 from holter.run import Run
-from holter.signals import LOSS, MODE_EVAL_FRACTION, VAL_LOSS
+from holter.signals import LOSS, MODE_EVAL_FRACTION, VAL_ACCURACY, VAL_LOSS
 
 _MOST = 0.8  # share of the passes that have to agree
+_NEAR_CHANCE = 0.25  # share of the errors of the most frequent class that are avoided
 _NOTABLE = 1.05  # training loss over validation loss that is worth a note
 _STILL = 0.1  # share of the gap that training may still close in a third of the passes
 
@@ -33,7 +34,8 @@ def validation_better_than_training(
     training alone, and the training loss is a mean over an epoch in which the model was still
     worse. A hint is given only where the training loss is over `min_factor` times the validation
     loss on most passes, hardly closes that gap any more, and still is over `near` of what a
-    constant prediction would have.
+    constant prediction would have; or where the accuracy of training is near chance and that of
+    validation is not.
 
     ## Why it matters
     Training then fights its own noise: so much is dropped or distorted that hardly any signal is
@@ -74,21 +76,32 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
     late, before = midmean(found.training[-third:]), midmean(found.training[-2 * third : -third])
     validation = midmean(found.validation[-third:])
     levels = f"training {late:.4g}, validation {validation:.4g} at last"
-    if (
-        (gap > 0).mean() < _MOST
-        or np.median(gap) < 2 * scatter(found.validation)
-        or late < _NOTABLE * validation
-    ):
-        yield validation_better_than_training.clear(levels)
-        return
-    evidence = (
+    evidence = [
         Evidence(VAL_LOSS, found.span, f"{validation:.4g} at last", found.function),
         Evidence(LOSS, found.span, f"{late:.4g} before the last passes", found.trained),
-    )
-    if found.constant is None or not (
-        (found.training > min_factor * found.validation)[third:].mean() >= _MOST
+    ]
+    by_accuracy = _by_accuracy(run, found)
+    by_loss = (
+        found.constant is not None
+        and (found.training > min_factor * found.validation)[third:].mean() >= _MOST
         and late > near * found.constant
         and before - late < _STILL * np.median(gap)
+    )
+    if by_loss or by_accuracy:
+        yield validation_better_than_training.finding(
+            f"training has hardly got beyond a constant prediction ({late:.4g},"
+            f" {found.constant:.4g}) though validation is far better ({validation:.4g}): dropout or"
+            " augmentation is too strong",
+            confidence=Confidence.HINT,
+            onset=int(found.steps[third]),
+            evidence=[*by_accuracy, *evidence],
+            fix="halve the dropout rate, or weaken the augmentation",
+        )
+        return
+    if (
+        (gap > 0).mean() >= _MOST
+        and np.median(gap) > 2 * scatter(found.validation)
+        and late > _NOTABLE * validation
     ):
         acting = "dropout" if _has_modes(run) else "augmentation, if any,"
         yield validation_better_than_training.normal(
@@ -96,16 +109,22 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
             " the training loss is a mean over steps in which the model was still worse",
             evidence,
         )
-        yield validation_better_than_training.clear(levels)
-        return
-    yield validation_better_than_training.finding(
-        f"training has stopped at {late:.4g}, near a constant prediction ({found.constant:.4g}),"
-        f" though validation is at {validation:.4g}: dropout or augmentation is too strong",
-        confidence=Confidence.HINT,
-        onset=int(found.steps[third]),
-        evidence=evidence,
-        fix="halve the dropout rate, or weaken the augmentation",
-    )
+    yield validation_better_than_training.clear(levels)
+
+
+def _by_accuracy(run: Run, found: Curves) -> list[Evidence]:
+    """What accuracies say, if training is near chance and validation is not."""
+    half = len(found) // 2
+    odds = chance(run, found.function)
+    fitted = training_accuracy(run, found.function, int(found.steps[half]))
+    validation = found.accuracy[half:].mean()
+    if odds is None or odds >= 1 or fitted is None or found.constant is None:
+        return []
+    gained, validated = (fitted - odds) / (1 - odds), (validation - odds) / (1 - odds)
+    if gained > _NEAR_CHANCE or not validated > max(_NEAR_CHANCE, 3 * gained):
+        return []
+    says = f"{validation:.1%} over the last passes; {fitted:.1%} in training, chance {odds:.1%}"
+    return [Evidence(VAL_ACCURACY, found.span, says, found.function)]
 
 
 def _has_modes(run: Run) -> bool:

@@ -6,7 +6,6 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import readings
 from holter.rules._validation import no_validation
 from holter.rules._wording import of
 from holter.run import Run
@@ -44,8 +43,8 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
     ## When it is wrong
     Monte-Carlo dropout, which keeps dropout on to see how unsure a model is, and batch statistics
     that are adapted at test time, by design: where only a part of the modules is in training mode
-    the finding is a hint. It is one, too, where validation has a single batch, for then it is not
-    seen whether the model itself was called or a copy of it.
+    the finding is a hint. Of a validation with a single batch nothing is said: whether the model
+    itself was called, and with what, is seen from the second batch on.
 
     ## How to confirm
     - Put `assert not model.training` before the validation loop.
@@ -64,12 +63,12 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
                 f"eval mode{of(owner)} on {len(share) - count} of {len(share)} validation passes"
             )
             continue
-        called = len(readings(run, VAL_INPUT_FINGERPRINT, owner)) > 0
+        given = run[VAL_INPUT_FINGERPRINT].get(owner) if VAL_INPUT_FINGERPRINT in run else None
         reason = no_validation(run, share.steps)
-        if reason is None and not called and _has_batches(run):
-            reason = f"{owner or 'the model'} itself was not called in validation"
-        if reason is not None:
-            yield validation_in_train_mode.not_examined(reason)
+        if given is None or not len(given):
+            reason = f"{owner or 'the model'} itself was not seen to be called in validation"
+        if given is None or reason is not None:
+            yield validation_in_train_mode.not_examined(str(reason))
             continue
         typical = float(np.median(share.values[training]))
         which = "all" if typical >= _ALL else f"{typical:.0%} of"
@@ -77,7 +76,7 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
         yield validation_in_train_mode.finding(
             f"{owner or 'the model'} is validated in training mode: {which} its dropout and"
             f" batch-norm modules, on {count} of {len(share)} passes since step {first}",
-            confidence=Confidence.CERTAIN if called and typical >= _ALL else Confidence.HINT,
+            confidence=Confidence.CERTAIN if typical >= _ALL else Confidence.HINT,
             onset=first,
             evidence=(
                 Evidence(
@@ -86,20 +85,12 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
                     f"median {typical:.2f} over {len(share)} passes; 0 in eval mode",
                     owner,
                 ),
-                *_batches(run, owner),
+                Evidence(
+                    VAL_INPUT_FINGERPRINT,
+                    (given.first, given.last),
+                    "the model was called, and with other batches than in training",
+                    owner,
+                ),
             ),
             fix="call model.eval() before validation and model.train() after it",
         )
-
-
-def _has_batches(run: Run) -> bool:
-    """Whether a loader but the first delivers several batches: then a call of a model is seen."""
-    loaders = [event.data for event in run.events if event.kind == "loader"]
-    return any((each.get("batches") or 0) > 1 for each in loaders[1:])
-
-
-def _batches(run: Run, model: str) -> Iterator[Evidence]:
-    given = run[VAL_INPUT_FINGERPRINT].get(model) if VAL_INPUT_FINGERPRINT in run else None
-    if given is not None and len(given):
-        says = "the model was called, and with other batches than in training"
-        yield Evidence(VAL_INPUT_FINGERPRINT, (given.first, given.last), says, model)

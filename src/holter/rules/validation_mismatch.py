@@ -11,13 +11,15 @@ from holter.rules._validation import (
     Curves,
     chance,
     curves,
+    fitted_accuracy,
     has_other_inputs,
+    rise_score,
     smooth,
-    training_accuracy,
 )
 from holter.run import Run
 from holter.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS
 
+_TREND = 2.0  # standard deviations of a trend that chance would give
 _ANOTHER_SCALE = 20  # times the constant predictor's loss: a sum over the batch, for instance
 
 
@@ -25,7 +27,7 @@ _ANOTHER_SCALE = 20  # times the constant predictor's loss: a sum over the batch
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(LOSS, VAL_LOSS),
-    explains=("overfitting", "erratic-validation", "loss-accuracy-parting"),
+    explains=("overfitting", "erratic-validation", "loss-accuracy-parting", "underfitting"),
 )
 def validation_mismatch(
     run: Run, *, min_passes: int = 3, learned: float = 0.8, beaten: float = 0.95
@@ -36,7 +38,8 @@ def validation_mismatch(
     A model that ignores its input can reach the entropy of the labels (cross-entropy) or the
     variance of the targets (squared error). The rule speaks where training gets under `learned` of
     that while the validation loss, over at least `min_passes` passes, is never under `beaten` of it
-    and does not improve from the first pass to the last. It is likely, and no hint, where the
+    and does not improve from the first pass to the last; where validation rises and gets worse than
+    that, it is enough that training is under `beaten` of it. It is likely, and no hint, where the
     accuracy of validation is at chance and that of training far above, or where the inputs of
     validation are measurably others. An overfitted model differs: its validation did improve first.
 
@@ -82,7 +85,7 @@ def _judge(run: Run, found: Curves, constant: float, learned: float, beaten: flo
     first, last = midmean(found.validation[:third]), midmean(found.validation[-third:])
     trained = midmean(found.training[-third:])
     at_chance = _is_at_chance(run, found)
-    fitted = training_accuracy(run, found.function)
+    fitted = fitted_accuracy(run, found)
     odds = chance(run, found.function)
     if lowest < beaten * constant:
         return validation_mismatch.clear(
@@ -95,7 +98,11 @@ def _judge(run: Run, found: Curves, constant: float, learned: float, beaten: flo
             f" class would be {odds:.1%}"
         )
     is_fitted = fitted is not None and odds is not None and fitted > odds + 0.3 * (1 - odds)
-    if not is_fitted and not (found.is_comparable and trained < learned * constant):
+    # What gets worse than a constant prediction needs less of a gap.
+    worsens = last > constant / beaten and rise_score(found.validation) > _TREND
+    if not is_fitted and not (
+        found.is_comparable and trained < (beaten if worsens else learned) * constant
+    ):
         return validation_mismatch.clear(
             f"training is no better either: {trained:.4g}; a constant prediction has {constant:.4g}"
         )
@@ -160,4 +167,4 @@ def _accuracy_evidence(
         found.function,
     )
     if fitted is not None:
-        yield Evidence(ACCURACY, found.span, f"{fitted:.1%} in training", found.function)
+        yield Evidence(ACCURACY, found.span, f"at least {fitted:.1%} in training", found.function)

@@ -83,15 +83,16 @@ NORMALISATION_SAMPLES = Signal(
     Phase.FORWARD,
     "values",
     "Number of values per channel that a batch-norm module in training mode took its statistics"
-    " from; sampled.",
+    " from, in its first call of the step; of all ranks for SyncBatchNorm; sampled.",
 )
 NORMALISATION_INPUT_RMS = Signal(
     "normalisation.input_rms",
     Per.MODULE,
     Phase.FORWARD,
     "",
-    "Root mean square of what a layer-norm or RMS-norm module was given: in pre-norm networks"
-    " that is the residual stream; sampled.",
+    "Root mean square of what a layer-norm or RMS-norm module (any whose class is named so) was"
+    " given in its first call of the step: in pre-norm networks that is the residual stream;"
+    " sampled.",
 )
 ATTENTION_LOGIT_ABSMAX = Signal(
     "attention.logit_absmax",
@@ -99,21 +100,24 @@ ATTENTION_LOGIT_ABSMAX = Signal(
     Phase.FORWARD,
     "",
     "Largest absolute attention logit, of queries and keys of a few samples and positions, before"
-    " masking; by the order of the calls of `F.scaled_dot_product_attention`; sampled.",
+    " masking; owned by the calls of `F.scaled_dot_product_attention` in their order, before the"
+    " step's first backward and not in eval mode; sampled. Attention written by hand, compiled, or"
+    " asked for its weights is not seen.",
 )
 ATTENTION_ENTROPY = Signal(
     "attention.entropy",
     Per.MODULE,
     Phase.FORWARD,
     "share",
-    "Entropy of the attention of the same queries over the same keys, as a share of the largest"
-    " possible; sampled.",
+    "Entropy of the attention of the same queries over those of the same keys that they may see,"
+    " summed, over the largest sum possible; sampled.",
 )
 HIDDEN_NONFINITE = Signal(
     "hidden.nonfinite",
     Per.STEP,
     Phase.FORWARD,
     "elements",
-    "Number of NaN and infinite elements that `torch.nan_to_num` replaced in the step's forward"
-    " passes; sampled.",
+    "Number of NaN and infinite elements that `torch.nan_to_num`, as function or method, replaced"
+    " with gradients enabled: in the step's forward passes, or in its gradients; absent where it"
+    " was not called; sampled.",
 )

@@ -96,5 +96,6 @@ CLIP_LATE = Signal(
     Per.STEP,
     Phase.AFTERWARDS,
     "0/1",
-    "Whether gradients were clipped after the optimizer's step, with no backward in between.",
+    "Whether gradients were clipped after the optimizer's step, with no backward in between; a"
+    " limit of infinity, which only measures, does not count there.",
 )

@@ -57,7 +57,9 @@ BACKWARD_REPEATED = Signal(
     Per.STEP,
     Phase.BACKWARD,
     "calls",
-    "Number of `backward()` calls of the step on a loss that backward had been called on before.",
+    "Number of `backward()` calls of the step on a loss that backward had been called on before in"
+    " the same step; calls for the gradients of some tensors only (`inputs=`) do not count. Read"
+    " with gradients.",
 )
 VAL_ACCURACY = Signal(
     "val.accuracy",
@@ -72,14 +74,16 @@ VAL_TRAIN_FRACTION = Signal(
     Per.MODEL,
     Phase.AFTERWARDS,
     "share",
-    "Share of the model's dropout and batch-norm modules that were in training mode when the"
-    " losses of a validation pass were computed; absent where the model has none.",
+    "Share of the dropout and batch-norm modules in trained parts of the model that were in"
+    " training mode during the first calls of a validation pass; absent where the model has none,"
+    " and, of several models, for those that were not called without gradients.",
 )
 VAL_GRAPH_FRACTION = Signal(
     "val.graph_fraction",
     Per.LOSS_FUNCTION,
     Phase.AFTERWARDS,
     "share",
-    "Share of a validation pass's losses that were computed with a graph for a backward that"
-    " never came.",
+    "Share of a validation pass's losses that were computed in eval mode with a graph for a"
+    " backward that never came; absent where a backward follows in eval mode, as then some may"
+    " have been trained on.",
 )

@@ -33,24 +33,26 @@ OPTIMIZER_AGE = Signal(
     Per.OPTIMIZER,
     Phase.UPDATE,
     "steps",
-    "Steps that the optimizer's state has seen, by its own count: back at 1 where the state was"
-    " lost.",
+    "Steps that the optimizer's state has seen after the update, by its own count for the first"
+    " parameter that has one: back at 1 where the state was lost; absent for optimizers that do"
+    " not count, as SGD.",
 )
 ADAM_TINY_FRACTION = Signal(
     "adam.tiny_fraction",
     Per.PARAMETER,
     Phase.UPDATE,
     "share",
-    "Share of the parameter's elements whose root second moment, corrected for its start, is"
-    " under the optimizer's epsilon: there the step is divided by epsilon and Adam no longer"
-    " adapts; sampled.",
+    "Share of the parameter's elements (65536 of them at most) whose root second moment before the"
+    " update, corrected for its start, is under the optimizer's epsilon: there the step is divided"
+    " by epsilon and Adam no longer adapts; sampled.",
 )
 ADAM_SURPRISE = Signal(
     "adam.surprise",
     Per.PARAMETER,
     Phase.UPDATE,
     "ratio",
-    "Root mean square of the gradient over its running second moment, as it was before the step:"
-    " about 1 where gradients are as they were, large where they outgrow what Adam remembers;"
-    " sampled.",
+    "Root mean square, over the same elements, of the gradient (clipped, as the optimizer takes it)"
+    " divided by its root second moment before the update, or by epsilon if that is more: about 1"
+    " where gradients are as they were, large where they outgrow what Adam remembers; absent at a"
+    " parameter's first step, for 8-bit and sharded states; sampled.",
 )

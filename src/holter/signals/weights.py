@@ -75,7 +75,7 @@ WEIGHT_TWIN_FRACTION = Signal(
     Per.PARAMETER,
     Phase.UPDATE,
     "share",
-    "Share of a weight's rows (output units of a layer, entries of an embedding left out) that"
-    " equal its first row bit for bit after the update; absent for vectors and single rows;"
-    " sampled.",
+    "Share of a weight's other rows (output units of a layer; 512 of them at most) that equal its"
+    " first row bit for bit after the update; absent for vectors, single rows and columns,"
+    " embeddings and norms; read every fourth time that weights are.",
 )

@@ -1,0 +1,95 @@
+"""Cross-entropy is given probabilities, and applies a second softmax."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._anchors import last, readings
+from holter.run import Run
+from holter.signals import (
+    OUTPUT_LOG_PROBABILITY_FRACTION,
+    OUTPUT_PROBABILITY_FRACTION,
+    OUTPUT_UNITS,
+)
+
+_ALL = 0.99  # share of samples: rounding may spoil a few
+
+
+@rule(
+    severity=Severity.ERROR,
+    level=Level.ARCHITECTURE,
+    needs=(OUTPUT_PROBABILITY_FRACTION,),
+    explains=(
+        "flat-loss",
+        "loss-at-constant-predictor",
+        "loss-plateau",
+        "underfitting",
+        "tiny-updates",
+        "vanishing-gradients",
+        "validation-mismatch",
+        "constant-validation",
+        "loss-accuracy-parting",
+    ),
+)
+def doubled_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+    """Cross-entropy is given probabilities, and applies a second softmax.
+
+    ## What it does
+    Looks at what `F.cross_entropy` is given: on every sampled step (at least `min_steps`) the
+    numbers of all samples are between 0 and 1 and add up to 1. Logits do not do that, so a softmax
+    was applied already.
+
+    ## Why it matters
+    Cross-entropy applies a softmax of its own. The second one can tell nothing apart by more than a
+    factor of e: the loss cannot fall under ln(1 + (K-1)/e) for K classes, gradients are small, and
+    training is slow and stops early, without an error.
+
+    ## What to do
+    Return logits from the model: take the softmax out of its forward pass, and apply it only where
+    probabilities are wanted. Or use `nn.NLLLoss` on `log_softmax`.
+
+    ## When it is wrong
+    It is a matter of values, not of names, and holds whatever made the numbers. Distillation that
+    means to compare probabilities by cross-entropy would be an exception; none is known to be
+    right.
+
+    ## How to confirm
+    - Print `output.sum(1)` before the loss: it is 1 for every sample.
+    - Remove the softmax and repeat the first 100 steps: the loss should fall further.
+    """
+    for owner, share in run[OUTPUT_PROBABILITY_FRACTION].items():
+        if owner != "cross_entropy" or not len(share):
+            continue
+        units = last(run, OUTPUT_UNITS, owner) or 0
+        least = float(share.values.min())
+        if units < 2 or least < _ALL:
+            logs = readings(run, OUTPUT_LOG_PROBABILITY_FRACTION, owner)
+            if units >= 2 and len(logs) and logs.min() > _ALL:
+                yield doubled_softmax.normal(
+                    f"{owner} is given logarithms of probabilities: its own softmax changes nothing"
+                )
+            yield doubled_softmax.clear(
+                f"{owner} is given logits: {least:.0%} of the samples of some step add up to 1"
+            )
+        elif len(share) < min_steps:
+            yield doubled_softmax.not_examined(f"{len(share)} of the {min_steps} steps needed")
+        else:
+            floor = np.log(1 + (units - 1) / np.e)
+            yield doubled_softmax.finding(
+                f"{owner} is given probabilities and applies a second softmax: the loss of"
+                f" {units:.0f} classes cannot fall under {floor:.3f}",
+                confidence=Confidence.CERTAIN,
+                onset=share.first,
+                evidence=(
+                    Evidence(
+                        OUTPUT_PROBABILITY_FRACTION,
+                        (share.first, share.last),
+                        f"on all {len(share)} sampled steps at least {least:.0%} of the samples"
+                        " are between 0 and 1 and add up to 1",
+                        owner,
+                    ),
+                ),
+                fix="return logits from the model: take the softmax out of its forward pass",
+            )
