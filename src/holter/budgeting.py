@@ -2,7 +2,7 @@
 
 from holter.collectors.moments import Depth
 
-ALLOWANCE = 2.0  # seconds of its own time after which a watch saves: short runs are read whole
+ALLOWANCE = 2.0  # seconds of work after which a watch saves: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _LIGHT_SHARE = 0.7  # of the budget that reading losses may take before some are left out
@@ -44,8 +44,19 @@ class Budget:
                 return depth
         return Depth.NONE
 
-    def account(self, depth: Depth, cost: float, length: float) -> None:
-        """Learn what a step of some depth cost, and how long it was without that."""
+    @property
+    def is_generous(self) -> bool:
+        """Whether the allowance lasts: whatever it costs, everything is read."""
+        return self._total < ALLOWANCE
+
+    def account(
+        self, depth: Depth, cost: float, length: float, *, effort: float | None = None
+    ) -> None:
+        """Learn what a step of some depth cost, and how long it was without that.
+
+        The allowance is used up by `effort`, the cost without waiting for a busy machine.
+        """
+        effort = cost if effort is None else effort
         if self._first_steps:  # in which kernels are compiled and tables are made
             self._first_steps -= 1
             return
@@ -55,12 +66,12 @@ class Budget:
                 return
             cost = sum(each for each, _ in self._light) / _BUNCH
             length = sum(each for _, each in self._light) / _BUNCH
-            self._total += cost * (_BUNCH - 1)
+            self._total += effort * (_BUNCH - 1)
             self._light.clear()
-        self._total += cost
+        self._total += effort
         self._length = _average(self._length, length)
         self._costs[depth] = _average(self._costs.get(depth), cost)
-        if self._share is not None and self._total >= ALLOWANCE:
+        if self._share is not None and not self.is_generous:
             self._choose(self._share * self._length * _AIM)
 
     def alert(self, step: int) -> None:

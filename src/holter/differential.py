@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from holter.findings import Clear, Finding, NotExamined
 from holter.rules import Checkup, all_rules
+
+_V = TypeVar("_V", Clear, NotExamined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,17 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         known=rule is None or not rule.symptom,
         explained=tuple(sorted(consequences, key=_moved)),
         others=tuple(f for f in findings if f is not leading and f not in consequences),
-        ruled_out=tuple(
-            each
-            for each in checkup.clear
-            if each.because and each.rule not in found and _could_explain(each.rule, symptoms)
+        ruled_out=_nearest_first(
+            [
+                each
+                for each in checkup.clear
+                if each.because and each.rule not in found and _could_explain(each.rule, symptoms)
+            ],
+            leading,
         ),
-        unexamined=tuple(e for e in checkup.not_examined if _could_explain(e.rule, symptoms)),
+        unexamined=_nearest_first(
+            [each for each in checkup.not_examined if _could_explain(each.rule, symptoms)], leading
+        ),
         experiments=rule.experiments[:2] if rule is not None else (),
     )
 
@@ -86,6 +94,17 @@ def _moved(finding: Finding) -> tuple[int, int]:
 def _could_explain(name: str, symptoms: set[str]) -> bool:
     rule = all_rules().get(name)
     return rule is not None and bool((_closure(rule.explains) - {name}) & symptoms)
+
+
+def _nearest_first(verdicts: list[_V], leading: Finding) -> tuple[_V, ...]:
+    """What explains the leading finding itself, then the gravest, then what is looked at first."""
+    rules = all_rules()
+
+    def distance(verdict: _V) -> tuple[bool, int, int]:
+        rule = rules[verdict.rule]
+        return leading.rule not in rule.explains, -rule.severity, rule.level
+
+    return tuple(sorted(verdicts, key=distance))
 
 
 def _closure(names: Iterable[str]) -> set[str]:

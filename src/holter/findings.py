@@ -90,10 +90,11 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class NotExamined:
-    """A rule that could not be applied, and what it lacked."""
+    """A rule that could not be applied, and why: `lacks` names signals that were not recorded."""
 
     rule: str
     because: str
+    lacks: tuple[str, ...] = ()
 
 
 Verdict = Finding | Normal | Clear | NotExamined

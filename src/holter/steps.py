@@ -47,6 +47,7 @@ def shielded(
         if self.closed or self._busy or os.getpid() != self._process:
             return
         began = time.perf_counter()
+        busy = time.thread_time() if self._is_generous else 0.0
         self._busy = True
         try:
             method(self, *args, **kwargs)
@@ -55,6 +56,8 @@ def shielded(
         finally:
             self._busy = False
             self._spent += time.perf_counter() - began
+            if busy:
+                self._effort += time.thread_time() - busy
 
     return guarded
 
@@ -77,6 +80,8 @@ class Steps:
         self._process = os.getpid()
         self._busy = False
         self._spent = self._spent_ahead = 0.0  # for the open step, and for the one after it
+        self._is_generous = True  # while the allowance lasts: then the processor's time counts
+        self._effort = 0.0
         self._in_step = False  # a backward or an update of the open step has been seen
         self._is_half_seen = False  # some of the open step went by before it was read
         self._has_passed = False  # since the last backward that was told, a step was not read
@@ -149,10 +154,12 @@ class Steps:
         self._publish(StepEnds(self._stepped, in_eval, not self._is_half_seen))
         now = time.perf_counter()
         if self._depth > Depth.LIGHT:
-            self._spent += self._publisher.spent_in_hooks()
+            hooks = self._publisher.spent_in_hooks()
+            self._spent, self._effort = self._spent + hooks, self._effort + hooks
         readings, events = self._publisher.take()
         settle = self._settlement(now)
         self._spent, self._spent_ahead = self._spent_ahead, 0.0
+        self._is_generous, self._effort = self._budget.is_generous, 0.0
         self._began, self._depth = now, self._next_depth
         self._stepped, self._in_step, self._is_half_seen = [], False, False
         self.is_deaf = self._depth is Depth.NONE
@@ -173,12 +180,14 @@ class Steps:
     def _settlement(self, now: float) -> Settle:
         """What the step that ends has cost, once it is known how long the device worked for it."""
         depth, spent, began = self._depth, self._spent, self._began
+        effort = self._effort if self._is_generous else spent
 
         def settle(worked: float, hidden: bool) -> float:
             # A host that runs ahead of its GPU has time to spare.
             cost = worked if hidden else max(spent, worked)
             if began is not None:
-                self._budget.account(depth, cost, max(now - began - cost, 0.0))
+                length = max(now - began - cost, 0.0)
+                self._budget.account(depth, cost, length, effort=min(effort, cost))
             return cost
 
         return settle

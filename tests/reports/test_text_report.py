@@ -22,8 +22,6 @@ ERROR  outside-optimizer  (certain, procedure, since step 0)
   explains      flat-curve: loss 2.30 at step 0, 2.30 at step 299
   ruled out     tiny-rate: lr 0.1 on all 300 steps
                 zero-gradients: smallest total norm 0.2
-  not examined  same-batches: no data.batch_size in this run
-                skipped-updates: no amp.scale, amp.skipped in this run
   confirm       `print(len(list(model.parameters())), sum(len(g["params"]) for g in
                 optimizer.param_groups))`
   fix           build the optimizer after the last layer was added:
@@ -36,6 +34,10 @@ also found
 
 normal
   odd-norms  pre-clip norm 11,140 on one step of 300; update unchanged
+
+not examined
+  no data.batch_size in this run: same-batches
+  no amp.scale, amp.skipped in this run: skipped-updates
 
 300 steps, 3 findings, 2 rules clear, 2 not examined, watching cost 0.7 % of the time
 """,

@@ -52,7 +52,7 @@ def test_without_updates_it_is_a_hint() -> None:
         clipped(loss=FALLING),  # a recipe that works
         clipped(optimizer="AdamW"),  # divides the factor out
         clipped(limit=1.0),  # 0.1 is left
-        clipped(update=1e-3),  # with a learning rate made for it
+        clipped(update=1e-2),  # with a learning rate made for it
     ],
 )
 def test_clipping_at_every_step_is_only_noted(run: Run) -> None:

@@ -17,7 +17,7 @@ RATE = 0.1 * 0.97**AT  # a tenth at step 76, 3/1000 at 191
 
 
 def stopped(at: int) -> np.ndarray:
-    return np.where(AT < at, POWER, POWER[at]) * NOISE
+    return POWER[np.minimum(AT, at)] * NOISE
 
 
 def run_with(
@@ -86,9 +86,7 @@ def test_several_optimizers_are_left_out() -> None:
 
 
 def test_a_group_that_keeps_its_rate_is_enough() -> None:
-    run = run_of(
-        {LR: {"group 0": RATE, "group 1": np.full(STEPS, 0.01)}, LOSS: {"": stopped(76)}}
-    )
+    run = run_of({LR: {"group 0": RATE, "group 1": np.full(STEPS, 0.01)}, LOSS: {"": stopped(76)}})
     (verdict,) = said(decayed_learning_rate, run)
     assert isinstance(verdict, Clear)
 

@@ -25,6 +25,7 @@ def run_with(
     loss: np.ndarray = PARKED,
     rate: np.ndarray | float = 1e-3,
     update: np.ndarray = SHAKEN,
+    *,
     optimizer: str = "Adam",
     parameter: str = "layers.0.self_attn.in_proj_weight",
     entropy: float | None = 2.9,

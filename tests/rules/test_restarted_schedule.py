@@ -36,7 +36,7 @@ def test_back_at_its_peak_after_a_resume() -> None:
     (finding,) = found(restarted_schedule, run_with(RESTARTED, scheduler(0), RESUME))
     assert finding.onset == CUT
     assert finding.confidence is Confidence.LIKELY
-    assert "to 0.1" in finding.summary
+    assert "from 0.0505 to 0.0995" in finding.summary
 
 
 def test_a_warmup_that_is_repeated() -> None:
@@ -67,9 +67,7 @@ def test_a_second_scheduler_within_the_run_is_a_hint() -> None:
         run_with(np.full(STEPS, 0.1), RESUME),
         run_with(np.concatenate([DECAY[:CUT], 0.1 * DECAY[:CUT]]), RESUME),  # a lower second phase
         # another training in the same process: its loss begins anew
-        run_with(
-            RESTARTED, scheduler(0), scheduler(CUT), loss=np.concatenate([FALLING[:CUT]] * 2)
-        ),
+        run_with(RESTARTED, scheduler(0), scheduler(CUT), loss=np.concatenate([FALLING[:CUT]] * 2)),
         # another phase, with an optimizer of its own
         run_with(
             RESTARTED,

@@ -59,6 +59,15 @@ def test_lambda_within_the_first_epoch() -> None:
     assert finding.confidence is Confidence.LIKELY
 
 
+def test_milestones_in_epochs_that_end_at_a_hundredth() -> None:
+    rate = np.select([AT < 5, AT < 8], [0.1, 0.01], 0.001)
+    run = run_with(rate, FALLING, scheduler="MultiStepLR", horizon=8)
+    (finding,) = found(rushed_schedule, run)
+    assert finding.confidence is Confidence.LIKELY
+    longer = run_with(rate, FALLING, scheduler="MultiStepLR", horizon=8, epochs=1)
+    assert not found(rushed_schedule, longer)
+
+
 def test_without_a_loss_it_is_a_hint() -> None:
     (finding,) = found(rushed_schedule, run_with(0.1 * 0.8**AT, scheduler="LambdaLR"))
     assert finding.confidence is Confidence.HINT

@@ -57,7 +57,13 @@ def test_a_linear_warmup_longer_than_the_run() -> None:
 
 
 def test_a_lambda_with_a_first_epoch_at_zero() -> None:
-    assert found(stalled_schedule, run_with(0.001 * CALL, scheduler="LambdaLR"))
+    (finding,) = found(stalled_schedule, run_with(0.001 * CALL, scheduler="LambdaLR"))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_a_lambda_that_rises_to_the_end() -> None:
+    (finding,) = found(stalled_schedule, run_with(0.001 * (1 + CALL), scheduler="LambdaLR"))
+    assert finding.confidence is Confidence.HINT
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def test_a_lambda_with_a_first_epoch_at_zero() -> None:
         run_with(0.05 * (1 + np.cos(np.pi * CALL / EPOCHS)), scheduler="Cosine", horizon=EPOCHS),
         run_with(COSINE, scheduler="CosineAnnealingLR", horizon=100),  # ended early, in epochs
         run_with(0.1 * 0.1 ** (CALL // 4), scheduler="StepLR", step_size=4),
-        run_with(0.001 * (1 + CALL), scheduler="LambdaLR"),  # may be meant so
+        run_with(0.001 * np.minimum(1 + CALL, 5), scheduler="LambdaLR"),  # warmed up, then held
         run_with(np.full(STEPS, 0.1), scheduler="ReduceLROnPlateau"),
         run_with(COSINE, calls=np.ones(STEPS), scheduler="CosineAnnealingLR", horizon=STEPS),
     ],

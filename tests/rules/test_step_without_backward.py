@@ -2,7 +2,7 @@ import pytest
 
 from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.step_without_backward import step_without_backward
-from holter.signals import AMP_SKIPPED, BACKWARD_CALLS, GRAD_TOTAL_NORM
+from holter.signals import AMP_SKIPPED, BACKWARD_CALLS, GRAD_TOTAL_NORM, UPDATE_RATIO
 from synthetic import found, run_of, said
 
 
@@ -25,7 +25,7 @@ def test_no_gradients_were_there() -> None:
     [
         [1] * 40,
         [4] * 40,  # accumulation
-        [1, 1, 1, 1, 0] * 0 + [1] * 36 + [0] * 4,  # under five
+        [1] * 36 + [0] * 4,  # under five
         [1] * 300 + [0] * 10,  # rare
     ],
 )
@@ -43,3 +43,14 @@ def test_steps_that_amp_skipped_do_not_count() -> None:
 def test_not_examined(calls: list[int]) -> None:
     (verdict,) = said(step_without_backward, run_of({BACKWARD_CALLS: {"": calls}}))
     assert isinstance(verdict, NotExamined)
+
+
+def test_gradients_cleared_before_the_step() -> None:
+    still = {BACKWARD_CALLS: {"": [1] * 40}, UPDATE_RATIO: {"weight": [0.0] * 40}}
+    (finding,) = found(step_without_backward, run_of(still))
+    assert finding.confidence is Confidence.LIKELY
+    assert "cleared" in finding.summary
+    moving = {**still, UPDATE_RATIO: {"weight": [0.0] * 39 + [1e-3]}}
+    assert not found(step_without_backward, run_of(moving))
+    read = {**still, GRAD_TOTAL_NORM: {"": [1.0] * 40}}
+    assert not found(step_without_backward, run_of(read))

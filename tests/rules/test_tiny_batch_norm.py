@@ -3,7 +3,7 @@ import numpy as np
 from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.tiny_batch_norm import tiny_batch_norm
 from holter.run import Run
-from holter.signals import LOSS, NORMALISATION_SAMPLES, VAL_LOSS
+from holter.signals import DATA_BATCH_SIZE, DATA_BATCHES, LOSS, NORMALISATION_SAMPLES, VAL_LOSS
 from synthetic import found, run_of, said, series
 
 STEPS = 100
@@ -48,3 +48,19 @@ def test_a_validation_that_is_not_finite() -> None:
 def test_too_few_samples() -> None:
     (verdict,) = said(tiny_batch_norm, run_with([2.0] * 4))
     assert isinstance(verdict, NotExamined)
+
+
+def test_two_images_are_a_hint_where_validation_is_far_off() -> None:
+    def of(samples: float, last: float) -> Run:
+        signals = {
+            NORMALISATION_SAMPLES: {"bn": [18.0] * STEPS},
+            LOSS: {"": LOSSES},
+            DATA_BATCH_SIZE: {"loader": [samples] * STEPS},
+            DATA_BATCHES: {"loader": [1.0] * STEPS},
+            VAL_LOSS: {"mse_loss": series([last], [99])},
+        }
+        return run_of(signals)
+
+    assert found(tiny_batch_norm, of(2, 0.1))
+    assert not found(tiny_batch_norm, of(2, 0.7))
+    assert not found(tiny_batch_norm, of(4, 0.1))

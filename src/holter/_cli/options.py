@@ -30,6 +30,9 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         " sarif for code scanning",
     )
     shown.add_argument("--output", type=Path, metavar="FILE", help="write the report to FILE")
+    shown.add_argument(
+        "--all", action="store_true", help="show long lists whole in the report for people"
+    )
     rules = parser.add_argument_group(
         "rules", "Defaults come from [tool.holter] of pyproject.toml; what stands here goes first."
     )
@@ -77,7 +80,9 @@ def check_and_report(
     checkup = check(
         run, select=settings.select, ignore=settings.ignore, options=settings.rule_options
     )
-    write_report(run, checkup, report=args.format, output=args.output, stream=stream)
+    write_report(
+        run, checkup, report=args.format, output=args.output, stream=stream, whole=args.all
+    )
     fails = settings.fail_on is not None and checkup.at_least(settings.fail_on)
     return 1 if fails else 0
 

@@ -1,5 +1,6 @@
 """What the terminal can show, and how a report gets there or into a file."""
 
+import functools
 import os
 import shutil
 import sys
@@ -37,11 +38,16 @@ def write_report(
     report: str = "text",
     output: Path | None = None,
     stream: TextIO | None = None,
+    whole: bool = False,
 ) -> None:
     """Render a checkup to the file `output`, else to `stream` or standard output."""
     from holter import reports
 
     render = reports.report(report)
+    if report == "text":
+        from holter.reports import text
+
+        render = functools.partial(text.render, whole=whole)
     if output is not None:
         try:
             output.write_text(render(run, checkup), encoding="utf-8")
@@ -54,6 +60,6 @@ def write_report(
         from holter.reports import text
 
         width, color = text_width(stream), wants_color(stream)
-        stream.write(text.render(run, checkup, width=width, color=color))
+        stream.write(text.render(run, checkup, width=width, color=color, whole=whole))
     else:
         stream.write(render(run, checkup))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from holter.differential import Diagnosis, diagnose
-from holter.findings import Evidence, Finding, Severity
+from holter.findings import Confidence, Evidence, Finding, NotExamined, Severity
 from holter.reports._facts import (
     by_reason,
     by_rule,
@@ -17,26 +17,35 @@ from holter.reports._facts import (
     without_findings,
 )
 from holter.reports._lines import BLANK, Line, hanging, painted
-from holter.rules import Checkup
+from holter.rules import Checkup, all_rules
 from holter.run import Run
 
 WIDTH = 96
 _COLUMN = 16  # where the text of a card begins, after its labels
-_MOST = 6  # items of one kind on the screen; the json report has all
+_MOST = 6  # items of one kind on the screen; `whole` and the json report have all
 _COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
 
-def render(run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = False) -> str:
-    """The verdict with its evidence, then all else that is worth knowing of the run."""
+def render(
+    run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = False, whole: bool = False
+) -> str:
+    """The verdict with its evidence, then all else that is worth knowing of the run.
+
+    It fits a screen: of long lists the beginning is shown, unless the `whole` is asked for.
+    """
     diagnosis = diagnose(checkup)
     leading = diagnosis.leading
     blocks = [
-        _nothing(run, checkup, width) if leading is None else _card(leading, diagnosis, width),
+        _nothing(run, checkup, width)
+        if leading is None
+        else _card(leading, diagnosis, width, whole=whole),
         hanging(ending(run), width=width, style="yellow") if ending(run) else [],
         _section("also found", _each_on_a_line(diagnosis.others, width)),
         _section("normal", _pairs(((n.rule, n.summary) for n in checkup.normal), width)),
-        _section("clear", _clear(checkup, width)) if leading is None else [],
-        _section("not examined", _unexamined(checkup, diagnosis, width)) if run.steps else [],
+        _section("clear", _clear(checkup, width, whole=whole)) if leading is None or whole else [],
+        _section("not examined", _unexamined(checkup, diagnosis, width, whole=whole))
+        if run.steps
+        else [],
         _section("could not see", [line for note in notes(run) for line in _item(note, width)]),
         _footer(run, checkup, width),
     ]
@@ -46,7 +55,7 @@ def render(run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = Fals
     return painted(lines, color=color)
 
 
-def _card(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
+def _card(finding: Finding, diagnosis: Diagnosis, width: int, *, whole: bool) -> list[Line]:
     unknown = "" if diagnosis.known else "  cause unknown"
     sure = f"({finding.confidence}, {finding.level}, since step {finding.onset})"
     lines: list[Line] = [
@@ -60,17 +69,19 @@ def _card(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
         *hanging(finding.summary, width=width, lead=(("  ", ""),)),
         BLANK,
     ]
-    causes = by_rule(diagnosis.ruled_out), by_rule(diagnosis.unexamined)
+    causes = by_rule(diagnosis.ruled_out), by_rule(_open_causes(diagnosis, whole))
     experiments = list(diagnosis.experiments)
     lines += _labelled("evidence", _evidence(finding.evidence, width), width)
     lines += _labelled(
         "explains",
-        _capped([f"{each.rule}: {_preview(each)}{each.summary}" for each in diagnosis.explained]),
+        _capped(
+            [f"{each.rule}: {_preview(each)}{each.summary}" for each in diagnosis.explained], whole
+        ),
         width,
     )
     for label, reasons in zip(("ruled out", "not examined"), causes, strict=True):
         lines += _labelled(
-            label, _capped([f"{rule}: {why}" for rule, why in reasons.items()]), width
+            label, _capped([f"{rule}: {why}" for rule, why in reasons.items()], whole), width
         )
     lines += _labelled("confirm" if diagnosis.known else "would tell", experiments, width)
     lines += _labelled(
@@ -78,6 +89,13 @@ def _card(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
     )
     lines += _labelled("more", [f"holter explain {finding.rule}"], width)
     return lines
+
+
+def _open_causes(diagnosis: Diagnosis, whole: bool) -> list[NotExamined]:
+    """Causes that were not examined, where that leaves a doubt."""
+    if diagnosis.leading is None or diagnosis.leading.confidence is Confidence.CERTAIN:
+        return [*diagnosis.unexamined] if whole else []
+    return [each for each in diagnosis.unexamined if whole or not each.lacks]
 
 
 def _evidence(evidence: Sequence[Evidence], width: int) -> list[str | Line]:
@@ -132,12 +150,17 @@ def _each_on_a_line(findings: Sequence[Finding], width: int) -> list[Line]:
     return lines + [line for text in _more(findings) for line in _item(text, width)]
 
 
-def _clear(checkup: Checkup, width: int) -> list[Line]:
+def _clear(checkup: Checkup, width: int, *, whole: bool) -> list[Line]:
+    """Rules that found nothing with what was measured, those that guard against the worst first."""
+    severity = {name: each.severity for name, each in all_rules().items()}
     measured = clear_rules(checkup)
-    bare = ", ".join(rule for rule, because in measured.items() if not because)
+    order = sorted(measured, key=lambda rule: -severity.get(rule, Severity.INFO))
+    told = [(rule, measured[rule]) for rule in order if measured[rule]]
+    shown = told if whole else told[: 2 * _MOST]
+    rest = [rule for rule in order if rule not in {each for each, _ in shown}]
     return [
-        *_pairs([pair for pair in measured.items() if pair[1]], width),
-        *(_item(bare, width) if bare else []),
+        *_pairs(shown, width),
+        *(_item(_some(rest, whole=whole), width) if rest else []),
     ]
 
 
@@ -151,12 +174,17 @@ def _pairs(pairs: Iterable[tuple[str, str]], width: int) -> list[Line]:
     return lines
 
 
-def _unexamined(checkup: Checkup, diagnosis: Diagnosis, width: int) -> list[Line]:
-    """The rules that could not be applied, by reason; those on the card are not told twice."""
-    rest = [each for each in checkup.not_examined if each not in diagnosis.unexamined]
-    lines: list[Line] = []
-    for because, rules in by_reason(rest).items():
-        lines += _item(f"{because}: {', '.join(rules)}", width)
+def _unexamined(checkup: Checkup, diagnosis: Diagnosis, width: int, *, whole: bool) -> list[Line]:
+    """The rules that could not be applied, by reason; what was not recorded is one reason."""
+    told = _open_causes(diagnosis, whole)  # on the card
+    rest = [each for each in checkup.not_examined if each not in told]
+    reasons = by_reason(each for each in rest if whole or not each.lacks)
+    items = [f"{because}: {_some(rules, whole=whole)}" for because, rules in reasons.items()]
+    lacking = [each.rule for each in rest if each.lacks]
+    lines = [line for text in _capped(items, whole) for line in _item(text, width)]
+    if lacking and not whole:
+        lines += _item(f"nothing to go by in this run: {_some(lacking, whole=whole)}", width)
+        lines += _item("`holter check RUN --all` lists everything", width)
     return lines
 
 
@@ -189,8 +217,15 @@ def _item(text: str, width: int) -> list[Line]:
     return hanging(text, width=width, lead=(("  ", ""),), hang=2)
 
 
-def _capped(items: list[str]) -> list[str]:
-    return items[:_MOST] + _more(items)
+def _capped(items: list[str], whole: bool) -> list[str]:
+    return items if whole else items[:_MOST] + _more(items)
+
+
+def _some(names: Sequence[str], *, whole: bool) -> str:
+    """Names in a row; of many the first and how many more."""
+    shown = names if whole or len(names) <= _MOST + 1 else names[:_MOST]
+    more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+    return ", ".join(shown) + more
 
 
 def _more(items: Sequence[object]) -> list[str]:

@@ -215,7 +215,8 @@ def named_rule(name: str) -> Rule:
 def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
     missing = [signal.name for signal in each.needs if signal not in run]
     if missing:
-        return [each.not_examined(f"no {', '.join(missing)} in this run")]
+        lacking = f"no {', '.join(missing)} in this run"
+        return [NotExamined(each.name, lacking, tuple(missing))]
     try:
         said = list(each.function(run, **options))
     except Exception as error:

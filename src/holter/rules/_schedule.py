@@ -32,11 +32,11 @@ class Rate:
         """The largest rate."""
         return float(self.values.max())
 
-    @property
-    def still_rising(self) -> bool:
-        """Whether the rate never fell and ended well above its start: a warm-up without an end."""
+    def rises_until(self, step: int) -> bool:
+        """Whether the rate never fell, ended well above its start, and rose after `step`."""
         rises = np.diff(self.values)
-        return bool((rises >= 0).all() and self.values[-1] > 1.5 * self.values[0])
+        late = bool((rises[self.steps[1:] > step] > 0).any())
+        return late and bool((rises >= 0).all()) and self.values[-1] > 1.5 * self.values[0]
 
     @property
     def troughs(self) -> Steps:

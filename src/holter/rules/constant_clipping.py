@@ -14,7 +14,7 @@ from holter.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, LOSS, UPDATE
 _RECENT = 200  # readings that are judged
 _OFTEN = 0.8  # share of clipped steps that is worth a note
 _OUTLIER = 20  # times the usual norm
-_SMALL_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves a loss
+_SMALL_UPDATE = 1e-3  # relative change of a parameter per step, about that of a sound training
 
 
 @rule(

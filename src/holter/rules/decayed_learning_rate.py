@@ -25,6 +25,7 @@ _TINY_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves
         "rounded-away-updates",
         "motionless-weights",
         "large-epsilon",
+        "constant-validation",
     ),
     preview=True,
 )

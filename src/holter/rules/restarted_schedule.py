@@ -12,10 +12,12 @@ from holter.rules._wording import of
 from holter.run import Run
 from holter.signals import LR, OPTIMIZER_AGE
 
-_JUMP = 1.5  # factor by which a rate has to change to count
 _RESUME = "at the resume"
-_SOON = 5  # steps after which a rate that is back at its start is still there, but for its slope
-_SAME = 0.1  # a rate that is its first one but for this share is back at its start
+_REPLAYED = 100  # steps after a resume that are compared with the first of the run
+_FEWEST = 3  # of them that have to be read
+_JUMP = 1.5  # factor by which a rate has to differ from that before to count
+_SAME = 0.05  # share by which a rate that is repeated may be off
+_NEAR = 5  # losses on each side of a resume
 
 
 @rule(
@@ -36,8 +38,9 @@ def restarted_schedule(run: Run) -> Iterator[Verdict]:
     """After a resume the schedule begins anew.
 
     ## What it does
-    Compares the learning rate before and after each resume. Where it changes by half or more, and
-    is then what it was at the first step of the run, the schedule was not restored. Within one run,
+    Compares the learning rate after each resume, over up to 100 steps, with that before it and with
+    that of the first steps of the run. Where it repeats those and is off the former by half or
+    more, the schedule was not restored. Within one run,
     a second scheduler of the same class is taken for a resume if the loss and the optimizer's state
     went on; that is a hint. Schedules that are made to restart (warm restarts, cyclic and one-cycle
     ones) are left out.
@@ -107,34 +110,42 @@ def _carried(run: Run, step: int) -> bool:
     if loss is None:
         return False
     at = int(np.searchsorted(loss.steps, step))
-    if min(at, len(loss) - at) < _SOON:
+    if min(at, len(loss) - at) < _NEAR:
         return False
-    first, before, after = loss.values[:_SOON], loss.values[:at][-_SOON:], loss.values[at:][:_SOON]
+    first, before, after = loss.values[:_NEAR], loss.values[:at][-_NEAR:], loss.values[at:][:_NEAR]
     now = np.median(after)
     return bool(abs(now - np.median(before)) < abs(np.median(first) - now))
 
 
 def _around(rate: Rate, step: int) -> tuple[float, float] | None:
     """The rate before and after `step`."""
+    before = int(np.searchsorted(rate.steps, step)) - 1
     after = int(np.searchsorted(rate.steps, step, "right"))
-    before = after - 1
-    if before < 1 or after >= len(rate.steps):
+    if before < 0 or after >= len(rate.steps):
         return None
-    if rate.values[before] == rate.values[0] != rate.values[before - 1]:
-        before -= 1  # the step that was open at the resume was made after it
-    return float(rate.values[before]), float(rate.values[before + 1])
+    return float(rate.values[before]), float(rate.values[after])
+
+
+def _replays(rate: Rate, step: int) -> bool:
+    """Whether the rate after `step` is what it was after the start of the run, and not before."""
+    around = _around(rate, step)
+    after = (rate.steps > step + 1) & (rate.steps <= step + min(step, _REPLAYED))
+    steps, values = rate.steps[after], rate.values[after]
+    if around is None or len(steps) < _FEWEST:
+        return False
+    # the step that was open at the resume may count or not
+    near = np.array(
+        [[rate.at(int(each) - step + off) or 0 for off in (-1, 0, 1)] for each in steps]
+    )
+    low, high = near.min(axis=1) * (1 - _SAME), near.max(axis=1) * (1 + _SAME)
+    if not ((values >= low) & (values <= high)).all():
+        return False
+    ratio = np.maximum(values, 1e-3 * rate.peak) / max(around[0], 1e-3 * rate.peak)
+    return bool(np.abs(np.log(ratio)).max() > np.log(_JUMP))
 
 
 def _restarts(run: Run, rate: Rate, step: int) -> bool:
-    around = _around(rate, step)
-    if around is None:
-        return False
-    before, after = around
-    first = float(rate.values[0])
-    back = abs(after - first) <= _SAME * max(first, 1e-3 * rate.peak)
-    later = rate.at(step + _SOON) or after  # of a schedule that is restored late, one step is off
-    low, high = sorted((before, min(after, later) if after > before else max(after, later)))
-    if not back or high <= _JUMP * low:
+    if not _replays(rate, step):
         return False
     if _resumes(run)[step] == _RESUME:
         return True

@@ -57,8 +57,9 @@ def rushed_schedule(
     the optimizer or more often. The schedule is rushed where the learning rate is under `gone` of
     its peak for `min_share` of the steps and went there within the first epoch, within 5 % of the
     steps, or by numbers (steps between two drops, milestones) that are no larger than the number of
-    epochs. So is a cosine without restarts that goes up and down again and again. It is likely if
-    the loss stopped when the rate was gone, or if the cosine's length is the number of epochs.
+    epochs; with such numbers, a lowest rate of a tenth of the peak is enough. So is a cosine
+    without restarts that goes up and down again and again. It is likely if the loss stopped when
+    the rate was gone, or if the schedule's numbers are those of epochs.
 
     ## Why it matters
     Whole epochs of learning are squeezed into some batches. The rest of the training runs at a
@@ -89,7 +90,7 @@ def rushed_schedule(
         )
         return
     for rate in known:
-        at = rate.first_below(1.01 * gone)
+        at = rate.first_below(max(1.01 * gone, _low_end(run, rate, epochs)))
         share = 1 - at / run.steps
         cosine = _cosine(run, rate)
         if share >= min_share:
@@ -106,13 +107,7 @@ def rushed_schedule(
 def _ended(run: Run, rate: Rate, step: int, often: Pace, epochs: Laps | None) -> Verdict:
     """The verdict on a rate that is gone from `step` on, for most of the run."""
     share, last = 1 - step / run.steps, run.steps - 1
-    numbers = [
-        number
-        for each in schedulers(run)
-        for number in (each.step_size, each.horizon)
-        if number is not None
-    ]
-    counted = epochs is not None and any(each <= _AS_EPOCHS * epochs.count for each in numbers)
+    counted = _in_epochs(run, epochs)
     first_lap = epochs is not None and epochs.count > 1 and step <= epochs.length
     if not (counted or first_lap or step <= _EARLY * run.steps):
         return rushed_schedule.clear(
@@ -131,15 +126,29 @@ def _ended(run: Run, rate: Rate, step: int, often: Pace, epochs: Laps | None) ->
         f"the learning rate{of(rate.optimizer)} falls from {rate.peak:.3g} to"
         f" {rate.at(step):.2g} by step {step}{progress}, and stays there for {share:.0%}"
         f" of the run: {_who(run)} stepped {often.per_step:.2g} times a step",
-        confidence=Confidence.HINT if halt is None else Confidence.LIKELY,
+        confidence=Confidence.LIKELY if halt or (counted and first_lap) else Confidence.HINT,
         onset=max(step // 2, 0),
         evidence=(
-            Evidence(LR, (0, last), f"under 1/1000 of its peak from step {step}", rate.group),
+            Evidence(LR, (0, last), f"{rate.at(step):.2g} and less from step {step}", rate.group),
             Evidence(SCHEDULE_STEPS, (0, last), f"{often.per_step:.2g} calls a step"),
             *_loss(run, halt),
         ),
         fix="step the scheduler once per epoch, or give it its length in steps",
     )
+
+
+def _in_epochs(run: Run, epochs: Laps | None) -> bool:
+    """Whether the numbers of a schedule are no larger than the number of epochs."""
+    if epochs is None or epochs.count < 2:
+        return False
+    numbers = [n for each in schedulers(run) for n in (each.step_size, each.horizon)]
+    return any(number is not None and number <= _AS_EPOCHS * epochs.count for number in numbers)
+
+
+def _low_end(run: Run, rate: Rate, epochs: Laps | None) -> float:
+    """Where a schedule that was counted in epochs ends, as a share of its peak, if that is low."""
+    end = float(rate.relative[-1])
+    return 1.01 * end if _in_epochs(run, epochs) and end <= WEAK else 0.0
 
 
 def _cosine(run: Run, rate: Rate) -> Scheduler | None:

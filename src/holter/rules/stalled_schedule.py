@@ -40,7 +40,7 @@ def stalled_schedule(run: Run, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
     The schedule is stalled where it stretches over `min_ratio` times as many calls as it got, and
     either its learning rate still rises when the run ends, so that training never left the
     warm-up, or its length is the number of the run's steps. A warm-up whose length is not known is
-    stalled if the whole first epoch was spent at a rate of exactly 0.
+    a hint if it lasts to the end, and likely stalled if the first epoch passed at a rate of 0.
 
     ## Why it matters
     The learning rate hardly moves: it stays at a fraction of what was set, or never comes down.
@@ -94,7 +94,8 @@ def stalled_schedule(run: Run, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
 def _findings(
     run: Run, known: list[Rate], often: Pace, epochs: Laps, min_ratio: float
 ) -> Iterator[Verdict]:
-    rising = next((rate for rate in known if rate.still_rising), None)
+    last_lap = run.steps - 1.5 * epochs.length
+    rising = next((rate for rate in known if rate.rises_until(int(last_lap))), None)
     slow = [
         each
         for each in schedulers(run)
@@ -108,7 +109,7 @@ def _findings(
         meant = counted or [each for each in slow if (each.horizon or 0) <= 2 * run.steps]
         if meant:
             yield _finding(run, rising, often, epochs, meant[0])
-    elif rising is not None and not schedulers(run)[1:] and _first_lap_at_zero(rising, epochs):
+    elif rising is not None and all(each.horizon is None for each in schedulers(run)):
         yield _finding(run, rising, often, epochs, None)
     elif counted:
         yield _finding(run, known[0], often, epochs, counted[0])
@@ -125,11 +126,14 @@ def _finding(
     last = run.steps - 1
     who = str(scheduler) if scheduler is not None else "a schedule that warms up"
     went = f"from {rate.values[0]:.3g} to {rate.values[-1]:.3g}"
-    state = "is still warming up" if rate.still_rising else "has not come down"
+    rises = rate.values[-1] > 1.5 * rate.values[0]
+    state = "is still warming up" if rises else "has not come down"
+    # the length and the calls agree, or a whole epoch was spent at 0
+    sure = scheduler is not None or _first_lap_at_zero(rate, epochs)
     return stalled_schedule.finding(
         f"the learning rate{of(rate.optimizer)} {state} when the run ends, {went} in {run.steps}"
         f" steps: {who} is stepped about {often.calls:.0f} times, in {epochs.count} {epochs.kind}",
-        confidence=Confidence.LIKELY,  # the length and the calls agree
+        confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=min(int(epochs.length), last),
         evidence=(
             Evidence(LR, (0, last), went, rate.group),

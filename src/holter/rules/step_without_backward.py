@@ -1,4 +1,4 @@
-"""The optimizer steps without a backward before it."""
+"""The optimizer steps without the gradients of a backward."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._skips import skipped_steps
 from holter.run import Run
-from holter.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM
+from holter.signals import BACKWARD_CALLS, GRAD_NORM, GRAD_TOTAL_NORM, UPDATE_RATIO
 
 _RECENT = 400  # readings that are judged
 
@@ -32,21 +32,23 @@ _RECENT = 400  # readings that are judged
 def step_without_backward(
     run: Run, *, min_steps: int = 5, min_share: float = 0.05
 ) -> Iterator[Verdict]:
-    """The optimizer steps without a backward before it.
+    """The optimizer steps without the gradients of a backward.
 
     ## What it does
     Looks for steps in which no `backward()` was called since the step before: at least `min_steps`
     of them and `min_share` of the last 400 that were read. Where no step has a backward at all, the
     gradients are made in another way (`torch.autograd.grad`, by hand) and nothing is said. A
-    closure that calls backward inside `step()` counts as a backward.
+    closure that calls backward inside `step()` counts as a backward. It also speaks where backward
+    is called, but no parameter ever holds a gradient at `step()` and no weight moves: gradients are
+    then cleared in between.
 
     ## Why it matters
     The optimizer applies the gradients that are there. After `zero_grad()` there are none, and only
     momentum and weight decay act; otherwise the last batch is applied twice.
 
     ## What to do
-    Call `backward()` and `step()` in pairs: look for a second `step()`, for one in a helper that
-    the loop calls as well, or for a branch that leaves backward out.
+    Call `zero_grad()`, `backward()` and `step()` in this order, each once: look for a second
+    `step()`, for one in a helper that the loop calls as well, or for a branch without backward.
 
     ## When it is wrong
     Gradients that are written into `.grad` by hand on some of the steps.
@@ -55,6 +57,21 @@ def step_without_backward(
     - Count the calls of `backward()` and of `step()` over an epoch.
     """
     calls = run[BACKWARD_CALLS].get("")
+    cleared = _cleared(run)
+    if cleared:
+        yield step_without_backward.finding(
+            "backward() is called, but no parameter has a gradient when the optimizer steps, and no"
+            f" weight moved in {cleared} sampled updates: gradients are cleared in between",
+            severity=Severity.ERROR,
+            confidence=Confidence.LIKELY,
+            onset=0,
+            evidence=(
+                Evidence(BACKWARD_CALLS, (0, run.steps - 1), "there are calls of backward"),
+                Evidence(UPDATE_RATIO, (0, run.steps - 1), f"0 in all {cleared} sampled updates"),
+            ),
+            fix="call zero_grad() before backward() or after step(), not in between",
+        )
+        return
     if calls is None or len(calls) < min_steps:
         yield step_without_backward.not_examined(
             f"{0 if calls is None else len(calls)} of the {min_steps} steps needed"
@@ -81,6 +98,19 @@ def step_without_backward(
         evidence=(Evidence(BACKWARD_CALLS, (first, last), f"0 on {count} of {len(bare)} steps"),),
         fix="call optimizer.step() once after each backward(), and nowhere else",
     )
+
+
+def _cleared(run: Run, *, min_samples: int = 5) -> int:
+    """In how many sampled updates nothing moved, where backward is called and leaves nothing."""
+    calls = run[BACKWARD_CALLS].get("")
+    if calls is None or not len(calls) or np.median(calls.values) < 1:
+        return 0
+    if GRAD_NORM in run or GRAD_TOTAL_NORM in run or UPDATE_RATIO not in run:
+        return 0
+    rows = run[UPDATE_RATIO].rows()
+    if len(rows.steps) < min_samples or (rows.values[rows.present] != 0).any():
+        return 0
+    return len(rows.steps)
 
 
 def _stale(run: Run, steps: np.ndarray) -> int:

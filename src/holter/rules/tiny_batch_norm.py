@@ -9,8 +9,10 @@ from holter.rules import rule
 from holter.rules._progress import falling_loss
 from holter.rules._wording import some
 from holter.run import Run
-from holter.signals import LOSS, NORMALISATION_SAMPLES, VAL_LOSS
+from holter.signals import DATA_BATCH_SIZE, DATA_BATCHES, NORMALISATION_SAMPLES, VAL_LOSS
 
+_FEW_SAMPLES = 2  # of a batch, that share most of what they are normalised by
+_FEW_POSITIONS = 64  # values per channel of so few samples that are much alike
 _READ = 2000  # steps, back from the last, that are looked at
 
 
@@ -41,7 +43,9 @@ def tiny_batch_norm(
     Looks at how many values per channel the batch-norm modules took mean and variance from in
     training: batch size times positions. It speaks where the median over at least `min_samples`
     sampled steps is `max_values` or fewer. It is likely a fault if validation, which uses running
-    statistics, is worse than training by `min_gap` of it from the first validation on.
+    statistics, is worse than training by `min_gap` of it from the first validation on. Batches of
+    two samples with up to 64 values per channel are a hint where validation is that far from
+    training, in either direction.
 
     ## Why it matters
     Mean and variance of two or four values are mostly noise. In training each sample is normalised
@@ -72,11 +76,13 @@ def tiny_batch_norm(
     tiny = median <= max_values
     least = int(median.argmin())
     measured = f"{owners[least]} takes its statistics from {median[least]:.0f} values per channel"
+    gap = _gap(run)
+    if not tiny.any() and _samples(run) <= _FEW_SAMPLES and median[least] <= _FEW_POSITIONS:
+        tiny |= gap is not None and not 1 / (1 + min_gap) < 1 + gap < 1 + min_gap
     if not tiny.any():
         yield tiny_batch_norm.clear(measured)
         return
     names = [owners[column] for column in np.flatnonzero(tiny)]
-    gap = _gap(run)
     worse = gap is not None and gap > min_gap
     yield tiny_batch_norm.finding(
         f"{some(names)}: batch norm over {median[least]:.0f} values per channel"
@@ -100,17 +106,30 @@ def _gap(run: Run) -> float | None:
     """How much worse validation is than training at most of the validations, the first included."""
     loss = falling_loss(run)
     series = [each for each in run[VAL_LOSS].values() if len(each)] if VAL_LOSS in run else []
-    if loss is None or len(series) != 1 or len(series[0]) < 2:
+    if loss is None or len(series) != 1 or not len(series[0]):
         return None
     gaps = []
     edges = np.concatenate([[-1], series[0].steps])
     for begin, end, value in zip(edges[:-1], edges[1:], series[0].values, strict=True):
-        near = loss.values[(loss.steps > (begin + end) / 2) & (loss.steps <= end)]
+        near = loss.values[(loss.steps > begin) & (loss.steps <= end)]
+        near = near[-max(len(near) // 4, 1) :]
         if len(near) and np.isfinite(value) and near.mean() > 0:
             gaps.append(float(value / near.mean() - 1))
     return min(gaps[0], float(np.median(gaps))) if gaps else None
 
 
+def _samples(run: Run) -> float:
+    """Samples of a usual batch of the training loader; infinitely many where it is not known."""
+    if DATA_BATCH_SIZE not in run or DATA_BATCHES not in run:
+        return np.inf
+    size = max(run[DATA_BATCH_SIZE].values(), key=len)
+    count = max(run[DATA_BATCHES].values(), key=len)
+    if not len(size) or not len(count):
+        return np.inf
+    return float(np.median(size.values)) / max(float(np.median(count.values)), 1.0)
+
+
 def _validation(run: Run, gap: float | None) -> Iterator[Evidence]:
     if gap is not None:
-        yield Evidence(LOSS, (0, run.steps - 1), f"validation is worse by {gap:.0%}")
+        says = f"validation is at {1 + gap:.2g} times the loss of training"
+        yield Evidence(VAL_LOSS, (0, run.steps - 1), says, next(iter(run[VAL_LOSS])))
