@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn.functional import layer_norm
 
 torch.manual_seed(0)
 x = torch.randn(512, 16)
@@ -18,7 +18,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         hidden = self.features(x) * self.fade
-        return self.head(torch.relu(F.layer_norm(hidden, (64,), eps=1e-14)))
+        return self.head(torch.relu(layer_norm(hidden, (64,), eps=1e-14)))
 
 
 model = Net()

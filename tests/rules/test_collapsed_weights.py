@@ -35,6 +35,12 @@ def test_half_is_enough_where_decay_is_enormous() -> None:
     assert not found(collapsed_weights, run(flat(), [halved] * 3, usual))
 
 
+def test_a_loss_that_fell_a_little_makes_a_hint() -> None:
+    (finding,) = found(collapsed_weights, run(falling(end=2.0), [SHRINKING] * 3, DECAY))
+    assert finding.confidence is Confidence.HINT
+    assert not found(collapsed_weights, run(falling(end=2.0), [SHRINKING] * 3))
+
+
 @pytest.mark.parametrize(
     ("loss", "norms"),
     [

@@ -4,7 +4,16 @@ import pytest
 from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.huge_updates import huge_updates
 from holter.run import Run
-from holter.signals import GRAD_TOTAL_NORM, LOSS, LR, UPDATE_RATIO, WEIGHT_TOTAL_NORM
+from holter.signals import (
+    ACTIVATION_DEAD_FRACTION,
+    ACTIVATION_SATURATED_FRACTION,
+    ACTIVATION_STD,
+    GRAD_TOTAL_NORM,
+    LOSS,
+    LR,
+    UPDATE_RATIO,
+    WEIGHT_TOTAL_NORM,
+)
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers, rising
 from synthetic import found, said, series
 
@@ -78,6 +87,24 @@ def test_competing_losses_cannot_be_told() -> None:
     )
     (verdict,) = said(huge_updates, made)
     assert isinstance(verdict, NotExamined)
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        {ACTIVATION_DEAD_FRACTION: {"relu": series([0.0, 1.0, 1.0], [3, 50, 90])}},
+        {
+            ACTIVATION_STD: {"0": 1.0, "tanh": 1.0, "1": 1.0},
+            ACTIVATION_SATURATED_FRACTION: {"tanh": np.r_[[0.0], np.full(STEPS - 1, 0.9)]},
+        },
+    ],
+)
+def test_harm_to_the_units_counts_whatever_the_loss_says(signals: dict) -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    for more in (signals, signals | competing):
+        (finding,) = found(huge_updates, run(falling(), [ADAM] * 2, more))
+        assert finding.confidence is Confidence.LIKELY
+    assert not found(huge_updates, run(falling(), [1e-3] * 2, signals))
 
 
 def test_too_short() -> None:

@@ -10,7 +10,12 @@ import numpy.typing as npt
 from holter.rules._membership import parameters
 from holter.rules._windows import CELLS
 from holter.run import Run
-from holter.signals import Signal
+from holter.signals import (
+    ACTIVATION_MEAN,
+    ACTIVATION_SATURATED_FRACTION,
+    ACTIVATION_STD,
+    Signal,
+)
 
 Matrix = npt.NDArray[np.float64]
 
@@ -135,6 +140,30 @@ def geometric(levels: Sequence[float] | Matrix, *, layers: int) -> float:
     if along.max() > abs(whole) / 2 or (along > 0).mean() < 0.75:
         return 1.0
     return float(np.exp(whole))
+
+
+def inner_activations(run: Run) -> list[str]:
+    """Saturating modules that come before the last module that holds weights.
+
+    A softmax is left out, told by a mean that never changes: its outputs add up to one.
+    """
+    modules = list(run[ACTIVATION_STD]) if ACTIVATION_STD in run else []
+    holders = {each.module for each in trained_layers(run)}
+    last = max((at for at, name in enumerate(modules) if name in holders), default=len(modules))
+    before = set(modules[:last]) if modules else set(run[ACTIVATION_SATURATED_FRACTION])
+    return [
+        name
+        for name in run[ACTIVATION_SATURATED_FRACTION]
+        if name in before and not _constant_mean(run, name)
+    ]
+
+
+def _constant_mean(run: Run, name: str) -> bool:
+    series = run[ACTIVATION_MEAN].get(name) if ACTIVATION_MEAN in run else None
+    if series is None or len(series) < 2:
+        return False
+    values = series.values[np.isfinite(series.values)]
+    return bool(len(values) > 1 and values.min() > 0 and np.ptp(values) < 1e-5 * values.max())
 
 
 def _pieces(steps: int, rows: int) -> list[tuple[int, int]]:

@@ -31,9 +31,8 @@ def loudness(run: Run) -> float | None:
     constant = anchor(run)
     if not isinstance(constant, str):
         loss = constant.level * constant.scale
-    if not np.isfinite(gradient):
-        return inf
-    return gradient * weight / loss if loss > 0 and np.isfinite([weight, loss]).all() else None
+    known = np.isfinite([gradient, weight, loss]).all() and loss > 0
+    return gradient * weight / loss if known else None
 
 
 def loud_from_birth(run: Run) -> bool:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import last
+from holter.rules._anchors import last, readings
 from holter.run import Run
-from holter.signals import TARGET_BROADCAST, TARGET_STD
+from holter.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
 
 _MOST = 0.9  # share of steps: the last batch of an epoch may be odd
+_COLLAPSED = 0.2  # spread of the predictions over that of the targets
 
 
 @rule(
@@ -31,8 +34,10 @@ def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
 
     ## What it does
     Looks at the shapes that an elementwise loss, such as `F.mse_loss`, is given. It speaks where
-    they differ on at least nine of ten sampled steps (at least `min_steps`) and targets vary: then
-    (N,) against (N, 1) becomes (N, N), each prediction compared with every target.
+    the loss broadcasts them on at least nine of ten sampled steps (at least `min_steps`) and
+    targets vary: then (N,) against (N, 1) becomes (N, N), each prediction compared with every
+    target. Where a prediction has several units, all pairs may be meant, as in distributional
+    reinforcement learning: then it speaks only if predictions hardly differ between samples.
 
     ## Why it matters
     The best answer to all targets at once is their mean. The model learns that and nothing else,
@@ -43,7 +48,9 @@ def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     with an `assert`.
 
     ## When it is wrong
-    Broadcasting on purpose, such as one target for many predictions of an ensemble.
+    Comparing all pairs of single numbers on purpose, as in a loss on ranks. One target for many
+    predictions, as of an ensemble, makes no more elements than there are predictions: it is not
+    taken for this.
 
     ## How to confirm
     - Print both shapes before the loss.
@@ -52,26 +59,37 @@ def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
         if not len(broadcast):
             continue
         share = float(broadcast.values.mean())
-        spread = last(run, TARGET_STD, owner)
-        if share < _MOST or spread == 0:
-            yield broadcast_loss.clear(
-                f"{owner} is given equal shapes on {1 - share:.0%} of {len(broadcast)} steps"
-            )
+        units = last(run, OUTPUT_UNITS, owner) or 1
+        said = f"{owner} broadcasts predictions and targets on {share:.0%} of {len(broadcast)} steps"
+        collapse = _collapse(run, owner)
+        if share < _MOST:
+            yield broadcast_loss.clear(said)
+        elif last(run, TARGET_STD, owner) == 0:
+            yield broadcast_loss.clear(f"{said}; the targets are all the same")
+        elif units > 1 and (collapse is None or collapse > _COLLAPSED):
+            yield broadcast_loss.normal(f"{said}, of {units:.0f} units: all pairs may be meant")
+            yield broadcast_loss.clear(f"{said}, of {units:.0f} units, and predictions vary")
         elif len(broadcast) < min_steps:
             yield broadcast_loss.not_examined(f"{len(broadcast)} of the {min_steps} steps needed")
         else:
+            span = (broadcast.first, broadcast.last)
+            evidence = [Evidence(TARGET_BROADCAST, span, f"on {share:.0%} of the steps", owner)]
+            if collapse is not None:
+                says = f"{collapse:.2g} of the spread of the targets at last"
+                evidence.append(Evidence(OUTPUT_SPREAD, span, says, owner))
             yield broadcast_loss.finding(
                 f"{owner} is given predictions and targets of different shapes on {share:.0%} of"
                 f" {len(broadcast)} sampled steps: it compares each prediction with every target",
-                confidence=Confidence.CERTAIN,
+                confidence=Confidence.CERTAIN if units == 1 else Confidence.LIKELY,
                 onset=broadcast.first,
-                evidence=(
-                    Evidence(
-                        TARGET_BROADCAST,
-                        (broadcast.first, broadcast.last),
-                        f"shapes differ on {share:.0%} of the sampled steps",
-                        owner,
-                    ),
-                ),
+                evidence=evidence,
                 fix="give both the same shape: prediction.squeeze(1) or target.unsqueeze(1)",
             )
+
+
+def _collapse(run: Run, owner: str) -> float | None:
+    """How much predictions differ between samples at last, over how much targets do."""
+    spread, width = readings(run, OUTPUT_SPREAD, owner), last(run, TARGET_STD, owner)
+    if not len(spread) or not width:
+        return None
+    return float(np.median(spread[-max(len(spread) // 4, 1) :])) / width

@@ -12,6 +12,7 @@ from holter.run import Run
 from holter.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 
 _HALF = 0.5  # of the first norm: weights that ought to learn have begun to vanish
+_POOR = 0.3  # share of the loss that a training of some use has lost
 _STRONG = 0.01  # of a weight that decay takes in one step, a hundred times what is usual
 
 
@@ -40,7 +41,7 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
     Compares the norm of each weight matrix at the end with what it was at first. It speaks where
     the usual one (the median) has shrunk to under `ratio`, and the loss went badly; where weight
     decay times the learning rate takes a hundredth of each weight at each step or more, to under
-    half.
+    half. There a loss that fell by less than a third is a hint.
 
     ## Why it matters
     Weight decay pulls every weight to zero at each step. Where it is stronger than what the data
@@ -72,14 +73,14 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
             f"weights shrank to {found.usual:.1e}, but whether the loss fell cannot be told"
         )
         return
-    if not result.bad:
+    if not result.bad and (rate <= _STRONG or result.fall > _POOR):
         yield collapsed_weights.clear(f"weights shrank to {found.usual:.1e}, but {result.says}")
         return
     yield collapsed_weights.finding(
         f"weights have collapsed: the usual norm is {found.usual:.1e} of what it was"
         + (f", under {decay}" if decay else "")
         + f"; {result.says}",
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
         onset=found.crossing(_HALF),
         evidence=(
             Evidence(WEIGHT_NORM, found.steps, found.says(found.smallest), found.smallest),

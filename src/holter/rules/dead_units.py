@@ -24,7 +24,6 @@ _REVIVING = 0.1  # fall of the share that says that units come back
         "all-zero-gradients",
         "dead-gradients",
         "dominating-gradient",
-        "fading-activations",
         "flat-loss",
         "limited-outputs",
         "loss-at-constant-predictor",
@@ -32,7 +31,6 @@ _REVIVING = 0.1  # fall of the share that says that units come back
         "motionless-weights",
         "tiny-updates",
         "underfitting",
-        "vanishing-gradients",
     ),
 )
 def dead_units(run: Run, *, share: float = 0.7) -> Iterator[Verdict]:
@@ -100,6 +98,7 @@ def dead_units(run: Run, *, share: float = 0.7) -> Iterator[Verdict]:
             ),
             *((result.evidence,) if result is not None and bad else ()),
         ),
+        explains=dead_units.explains if level >= _WHOLE else (),
         fix="use LeakyReLU or GELU; if the units die while training, lower the learning rate, if"
         " they are dead at once, look at biases, initialisation and the scale of the inputs",
     )

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._progress import falling_loss, halted, median_update
+from holter.rules._progress import Halt, falling_loss, halted, level, median_update
 from holter.rules._schedule import GONE, WEAK, Rate, rates
 from holter.rules._wording import of
-from holter.run import Run
+from holter.run import Run, Series
 from holter.signals import LOSS, LR, UPDATE_RATIO
 
+_NOTHING = 1e-6  # share of its peak at which a rate moves nothing, whatever the loss
 _TINY_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves a loss
 
 
@@ -38,7 +39,8 @@ def decayed_learning_rate(
     Looks for a learning rate that is under `gone` of its peak for the last `min_share` of the steps
     of a run of `min_steps` or more. It speaks where the loss was falling when the rate came down to
     a tenth of its peak, and falls by less than half of that, reckoned by doublings of the steps,
-    once it is at a hundredth. A schedule that ends at 0 on the last steps, or that decays
+    once it is at a hundredth. A rate under a millionth is a hint where the loss is still at more
+    than half of its start. A schedule that ends at 0 on the last steps, or that decays
     when the loss is down, is normal. A rate of exactly 0 is left to unusable-learning-rate.
 
     ## Why it matters
@@ -75,7 +77,7 @@ def decayed_learning_rate(
         yield decayed_learning_rate.not_examined("the learning rate ends at exactly 0")
         return
     weak = rate.first_below(WEAK)
-    halt = halted(run, loss, weak, rate.first_below(GONE))
+    halt = halted(run, loss, weak, rate.first_below(GONE)) or _vanished(run, loss, rate, min_share)
     update = median_update(run, at, run.steps - 1)
     if halt is None or (update is not None and update > _TINY_UPDATE):
         moves = "" if update is None else f"; updates are {update:.1g} of a weight"
@@ -84,24 +86,34 @@ def decayed_learning_rate(
             f" went away at step {weak}{moves}"
         )
         return
-    yield _finding(run, rate, (weak, at), str(halt), update)
+    yield _finding(run, rate, (weak, at), halt, update)
+
+
+def _vanished(run: Run, loss: Series, rate: Rate, min_share: float) -> Halt | None:
+    """A loss at more than half of its start, at a rate at which nothing can move any more."""
+    since = rate.first_below(_NOTHING)
+    start, after = level(loss, 0, 10), level(loss, since, run.steps)
+    if since > (1 - min_share) * run.steps or start is None or after is None:
+        return None
+    return Halt(start, after, after) if start / 2 < after < start else None
 
 
 def _finding(
-    run: Run, rate: Rate, lost: tuple[int, int], halt: str, update: float | None
+    run: Run, rate: Rate, lost: tuple[int, int], halt: Halt, update: float | None
 ) -> Verdict:
     (weak, gone), last = lost, run.steps - 1
+    fell = halt.before != halt.after  # it was seen to fall before
     evidence = [
         Evidence(LR, (0, last), f"under a tenth of its peak from step {weak}", rate.group),
-        Evidence(LOSS, (0, last), halt),
+        Evidence(LOSS, (0, last), str(halt)),
     ]
     if update is not None:
         says = f"median over all parameters: {update:.1g} a step"
         evidence.append(Evidence(UPDATE_RATIO, (gone, last), says))
     return decayed_learning_rate.finding(
         f"the learning rate{of(rate.optimizer)} is {rate.values[-1]:.2g}, {rate.relative[-1]:.1g}"
-        f" of its peak; from step {weak} on it held the loss, which was falling: {halt}",
-        confidence=Confidence.LIKELY if update is not None else Confidence.HINT,
+        f" of its peak; from step {weak} on it has held the loss: {halt}",
+        confidence=Confidence.LIKELY if update is not None and fell else Confidence.HINT,
         onset=weak,
         evidence=evidence,
         fix=f"stretch the schedule, which is over by step {gone}, or give it a floor",

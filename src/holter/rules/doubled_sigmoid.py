@@ -6,16 +6,21 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import last, readings
 from holter.run import Run
-from holter.signals import OUTPUT_MAX, OUTPUT_MIN, OUTPUT_PROBABILITY_FRACTION, TARGET_ENTROPY
+from holter.signals import OUTPUT_MAX, OUTPUT_MIN, OUTPUT_SIZE, TARGET_LARGEST_CLASS_FRACTION
 
-_ONE_KIND = 0.01  # nats under which labels are practically all the same
+_ON_LOGITS = ("binary_cross_entropy_with_logits", "multilabel_soft_margin_loss")
+_ONE_KIND = 0.999  # share of one label: there is nothing to tell apart
 _SURE = 50  # sampled steps after which chance is out of the question
+_WIDE = 0.5  # between the smallest and the largest output: a model that has begun to answer
+_PRESSED = 0.02  # nearer to 0 or 1 than that, and never beyond
+_MOVED = 0.1  # between the smallest and the largest output of a model that answers at all
+_HALF = (0.35, 0.65)  # where a sigmoid begins; logits begin about 0
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
-    needs=(OUTPUT_PROBABILITY_FRACTION,),
+    needs=(OUTPUT_MIN, OUTPUT_MAX),
     explains=(
         "flat-loss",
         "loss-at-constant-predictor",
@@ -25,16 +30,19 @@ _SURE = 50  # sampled steps after which chance is out of the question
         "vanishing-gradients",
         "validation-mismatch",
         "loss-accuracy-parting",
+        "saturated-units",
+        "constant-validation",
     ),
 )
 def doubled_sigmoid(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     """A loss on logits is given probabilities, and applies a second sigmoid.
 
     ## What it does
-    Looks at what `F.binary_cross_entropy_with_logits` is given. It speaks where, on at least
-    `min_steps` sampled steps, no number of any sample was under 0 or over 1, the numbers differ,
-    and labels of both kinds were seen. Logits of a model that learns leave that range within a few
-    steps.
+    Looks at what a loss on logits, such as `F.binary_cross_entropy_with_logits`, is given. It speaks
+    where no output of at least `min_steps` sampled steps was under 0 or over 1, labels of both
+    kinds were seen, and outputs span more than half of that range and press on its bounds: logits
+    would have passed them. It is a hint where outputs are not that far yet, but began near a half,
+    as a sigmoid does, and stayed between 0 and 1 for 50 steps.
 
     ## Why it matters
     The loss applies a sigmoid of its own. Of a number between 0 and 1 it makes one between 0.5 and
@@ -45,36 +53,47 @@ def doubled_sigmoid(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     Take the sigmoid out of the model, or use `F.binary_cross_entropy` (`nn.BCELoss`) with it.
 
     ## When it is wrong
-    A model whose logits happen to stay between 0 and 1 because it hardly learns; then the loss is
-    near 0.69 or above and other findings come first.
+    A model whose logits began near a half by chance, or by a bias for the frequent class, and that
+    hardly learns; then it is a hint. Soft labels that are all between 0.5 and 0.73 have logits
+    between 0 and 1.
 
     ## How to confirm
     - Print the smallest and the largest output over an epoch: a sigmoid never leaves 0 to 1.
     """
-    for owner, share in run[OUTPUT_PROBABILITY_FRACTION].items():
-        if owner != "binary_cross_entropy_with_logits" or not len(share):
-            continue
+    for owner in run[OUTPUT_MIN]:
         low, high = readings(run, OUTPUT_MIN, owner), readings(run, OUTPUT_MAX, owner)
-        said = f"{owner} is given {low.min():.3g} to {high.max():.3g}" if len(low) else owner
-        entropy = last(run, TARGET_ENTROPY, owner) or 0
-        inside = len(low) and low.min() >= 0 and high.max() <= 1 and (high > low).any()
-        if not inside or entropy < _ONE_KIND:
-            yield doubled_sigmoid.clear(f"{said}: logits")
-        elif len(share) < min_steps:
-            yield doubled_sigmoid.not_examined(f"{len(share)} of the {min_steps} steps needed")
+        if owner not in _ON_LOGITS or not len(low) or not len(high):
+            continue
+        least, most, steps = float(low.min()), float(high.max()), len(low)
+        said = f"{owner} is given {least:.3g} to {most:.3g}"
+        if least < 0 or most > 1 or most - least < _MOVED:
+            yield doubled_sigmoid.clear(f"{said} on {steps} sampled steps")
+        elif (last(run, TARGET_LARGEST_CLASS_FRACTION, owner) or 0) > _ONE_KIND:
+            yield doubled_sigmoid.not_examined(f"{said}; all labels are the same")
+        elif steps < min_steps:
+            yield doubled_sigmoid.not_examined(f"{steps} of the {min_steps} steps needed")
         else:
+            pressed = min(least, 1 - most) < _PRESSED and most - least > _WIDE
+            if not pressed and (steps < _SURE or not _began_half(run, owner)):
+                yield doubled_sigmoid.clear(f"{said} on {steps} sampled steps, far from both ends")
+                continue
+            confidence = Confidence.CERTAIN if steps >= _SURE else Confidence.LIKELY
+            series = run[OUTPUT_MIN][owner]
+            span = (series.first, series.last)
             yield doubled_sigmoid.finding(
-                f"{said} on all {len(share)} sampled steps: these are probabilities, to which it"
+                f"{said} on all {steps} sampled steps: these are probabilities, to which it"
                 " applies a second sigmoid",
-                confidence=Confidence.CERTAIN if len(share) >= _SURE else Confidence.LIKELY,
-                onset=share.first,
+                confidence=confidence if pressed else Confidence.HINT,
+                onset=series.first,
                 evidence=(
-                    Evidence(
-                        OUTPUT_MIN, (share.first, share.last), f"never under {low.min():.3g}", owner
-                    ),
-                    Evidence(
-                        OUTPUT_MAX, (share.first, share.last), f"never over {high.max():.3g}", owner
-                    ),
+                    Evidence(OUTPUT_MIN, span, f"never under {least:.3g}", owner),
+                    Evidence(OUTPUT_MAX, span, f"never over {most:.3g}", owner),
                 ),
                 fix="take the sigmoid out of the model, or use binary_cross_entropy (BCELoss)",
             )
+
+
+def _began_half(run: Run, owner: str) -> bool:
+    """Whether the first outputs were about a half."""
+    first = readings(run, OUTPUT_SIZE, owner)[:1]
+    return bool(len(first)) and _HALF[0] < first[0] < _HALF[1]

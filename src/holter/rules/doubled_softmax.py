@@ -6,7 +6,8 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import last, readings
+from holter.rules._anchors import last
+from holter.rules._outputs import of_finite_outputs
 from holter.run import Run
 from holter.signals import (
     OUTPUT_LOG_PROBABILITY_FRACTION,
@@ -15,6 +16,7 @@ from holter.signals import (
 )
 
 _ALL = 0.99  # share of samples: rounding may spoil a few
+_SOME = 0.2  # share of samples: one of several heads; of logits hardly any add up to 1
 
 
 @rule(
@@ -31,6 +33,7 @@ _ALL = 0.99  # share of samples: rounding may spoil a few
         "validation-mismatch",
         "constant-validation",
         "loss-accuracy-parting",
+        "saturated-units",
     ),
 )
 def doubled_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
@@ -39,7 +42,8 @@ def doubled_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     ## What it does
     Looks at what `F.cross_entropy` is given: on every sampled step (at least `min_steps`) the
     numbers of all samples are between 0 and 1 and add up to 1. Logits do not do that, so a softmax
-    was applied already.
+    was applied already. It is likely where that holds for a part of the samples, on every step: one
+    of several heads. Steps with predictions that are not finite are left out.
 
     ## Why it matters
     Cross-entropy applies a softmax of its own. The second one can tell nothing apart by more than a
@@ -59,28 +63,34 @@ def doubled_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     - Print `output.sum(1)` before the loss: it is 1 for every sample.
     - Remove the softmax and repeat the first 100 steps: the loss should fall further.
     """
-    for owner, share in run[OUTPUT_PROBABILITY_FRACTION].items():
+    for owner in run[OUTPUT_PROBABILITY_FRACTION]:
+        share = of_finite_outputs(run, OUTPUT_PROBABILITY_FRACTION, owner)
         if owner != "cross_entropy" or not len(share):
             continue
         units = last(run, OUTPUT_UNITS, owner) or 0
         least = float(share.values.min())
-        if units < 2 or least < _ALL:
-            logs = readings(run, OUTPUT_LOG_PROBABILITY_FRACTION, owner)
+        if units < 2 or least < _SOME:
+            logs = of_finite_outputs(run, OUTPUT_LOG_PROBABILITY_FRACTION, owner).values
             if units >= 2 and len(logs) and logs.min() > _ALL:
                 yield doubled_softmax.normal(
                     f"{owner} is given logarithms of probabilities: its own softmax changes nothing"
                 )
+            usual = float(np.median(share.values))
             yield doubled_softmax.clear(
-                f"{owner} is given logits: {least:.0%} of the samples of some step add up to 1"
+                f"the predictions of {usual:.0%} of the samples that {owner} is given add up to 1"
             )
         elif len(share) < min_steps:
             yield doubled_softmax.not_examined(f"{len(share)} of the {min_steps} steps needed")
         else:
+            whole = least >= _ALL
             floor = np.log(1 + (units - 1) / np.e)
             yield doubled_softmax.finding(
                 f"{owner} is given probabilities and applies a second softmax: the loss of"
-                f" {units:.0f} classes cannot fall under {floor:.3f}",
-                confidence=Confidence.CERTAIN,
+                f" {units:.0f} classes cannot fall under {floor:.3f}"
+                if whole
+                else f"{owner} is given probabilities for {least:.0%} of the samples or more and"
+                " applies a second softmax to them",
+                confidence=Confidence.CERTAIN if whole else Confidence.LIKELY,
                 onset=share.first,
                 evidence=(
                     Evidence(

@@ -16,6 +16,7 @@ from holter.signals import ACTIVATION_STD
     needs=(ACTIVATION_STD,),
     explains=(
         "dead-gradients",
+        "dead-units",
         "dominating-gradient",
         "flat-loss",
         "loss-at-constant-predictor",

@@ -6,11 +6,23 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import Matrix, Sample, median, sample, trained_layers
+from holter.rules._layers import (
+    Matrix,
+    Sample,
+    inner_activations,
+    median,
+    sample,
+    trained_layers,
+)
 from holter.rules._loudness import loud_from_birth, sudden_onset
 from holter.rules._outcome import Outcome, learning_rate, outcome
 from holter.run import Run
-from holter.signals import LR, UPDATE_RATIO
+from holter.signals import (
+    ACTIVATION_DEAD_FRACTION,
+    ACTIVATION_SATURATED_FRACTION,
+    LR,
+    UPDATE_RATIO,
+)
 
 _HELD = 10  # samples in a row over which the usual update has to be large
 _REPLACED = 1.0  # an update of the size of the weight itself
@@ -19,6 +31,8 @@ _OF_GRADIENTS = (
     "exploding-gradients",
     "exploding-weights",
 )  # what leads where gradients came first
+_GONE = 0.95  # share of dead units from which on a layer is as good as gone
+_STUCK = 0.8  # the same for saturated outputs
 _POOR = 0.3  # share of the loss that a training of some use has lost
 
 
@@ -33,10 +47,13 @@ _POOR = 0.3  # share of the loss that a training of some use has lost
         "dead-units",
         "diverging-loss",
         "dominating-gradient",
+        "drifting-output-logits",
         "erratic-validation",
         "exploding-gradients",
         "exploding-weights",
         "flat-loss",
+        "growing-attention-logits",
+        "growing-residuals",
         "heavy-tailed-weights",
         "loss-at-constant-predictor",
         "loss-plateau",
@@ -58,9 +75,10 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
     ## What it does
     Takes the change of each weight matrix in one step over its norm, and of each sampled step the
     median over all matrices. It speaks where that stayed over `limit` for ten samples in a row and
-    the training went badly: the loss is not finite, ended above its start, came back after a fall,
-    or is no better than a constant answer. Where it fell, but by less than a third, this is a hint.
-    Vectors are left out, and so are weights that begin at zero, whose first change is infinite.
+    did harm: the loss is not finite, ended above its start, came back after a fall, or is no better
+    than a constant answer, or a layer of units died or saturated since. Where the loss fell, but by
+    less than a third, this is a hint. Vectors are left out, and so are weights that begin at zero,
+    whose first change is infinite.
 
     ## Why it matters
     A step follows a slope that holds only nearby. One as large as the weights leads anywhere: the
@@ -96,18 +114,22 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
             f"the usual weight changed by at most {size:.1e} a step over {_HELD} samples"
         )
         return
-    if result is None:
+    harm = _harm(run)
+    if harm is None and result is None:
         yield huge_updates.not_examined(
             f"weights changed by {size:.2g} a step, but whether the loss fell cannot be told"
         )
         return
-    if not result.bad and result.fall > _POOR:
+    if harm is None and result is not None and not result.bad and result.fall > _POOR:
         yield huge_updates.clear(f"weights changed by {size:.2g} a step at most, but {result.says}")
         return
-    yield _finding(run, ratios, typical, max(size, limit), result)
+    yield _finding(run, ratios, max(size, limit), result, harm)
 
 
-def _finding(run: Run, ratios: Sample, typical: Matrix, size: float, result: Outcome) -> Verdict:
+def _finding(
+    run: Run, ratios: Sample, size: float, result: Outcome | None, harm: Evidence | None
+) -> Verdict:
+    typical = ratios.typical()
     limit = min(size, _REPLACED)
     onset = int(ratios.steps[(typical >= min(limit, typical.max())).argmax()])
     worst = ratios.owners[int(np.nanargmax(np.nan_to_num(ratios.values).max(axis=0)))]
@@ -124,15 +146,18 @@ def _finding(run: Run, ratios: Sample, typical: Matrix, size: float, result: Out
             f" by {typical.max():.2g}; about {_USUAL:g} is common",
             worst,
         ),
-        result.evidence,
+        *((result.evidence,) if result is not None and (result.bad or harm is None) else ()),
+        *((harm,) if harm is not None else ()),
     ]
+    bad = result is not None and result.bad
+    said = result.says if result is not None and (bad or harm is None) else harm and harm.says
     if rate:
         evidence.append(Evidence(LR, (0, run.steps - 1), f"learning rate {rate}"))
     return huge_updates.finding(
         f"each step changes the usual weight by {size:.2g} of itself"
         + (f" at a learning rate of {rate}" if rate else "")
-        + f", and {result.says}",
-        confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
+        + f", and {said}",
+        confidence=Confidence.LIKELY if bad or harm is not None else Confidence.HINT,
         onset=onset,
         evidence=evidence,
         fix=f"lower the learning rate about {factor:g}-fold"
@@ -140,6 +165,33 @@ def _finding(run: Run, ratios: Sample, typical: Matrix, size: float, result: Out
         + ", then look whether updates are near a thousandth of the weights",
         explains=causes,
     )
+
+
+def _harm(run: Run) -> Evidence | None:
+    """A layer that died, or that saturated since the first steps."""
+    if ACTIVATION_DEAD_FRACTION in run:
+        dead = sample(run, ACTIVATION_DEAD_FRACTION)
+        for column, owner in enumerate(dead.owners):
+            shares = dead.values[np.isfinite(dead.values[:, column]), column]
+            if len(shares) >= 2 and shares[-2:].min() >= _GONE:
+                says = f"{shares[-1]:.0%} of the units of {owner} are dead"
+                span = int(dead.steps[0]), int(dead.steps[-1])
+                return Evidence(ACTIVATION_DEAD_FRACTION, span, says, owner)
+    if ACTIVATION_SATURATED_FRACTION in run:
+        saturated = sample(run, ACTIVATION_SATURATED_FRACTION, inner_activations(run))
+        if len(saturated) >= _HELD:
+            first, last = np.nan_to_num(saturated.values[0]), saturated.between(0.5, 1).medians()
+            grown = np.where(last - first > _STUCK / 2, np.nan_to_num(last), 0)
+            if grown.max(initial=0) >= _STUCK:
+                worst = int(grown.argmax())
+                owner = saturated.owners[worst]
+                says = (
+                    f"{last[worst]:.0%} of the outputs of {owner} are at their bounds"
+                    f" ({first[worst]:.0%} at first)"
+                )
+                span = int(saturated.steps[0]), int(saturated.steps[-1])
+                return Evidence(ACTIVATION_SATURATED_FRACTION, span, says, owner)
+    return None
 
 
 def _born_small_left_out(ratios: Sample) -> Sample:

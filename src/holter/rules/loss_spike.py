@@ -54,10 +54,11 @@ def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterat
     it. A spike is a loss more than ten median absolute deviations and 2 % above that, twice within
     three readings: a single hard batch is none. Medians make it blind to earlier spikes, which
     therefore hide no later one. A spike has recovered if the median of up to 200 losses after it,
-    some left out first, is not above that of the 100 before by six standard errors; it takes
-    `min_after` losses to tell. Recovered spikes are noted as normal. One that has not is a finding,
-    likely if gradients, updates or Adam's surprise moved around it too; the first of them is named.
-    Spikes at a rise of the learning rate, or at a change of inputs or labels, are left out.
+    some left out first, or of the last 200, is not above that of the 100 before by six standard
+    errors; it takes `min_after` losses to tell. Recovered spikes are noted as normal. One that has
+    not is a finding, likely if gradients, updates or Adam's surprise moved around it too; the first
+    of them is named. Spikes at a rise of the learning rate, or at a change of inputs or labels, are
+    left out.
 
     ## Why it matters
     The model lost something it had learned and trains on from a worse place. Spikes that do not
@@ -90,7 +91,7 @@ def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterat
         return
     curve = curve.since(warm)
     spikes = [_measure(curve, *each, min_after) for each in _spikes(curve)]
-    spikes = [each for each in spikes if not _lr_rose(run, curve, each)]
+    spikes = [each for each in spikes if not _rate_rose(run, curve, each)]
     lasting = [each for each in spikes if each.lasts]
     if not spikes:
         yield loss_spike.clear(f"none of {len(curve)} losses stands out twice in a row")
@@ -167,7 +168,8 @@ def _measure(curve: Curve, first: int, last: int, min_after: int) -> _Spike:
     left = len(values) - first
     begin = first + min(_SKIP, left // 3)  # not from `last` on: a new level stands out for long
     earlier, later = values[max(first - _BEFORE, 0) : first], values[begin : begin + _LEVEL]
-    before = float(np.median(earlier))
+    before, after = float(np.median(earlier)), float(np.median(later))
+    at_end = float(np.median(values[begin:][-_LEVEL:]))  # it may have come back later
     error = _MEDIAN_ERROR * float(
         np.hypot(*(_mad(part) / np.sqrt(max(len(part), 1)) for part in (earlier, later)))
     )
@@ -177,7 +179,7 @@ def _measure(curve: Curve, first: int, last: int, min_after: int) -> _Spike:
         end=int(curve.steps[last]),
         peak=float(values[first : last + 1].max()),
         before=before,
-        after=float(np.median(later)) if left >= min_after else None,
+        after=min(after, at_end) if left >= min_after else None,
         error=error,
         least=max(0.005 * abs(before), 0.002 * gained),
     )
@@ -187,11 +189,11 @@ def _mad(values: Values) -> float:
     return float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
 
 
-def _lr_rose(run: Run, curve: Curve, spike: _Spike) -> bool:
-    """Whether a schedule raised the learning rate at the spike or a little before."""
-    around = (curve.steps >= spike.step - 2 * _LEAD) & (curve.steps <= spike.end)
+def _rate_rose(run: Run, curve: Curve, spike: _Spike) -> bool:
+    """Whether a schedule raised the learning rate before the spike or after it."""
+    around = (curve.steps >= spike.step - _BEFORE) & (curve.steps <= spike.end + _LEVEL)
     rate = rates(run, curve.steps[around])
-    return bool(len(rate) and rate[0] > 0 and rate.max() > 1.5 * rate[0])
+    return bool(rate[0] > 0 and rate.max() > 1.2 * rate[0])
 
 
 def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:

@@ -6,8 +6,9 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.run import Run
-from holter.signals import GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
+from holter.run import Run, Series
+from holter.run.format import Steps
+from holter.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
 
 _SOON = 20  # steps: a loss may be read only every 16th
 
@@ -37,8 +38,10 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
 
     ## What it does
     Looks at the first floating-point tensor that the model is called with in training. NaN or
-    infinity there is a finding if the loss or the gradients were not finite at that step either; if
-    they were, the model can take it, and it is noted as normal.
+    infinity there is a finding if the loss, or the gradients, first were not finite at that step or
+    soon after. It is likely, not certain, where the loss was lost first, at a step whose inputs were
+    not read (the first step often is one). If loss and gradients are finite where inputs are not,
+    the model can take it, and it is noted as normal.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights:
@@ -64,36 +67,80 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
         if not bad.any():
             yield nonfinite_inputs.clear(f"the inputs of {owner} are finite on {len(count)} steps")
             continue
-        first = int(count.steps[bad.argmax()])
-        values = float(count.values[bad.argmax()])
-        spoiled = _spoiled(run, first)
+        first, values = int(count.steps[bad.argmax()]), float(count.values[bad.argmax()])
         said = f"{owner} is given {values:.0f} values that are not finite at step {first}"
-        if spoiled is None:
-            yield nonfinite_inputs.normal(f"{said}; loss and gradients stay finite")
-            yield nonfinite_inputs.clear(f"{said}; loss and gradients stay finite")
-            continue
-        yield nonfinite_inputs.finding(
-            f"{said}, and {spoiled} is not finite from there",
-            confidence=Confidence.CERTAIN,
-            onset=first,
-            evidence=(
-                Evidence(
-                    INPUT_NONFINITE,
-                    (first, count.last),
-                    f"{values:.0f} values at step {first}; {int(bad.sum())} of {len(count)} sampled"
-                    " steps have such",
-                    owner,
-                ),
-            ),
-            fix="mend or drop the rows with NaN or infinity where the data is read",
+        lost = _lost(run, LOSS) if LOSS in run else None
+        evidence = Evidence(
+            INPUT_NONFINITE,
+            (first, count.last),
+            f"{values:.0f} values at step {first}; {int(bad.sum())} of {len(count)} sampled steps"
+            " have such",
+            owner,
         )
+        fix = "mend or drop the rows with NaN or infinity where the data is read"
+        signal = _spoiled(run, count.steps[bad])
+        if signal is not None:
+            yield nonfinite_inputs.finding(
+                f"{said}, and {_WORDS[signal]} not finite from there",
+                confidence=Confidence.CERTAIN,
+                onset=first,
+                evidence=(evidence, Evidence(signal, (first, first + _SOON), "not finite")),
+                fix=fix,
+            )
+        elif lost is not None and lost < first and lost not in count.steps and _alone(run):
+            yield nonfinite_inputs.finding(
+                f"{said}; the loss is not finite since step {lost}, whose inputs were not read",
+                confidence=Confidence.LIKELY,
+                onset=lost,
+                evidence=(evidence, Evidence(LOSS, (lost, first), "not finite")),
+                fix=fix,
+            )
+        else:
+            came = "not the first that is not finite" if lost is not None else "the loss is finite"
+            yield nonfinite_inputs.normal(f"{said}; {came}")
+            yield nonfinite_inputs.clear(f"{said}; {came}")
 
 
-def _spoiled(run: Run, step: int) -> Signal | None:
-    """Which of loss and gradients was not finite soon after `step`, and not before."""
-    for signal in (LOSS, GRAD_TOTAL_NORM):
-        for series in run[signal].values() if signal in run else ():
-            lost = series.steps[~np.isfinite(series.values)]
-            if len(lost) and step <= lost[0] <= step + _SOON:
-                return signal
+_WORDS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "gradients are"}
+
+
+def _spoiled(run: Run, bad: Steps) -> Signal | None:
+    """Which of loss and gradients is lost by inputs that are bad at these steps.
+
+    A model that had finite losses on such inputs before can take them. And where gradients were
+    lost just before, the inputs may be made by a model that was spoiled already, as those of a
+    discriminator are; with AMP that is no sign.
+    """
+    first = int(bad[0])
+    if AMP_SCALE not in run and any(
+        _before(each, first) for each in (run[GRAD_TOTAL_NORM].values() if GRAD_TOTAL_NORM in run else ())
+    ):
+        return None
+    for series in run[LOSS].values() if LOSS in run else ():
+        fine = np.isfinite(series.values)
+        lost = series.steps[~fine]
+        taken = np.isin(series.steps[fine], bad).any()
+        if len(lost) and first <= lost[0] <= first + _SOON and not taken:
+            return LOSS
+    for series in run[GRAD_TOTAL_NORM].values() if GRAD_TOTAL_NORM in run else ():
+        there = np.isin(series.steps, bad)
+        if there.any() and not np.isfinite(series.values[there]).any():
+            return GRAD_TOTAL_NORM
     return None
+
+
+def _before(series: Series, step: int) -> bool:
+    """Whether the last reading before a step, not long ago, was not finite."""
+    place = int(np.searchsorted(series.steps, step)) - 1
+    return place >= 0 and step - series.steps[place] <= _SOON and not np.isfinite(series.values[place])
+
+
+def _lost(run: Run, signal: Signal) -> int | None:
+    """The first step at which a signal of any owner is not finite."""
+    lost = [each.steps[~np.isfinite(each.values)] for each in run[signal].values()]
+    return min((int(each[0]) for each in lost if len(each)), default=None)
+
+
+def _alone(run: Run) -> bool:
+    """Whether one model is trained: of several, one may be given what another has made."""
+    return sum(len(each) > 0 for each in run[INPUT_NONFINITE].values()) == 1

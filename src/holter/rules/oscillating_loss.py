@@ -118,7 +118,7 @@ def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
         return oscillating_loss.clear("the losses scatter without pattern")
     if update is not None and update < _SMALL_UPDATE:
         return oscillating_loss.clear(
-            f"the losses {shape.says}, but weights change by {update:.1g} a step only"
+            f"the loss {shape.says}, but weights change by {update:.1g} a step only"
         )
     large = update is not None and update >= _LARGE_UPDATE
     evidence = [Evidence(LOSS, half.span, f"{shape.says}; level {level:.4g}", half.owner)]

@@ -6,11 +6,10 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import Sample, sample, trained_layers
+from holter.rules._layers import Sample, inner_activations, sample, trained_layers
 from holter.rules._outcome import outcome
 from holter.run import Run
 from holter.signals import (
-    ACTIVATION_MEAN,
     ACTIVATION_SATURATED_FRACTION,
     ACTIVATION_STD,
     GRAD_NORM,
@@ -61,7 +60,7 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
     - Print the inputs of the named activation: are most of them beyond 4 in magnitude?
     - Divide the weights of the layer before it by ten and repeat 100 steps.
     """
-    saturated = sample(run, ACTIVATION_SATURATED_FRACTION, _inner(run))
+    saturated = sample(run, ACTIVATION_SATURATED_FRACTION, inner_activations(run))
     if not saturated.owners:
         yield saturated_units.clear("no saturating activation feeds another layer")
         return
@@ -102,31 +101,6 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
         fix="scale the inputs to about mean 0 and deviation 1 and initialise for the activation"
         " (Xavier), or put a normalisation before it",
     )
-
-
-def _inner(run: Run) -> list[str]:
-    """Saturating modules that come before the last module that holds weights.
-
-    A softmax is left out: its outputs add up to one, so their mean is that of a probability and far
-    under their spread only where it is sure; it is told by a mean that never changes.
-    """
-    modules = list(run[ACTIVATION_STD]) if ACTIVATION_STD in run else []
-    holders = {each.module for each in trained_layers(run)}
-    last = max((at for at, name in enumerate(modules) if name in holders), default=len(modules))
-    before = set(modules[:last]) if modules else set(run[ACTIVATION_SATURATED_FRACTION])
-    return [
-        name
-        for name in run[ACTIVATION_SATURATED_FRACTION]
-        if name in before and not _constant_mean(run, name)
-    ]
-
-
-def _constant_mean(run: Run, name: str) -> bool:
-    series = run[ACTIVATION_MEAN].get(name) if ACTIVATION_MEAN in run else None
-    if series is None or len(series) < 2:
-        return False
-    values = series.values[np.isfinite(series.values)]
-    return bool(len(values) > 1 and values.min() > 0 and np.ptp(values) < 1e-5 * values.max())
 
 
 def _weak_gradients(run: Run, owner: str) -> Iterator[Evidence]:

@@ -34,8 +34,9 @@ def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
 
     ## What it does
     Looks at what loss functions are given. It speaks where a cross-entropy over classes gets a
-    single class, or where a binary cross-entropy gets exactly 1 for every sample, on all of at
-    least `min_steps` sampled steps.
+    single class, or where another loss gets exactly 1 for every sample, on all of at least
+    `min_steps` sampled steps. That is likely, and certain where it is so from the first step: a
+    sigmoid may be driven to 1 later, too.
 
     ## Why it matters
     The softmax of one number is 1, whatever the number. The output is constant, its gradient is
@@ -55,21 +56,23 @@ def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
         if not len(units):
             continue
         span = (units.first, units.last)
-        if owner in _OVER_CLASSES and float(units.values.max()) == 1:
+        over_classes = owner in _OVER_CLASSES
+        if over_classes and float(units.values.max()) == 1:
             evidence = Evidence(OUTPUT_UNITS, span, f"1 on all {len(units)} sampled steps", owner)
             said = f"{owner} chooses among a single class: its loss is always 0"
-        elif owner == "binary_cross_entropy" and _constant_one(run, owner):
+        elif not over_classes and _constant_one(run, owner):
             said = f"{owner} is given exactly 1 for every sample: a softmax over one unit"
             evidence = Evidence(OUTPUT_MIN, span, "1 exactly, the smallest and the largest", owner)
         else:
-            yield single_class_softmax.clear(f"{owner} is given {units.values[-1]:.0f} units")
+            yield single_class_softmax.clear(_given(run, owner, float(units.values[-1])))
             continue
         if len(units) < min_steps:
             yield single_class_softmax.not_examined(f"{len(units)} of the {min_steps} steps needed")
             continue
+        sure = over_classes or units.first == 0
         yield single_class_softmax.finding(
             said,
-            confidence=Confidence.CERTAIN,
+            confidence=Confidence.CERTAIN if sure else Confidence.LIKELY,
             onset=units.first,
             evidence=(evidence,),
             fix="use two units with cross-entropy, or one with BCEWithLogitsLoss and no softmax",
@@ -77,5 +80,14 @@ def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
 
 
 def _constant_one(run: Run, owner: str) -> bool:
+    """Whether all outputs of all sampled steps are 1 exactly."""
+    series = [
+        run[signal].get(owner) if signal in run else None for signal in (OUTPUT_MIN, OUTPUT_MAX)
+    ]
+    return all(each is not None and len(each) and bool((each.values == 1).all()) for each in series)
+
+
+def _given(run: Run, owner: str, units: float) -> str:
     low, high = readings(run, OUTPUT_MIN, owner), readings(run, OUTPUT_MAX, owner)
-    return bool(len(low) and len(high) and low.min() == 1 == high.max())
+    values = f" with values from {low.min():.3g} to {high.max():.3g}" if len(low) else ""
+    return f"{owner} is given {units:.0f} unit{'s' * (units != 1)}{values}"

@@ -7,9 +7,11 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import last, readings
+from holter.rules._curves import training_curve
 from holter.run import Run
 from holter.signals import (
     DATA_BATCH_SIZE,
+    LOSS,
     TARGET_BATCH_ENTROPY,
     TARGET_CLASSES,
     TARGET_COUNT,
@@ -53,8 +55,9 @@ def sorted_batches(run: Run, *, share: float = 0.4, min_steps: int = 20) -> Iter
 
     ## What it does
     Compares the entropy of the labels within a batch with that of all labels seen, less what a
-    batch of that size lacks by chance. It speaks where the usual batch has less than `share` of
-    what it should have, over at least `min_steps` sampled steps, and each sample has one label.
+    batch of that size lacks by chance. It speaks where batches have less than `share` of what they
+    should have, in the mean of at least `min_steps` sampled steps. It is likely where a batch of
+    the loader has one label for each sample, and a hint where its size is not known.
 
     ## Why it matters
     A model that sees one class at a time learns to answer that class and forgets the others. The
@@ -64,59 +67,67 @@ def sorted_batches(run: Run, *, share: float = 0.4, min_steps: int = 20) -> Iter
     Shuffle: `DataLoader(..., shuffle=True)`, or shuffle the list of files once before splitting.
 
     ## When it is wrong
-    Few-shot and metric learning choose classes for a batch on purpose, as do samplers that group by
-    class.
+    Few-shot, metric and continual learning choose classes for a batch on purpose, as do samplers
+    that group by class. Trainings with several optimizers, where one side may be shown one label
+    only, are not looked at.
 
     ## How to confirm
     - Print the labels of three batches: `next(iter(loader))[1].unique(return_counts=True)`.
     """
-    for owner, batch in run[TARGET_BATCH_ENTROPY].items():
-        whole = last(run, TARGET_ENTROPY, owner)
-        classes, count = last(run, TARGET_CLASSES, owner), readings(run, TARGET_COUNT, owner)
-        if not len(batch) or whole is None or classes is None or not len(count):
+    judged = training_curve(run) if LOSS in run else None
+    if isinstance(judged, str):
+        yield sorted_batches.not_examined(judged)
+        return
+    for owner in run[TARGET_BATCH_ENTROPY]:
+        batch = readings(run, TARGET_BATCH_ENTROPY, owner)
+        whole, classes = last(run, TARGET_ENTROPY, owner), last(run, TARGET_CLASSES, owner)
+        count = readings(run, TARGET_COUNT, owner)
+        count = count[count > 0]
+        if not len(batch) or whole is None or not len(count):
             continue
-        usual = float(np.median(batch.values))
-        size = float(np.median(count))
-        expected = whole - (classes - 1) / (2 * max(size, 1))  # what a batch lacks by chance
+        usual, size = float(batch.mean()), float(np.median(count))
+        kinds = classes if classes is not None else 2.0  # losses of single logits
+        expected = whole - (kinds - 1) / (2 * size)  # what a batch lacks by chance
         said = (
-            f"the usual batch of {size:.0f} has a label entropy of {usual:.2f}; all labels have"
+            f"a batch of {size:.0f} has a label entropy of {usual:.2f} in the mean; all labels have"
             f" {whole:.2f}"
         )
         if expected < _LEAST:
-            yield sorted_batches.not_examined(f"{said}: batches are too small to tell")
+            yield sorted_batches.not_examined(f"{said}: too little to tell")
         elif usual >= share * expected:
             yield sorted_batches.clear(said)
         elif len(batch) < min_steps:
             yield sorted_batches.not_examined(f"{len(batch)} of the {min_steps} steps needed")
-        elif not _one_label_each(run, size):
-            yield sorted_batches.clear(f"{said}, but a sample has many labels")
+        elif (each := _labels_a_sample(run, size)) is not None and not 0.5 < each < 2:
+            yield sorted_batches.clear(f"{said}, but a sample has {each:.0f} labels")
         else:
+            series = run[TARGET_BATCH_ENTROPY][owner]
+            span = (series.first, series.last)
             yield sorted_batches.finding(
                 f"{said}: batches hold one class or few, {np.exp(usual):.1f} instead of about"
                 f" {np.exp(expected):.1f}",
-                confidence=Confidence.LIKELY,
-                onset=batch.first,
+                confidence=Confidence.HINT if each is None else Confidence.LIKELY,
+                onset=series.first,
                 evidence=(
                     Evidence(
                         TARGET_BATCH_ENTROPY,
-                        (batch.first, batch.last),
-                        f"median {usual:.2f} nats over {len(batch)} steps; {expected:.2f} expected",
+                        span,
+                        f"{usual:.2f} nats in the mean of {len(batch)} steps; {expected:.2f}"
+                        " expected",
                         owner,
                     ),
-                    Evidence(
-                        TARGET_ENTROPY,
-                        (batch.first, batch.last),
-                        f"{whole:.2f} nats over {classes:.0f} classes",
-                        owner,
-                    ),
+                    Evidence(TARGET_ENTROPY, span, f"{whole:.2f} nats over all labels", owner),
                 ),
                 fix="shuffle the training data: DataLoader(..., shuffle=True)",
             )
 
 
-def _one_label_each(run: Run, labels: float) -> bool:
-    """Whether a batch has as many labels as samples, so far as its size is known."""
-    if DATA_BATCH_SIZE not in run:
-        return True
-    sizes = [float(np.median(each.values)) for each in run[DATA_BATCH_SIZE].values() if len(each)]
-    return not sizes or any(0.5 < labels / max(size, 1) < 2 for size in sizes)
+def _labels_a_sample(run: Run, labels: float) -> float | None:
+    """How many labels a sample of the loader has; None where no size of a batch is known."""
+    sizes = [
+        float(np.median(each.values))
+        for each in (run[DATA_BATCH_SIZE].values() if DATA_BATCH_SIZE in run else ())
+        if len(each)
+    ]
+    ratios = [labels / size for size in sizes if size > 0]
+    return min(ratios, key=lambda ratio: abs(np.log(ratio)), default=None)

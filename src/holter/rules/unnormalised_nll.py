@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import readings
+from holter.rules._outputs import of_finite_outputs
 from holter.run import Run
 from holter.signals import (
     OUTPUT_LOG_NORMALISER,
@@ -13,12 +16,14 @@ from holter.signals import (
 )
 
 _ALL = 0.99  # share of samples: rounding may spoil a few
+_SOME = 0.2  # share of samples: one of several heads
+_ROUNDED = 0.1  # of log Z: what a small number inside the logarithm may add
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
-    needs=(OUTPUT_LOG_PROBABILITY_FRACTION,),
+    needs=(OUTPUT_LOG_PROBABILITY_FRACTION, OUTPUT_LOG_NORMALISER),
     explains=(
         "flat-loss",
         "loss-at-constant-predictor",
@@ -43,8 +48,9 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
 
     ## What it does
     Looks at what `F.nll_loss` (`nn.NLLLoss`) is given: the exponentials over the classes have to
-    add up to 1. It speaks where they do not for nearly all samples, on all of at least `min_steps`
-    sampled steps, and says whether the numbers are probabilities or plain logits.
+    add up to 1. It speaks where they do not, on all of at least `min_steps` sampled steps, and add
+    up to more than 1. It is certain where the numbers are probabilities, likely where they are not:
+    then they are plain logits. Steps with predictions that are not finite are left out.
 
     ## Why it matters
     This loss only picks out the number of the right class and turns its sign. Given probabilities
@@ -55,38 +61,44 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     End the model in `log_softmax`, or give its logits to `nn.CrossEntropyLoss`.
 
     ## When it is wrong
-    Log-likelihoods that are normalised over something else than the classes, such as over time.
+    Log-likelihoods that are normalised over something else than the classes, such as densities of
+    the input for each class. Where their sum is under 1 this rule is silent.
 
     ## How to confirm
     - Print `output.exp().sum(1)` before the loss: it has to be 1 for every sample.
     """
-    for owner, share in run[OUTPUT_LOG_PROBABILITY_FRACTION].items():
+    for owner in run[OUTPUT_LOG_PROBABILITY_FRACTION]:
+        share = of_finite_outputs(run, OUTPUT_LOG_PROBABILITY_FRACTION, owner)
         if owner != "nll_loss" or not len(share):
             continue
         most = float(share.values.max())
-        if most > 1 - _ALL:
+        normaliser = readings(run, OUTPUT_LOG_NORMALISER, owner)
+        excess = float(np.median(normaliser)) if len(normaliser) else 0.0
+        if most > _SOME or excess < _ROUNDED:
             yield unnormalised_nll.clear(
-                f"{owner} is given logarithms of probabilities for {most:.0%} of the samples"
+                f"{owner} is given logarithms of probabilities for {most:.0%} of the samples; the"
+                f" log of their sum is {excess:.2g}"
             )
         elif len(share) < min_steps:
             yield unnormalised_nll.not_examined(f"{len(share)} of the {min_steps} steps needed")
         else:
-            plain = readings(run, OUTPUT_PROBABILITY_FRACTION, owner)
-            probabilities = len(plain) and plain.min() > _ALL
+            simplex = of_finite_outputs(run, OUTPUT_PROBABILITY_FRACTION, owner).values
+            probabilities = bool(len(simplex)) and float(simplex.min()) > _ALL
             given = "probabilities" if probabilities else "plain logits"
-            normaliser = readings(run, OUTPUT_LOG_NORMALISER, owner)
-            off = f"; their log-sum is {normaliser[-1]:.3g} instead of 0" if len(normaliser) else ""
+            span = (share.first, share.last)
             yield unnormalised_nll.finding(
-                f"{owner} is given {given} instead of logarithms of probabilities{off}",
-                confidence=Confidence.CERTAIN,
+                f"{owner} is given {given} instead of logarithms of probabilities: the log of the"
+                f" sum of their exponentials is {excess:.3g} instead of 0",
+                confidence=Confidence.CERTAIN if probabilities else Confidence.LIKELY,
                 onset=share.first,
                 evidence=(
                     Evidence(
                         OUTPUT_LOG_PROBABILITY_FRACTION,
-                        (share.first, share.last),
+                        span,
                         f"at most {most:.0%} of the samples of any of {len(share)} steps",
                         owner,
                     ),
+                    Evidence(OUTPUT_LOG_NORMALISER, span, f"median {excess:.3g}", owner),
                 ),
                 fix="end the model in log_softmax, or give its logits to cross-entropy",
             )

@@ -23,6 +23,7 @@ _TINY = 0.5  # share of a layer's elements under Adam's epsilon that counts as m
     needs=(GRAD_NORM,),
     explains=(
         "dead-gradients",
+        "dead-units",
         "dominating-gradient",
         "fading-activations",
         "flat-loss",

@@ -1,0 +1,113 @@
+"""The comparison: what each tool said of faults and of healthy runs, side by side."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zoo.specimens import Specimen
+
+from bench.peers.peer import Alarm, Peer
+
+_COLUMNS = (
+    *("tool", "looks at", "faults + healthy runs"),
+    *("named the cause", "of those it has an alarm for", "said something else", "said nothing"),
+    *("alarms a faulty run", "healthy runs with an alarm", "with an alarm or a note"),
+    *("alarms a healthy run", "scripts it broke"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A tool in the table, and what it said: by specimen and seed."""
+
+    title: str
+    peer: Peer
+    said: Mapping[tuple[str, int], Sequence[Alarm]]
+    broke: int = 0  # scripts that did not survive it
+
+
+def render(rows: Sequence[Row], truth: Mapping[str, Specimen]) -> str:
+    """The table, and under it what each tool's alarms are worth."""
+    lines = [
+        f"| {' | '.join(_COLUMNS)} |",
+        "|---|---" + "|--:" * (len(_COLUMNS) - 2) + "|",
+        *(_line(row, truth) for row in rows),
+        "",
+        "| tool | alarm | faulty runs | where it is right | healthy runs |",
+        "|---|---|--:|--:|--:|",
+        *(line for row in rows for line in _alarms(row, truth)),
+    ]
+    return "\n".join(lines)
+
+
+def _line(row: Row, truth: Mapping[str, Specimen]) -> str:
+    named = elsewhere = silent = covered = named_covered = loud = loud_or_noted = 0
+    on_faults: list[int] = []
+    on_healthy: list[int] = []
+    for (name, _), said in row.said.items():
+        specimen = truth[name]
+        told = [each for each in said if each.name not in row.peer.advice]
+        alarms = len({each.name for each in told if not each.note})
+        if specimen.healthy:
+            on_healthy.append(alarms)
+            loud += alarms > 0
+            loud_or_noted += bool(told)
+            continue
+        on_faults.append(alarms)
+        right = _right(specimen)
+        has, names = row.peer.has_alarm_for(right), row.peer.names(told, right)
+        covered += has
+        named_covered += names
+        named += names
+        elsewhere += bool(told) and not names
+        silent += not told
+    cells = (
+        row.title,
+        row.peer.covers,
+        f"{len(on_faults)} + {len(on_healthy)}",
+        _share(named, len(on_faults)),
+        _share(named_covered, covered),
+        _share(elsewhere, len(on_faults)),
+        _share(silent, len(on_faults)),
+        _mean(on_faults),
+        _share(loud, len(on_healthy)),
+        _share(loud_or_noted, len(on_healthy)),
+        _mean(on_healthy),
+        str(row.broke),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _alarms(row: Row, truth: Mapping[str, Specimen]) -> list[str]:
+    """Every alarm: how often on faults, how often right there, how often on healthy runs."""
+    if row.peer.name == "holter":
+        return []  # its own page has that rule by rule
+    faulty: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    healthy: Counter[str] = Counter()
+    for (name, _), said in row.said.items():
+        for each in {str(alarm): alarm for alarm in said}.values():
+            if truth[name].healthy:
+                healthy[str(each)] += 1
+            else:
+                faulty[str(each)] += 1
+                right[str(each)] += row.peer.names([each], _right(truth[name]))
+    sick = sum(not truth[name].healthy for name, _ in row.said)
+    sound = len(row.said) - sick
+    return [
+        f"| {row.title} | {alarm}{' (advice)' if alarm in row.peer.advice else ''} |"
+        f" {_share(faulty[alarm], sick)} | {right[alarm]} | {_share(healthy[alarm], sound)} |"
+        for alarm in sorted({*faulty, *healthy})
+    ]
+
+
+def _right(specimen: Specimen) -> set[str]:
+    return {specimen.cause, *specimen.accepts}
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%} ({part} of {whole})" if whole else "-"
+
+
+def _mean(counts: Sequence[int]) -> str:
+    return f"{sum(counts) / len(counts):.1f}" if counts else "-"
