@@ -1,0 +1,1 @@
+"""Figures: what holter costs, and how often it is right."""

@@ -137,15 +137,21 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
     lines = [
         "# How often holter is right",
         "",
-        "Written by `python -m bench.accuracy --write`: every specimen of the zoo, recorded through"
-        f" `holter run`, seeds {', '.join(map(str, seeds))}.",
+        (
+            "Written by `python -m bench.accuracy --write`: every specimen of the zoo, recorded through"
+            f" `holter run`, seeds {', '.join(map(str, seeds))}."
+        ),
         "",
-        f"- faults: {len({each.specimen for each in faults})} x {len(seeds)} seeds; leading cause"
-        f" right {_share(right, len(faults))}, right or acceptable"
-        f" {_share(right + acceptable, len(faults))}",
-        f"- healthy runs: {len({each.specimen for each in sound})} x {len(seeds)} seeds; false"
-        f" alarms (certain or likely) {_share(verdicts['alarm'], len(sound))}, hints only"
-        f" {_share(verdicts['hint'], len(sound))}",
+        (
+            f"- faults: {len({each.specimen for each in faults})} x {len(seeds)} seeds; leading cause"
+            f" right {_share(right, len(faults))}, right or acceptable"
+            f" {_share(right + acceptable, len(faults))}"
+        ),
+        (
+            f"- healthy runs: {len({each.specimen for each in sound})} x {len(seeds)} seeds; false"
+            f" alarms (certain or likely) {_share(verdicts['alarm'], len(sound))}, hints only"
+            f" {_share(verdicts['hint'], len(sound))}"
+        ),
         *_delays(faults, truth),
         "",
         "## What it missed",
@@ -162,9 +168,11 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "",
         "## Rule by rule",
         "",
-        "A finding is true if the rule is the cause or an equally right answer, or follows from"
-        " the cause by the differential; on a healthy run every finding is false. `beside` counts"
-        " findings on faulty runs that are neither.",
+        (
+            "A finding is true if the rule is the cause or an equally right answer, or follows from"
+            " the cause by the differential; on a healthy run every finding is false. `beside` counts"
+            " findings on faulty runs that are neither."
+        ),
         "",
         "| rule | faults it should name | names | leads | true | beside | false |",
         "|---|--:|--:|--:|--:|--:|--:|",
@@ -195,8 +203,10 @@ def _delays(faults: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
     delays = sorted(step for step, _ in seen)
     late = sum(by is not None and step > by for step, by in seen)
     return [
-        f"- seen after {delays[len(delays) // 2]} steps in the median; later than it should be in"
-        f" {_share(late, len(seen))}"
+        (
+            f"- seen after {delays[len(delays) // 2]} steps in the median; later than it should be in"
+            f" {_share(late, len(seen))}"
+        )
     ]
 
 

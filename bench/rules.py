@@ -21,13 +21,31 @@ from holter.signals import CATALOGUE, Per, Signal
 
 LOSS_LIKE = {"loss", "loss.logged", "val.loss"}
 ZERO = {
-    "grad.nonfinite", "grad.zero_fraction", "grad.carried_fraction", "backward.repeated", "amp.skipped",
-    "input.nonfinite", "hidden.nonfinite", "clip.scaled", "clip.late", "val.train_fraction",
-    "val.graph_fraction", "target.broadcast", "target.input_match", "target.ignored_fraction",
-    "output.probability_fraction", "output.log_probability_fraction", "loss.summed", "weight.twin_fraction",
-    "update.unchanged_fraction", "mode.eval_fraction", "activation.dead_fraction", "adam.tiny_fraction",
-    "activation.saturated_fraction", "parameter.optimizer",
-}  # fmt: skip
+    "grad.nonfinite",
+    "grad.zero_fraction",
+    "grad.carried_fraction",
+    "backward.repeated",
+    "amp.skipped",
+    "input.nonfinite",
+    "hidden.nonfinite",
+    "clip.scaled",
+    "clip.late",
+    "val.train_fraction",
+    "val.graph_fraction",
+    "target.broadcast",
+    "target.input_match",
+    "target.ignored_fraction",
+    "output.probability_fraction",
+    "output.log_probability_fraction",
+    "loss.summed",
+    "weight.twin_fraction",
+    "update.unchanged_fraction",
+    "mode.eval_fraction",
+    "activation.dead_fraction",
+    "adam.tiny_fraction",
+    "activation.saturated_fraction",
+    "parameter.optimizer",
+}
 ONE = {
     "parameter.trainable",
     "parameter.in_model",
@@ -36,10 +54,19 @@ ONE = {
     "data.batches",
 }
 LEVELS = {
-    "lr": 3e-4, "epsilon": 1e-8, "update.ratio": 1e-3, "clip.coefficient": 1.0, "clip.limit": 1e3,
-    "amp.scale": 65536.0, "target.entropy": 2.3, "target.batch_entropy": 2.2, "target.classes": 10.0,
-    "data.batch_size": 64.0, "output.units": 10.0, "normalisation.samples": 4096.0,
-}  # fmt: skip
+    "lr": 3e-4,
+    "epsilon": 1e-8,
+    "update.ratio": 1e-3,
+    "clip.coefficient": 1.0,
+    "clip.limit": 1e3,
+    "amp.scale": 65536.0,
+    "target.entropy": 2.3,
+    "target.batch_entropy": 2.2,
+    "target.classes": 10.0,
+    "data.batch_size": 64.0,
+    "output.units": 10.0,
+    "normalisation.samples": 4096.0,
+}
 
 
 def main() -> None:

@@ -1,45 +1,24 @@
 """What every rule must satisfy, whoever wrote it."""
 
 import inspect
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
+from functools import cache
 
 import pytest
 
 from holter import Run, check, diagnose
 from holter.rules import HEADINGS, Checkup, Rule, all_rules
 from holter.signals import CATALOGUE
+from zoo.recording import recording
+from zoo.specimens import CASES, Specimen
 
-ROOT = Path(__file__).parent.parent
-CASES = ROOT / "cases"
 rules = pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.name)
 
 
-@pytest.fixture(scope="module")
-def checkup_of(tmp_path_factory: pytest.TempPathFactory):
+@cache
+def checkup_of(rule: str, case: str) -> Checkup:
     """The checkup of a case, recorded as a user would record it."""
-    done: dict[Path, Checkup] = {}
-
-    def record(script: Path) -> Checkup:
-        if script not in done:
-            out = tmp_path_factory.mktemp(f"{script.parent.name}-{script.stem}") / "run"
-            launcher = ["-m", "holter", "run", "--no-check", "--out", out]
-            if "holter.watch(" in script.read_text():  # it records itself, to the folder `run`
-                launcher = []
-            subprocess.run(
-                [sys.executable, *launcher, script],
-                cwd=out.parent,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                capture_output=True,
-                check=True,
-            )
-            done[script] = check(Run.load(out))
-        return done[script]
-
-    return record
+    return check(Run.load(recording(Specimen(f"{rule}-{case}", f"{rule}/{case}", (), "a case"))))
 
 
 @rules
@@ -84,8 +63,8 @@ def test_needs_and_explains_exist(rule: Rule) -> None:
 
 
 @rules
-def test_sick_case_is_found_and_leads(rule: Rule, checkup_of) -> None:
-    leading = diagnose(checkup_of(CASES / rule.name / "sick.py")).leading
+def test_sick_case_is_found_and_leads(rule: Rule) -> None:
+    leading = diagnose(checkup_of(rule.name, "sick")).leading
     assert leading is not None
     assert leading.rule == rule.name
     assert leading.evidence
@@ -93,8 +72,8 @@ def test_sick_case_is_found_and_leads(rule: Rule, checkup_of) -> None:
 
 
 @rules
-def test_healthy_twin_is_clear_of_every_rule(rule: Rule, checkup_of) -> None:
-    checkup = checkup_of(CASES / rule.name / "healthy.py")
+def test_healthy_twin_is_clear_of_every_rule(rule: Rule) -> None:
+    checkup = checkup_of(rule.name, "healthy")
     assert checkup.findings == ()
     assert rule.name in {each.rule for each in checkup.clear}
     assert not [each for each in checkup.not_examined if "failed" in each.because]

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
+import runpy
 import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -42,6 +43,12 @@ def recordings(
     with ThreadPoolExecutor(workers) as pool:
         for done in as_completed(pool.submit(_record_apart, each, processes) for each in missing):
             yield done.result()
+
+
+def recording(specimen: Specimen, seed: int = 0) -> Path:
+    """The run of one specimen."""
+    ((_, _, path),) = recordings([specimen], [seed], workers=1)
+    return path
 
 
 def folder_of(specimen: Specimen, seed: int) -> Path:
@@ -94,5 +101,8 @@ def _record(specimen: Specimen, seed: int, folder: Path) -> None:
     with (folder / "output.txt").open("w") as output, contextlib.chdir(folder):
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        main(["run", "--no-check", "--out", str(run), str(script)])
+        if "holter.watch(" in script.read_text():  # it records itself, to the folder `run`
+            runpy.run_path(str(script), run_name="__main__")
+        else:
+            main(["run", "--no-check", "--out", str(run), str(script)])
     (folder / "done").touch()

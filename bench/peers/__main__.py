@@ -13,9 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from zoo.recording import recordings
-from zoo.specimens import Specimen, corpus
-
 from bench.peers import sagemaker, torch_audit, torchmortem
 from bench.peers.listening import ATTACHED, installed, listen
 from bench.peers.peer import Alarm, Peer
@@ -23,6 +20,8 @@ from bench.peers.report import Row, render
 from holter import Run, check, diagnose
 from holter.findings import Confidence
 from holter.rules import all_rules
+from zoo.recording import recordings
+from zoo.specimens import Specimen, corpus
 
 RESULTS = Path(__file__).with_name("results.json")
 PEERS = {each.PEER.name: each.PEER for each in (sagemaker, torchmortem, torch_audit)}

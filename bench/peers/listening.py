@@ -15,10 +15,9 @@ from importlib.metadata import version
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from bench.peers.peer import Alarm
 from zoo.recording import LIMIT, ROOT, script_of
 from zoo.specimens import Specimen
-
-from bench.peers.peer import Alarm
 
 CACHE = ROOT / ".cache" / "peers"
 ATTACHED = {"torchmortem": "torchmortem", "torch-audit": "torch_audit"}  # and their modules

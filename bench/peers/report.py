@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from zoo.specimens import Specimen
-
 from bench.peers.peer import Alarm, Peer
+from zoo.specimens import Specimen
 
 _COLUMNS = (
     *("tool", "looks at", "faults + healthy runs"),

@@ -108,6 +108,6 @@ def test_losses_read_every_fourth_step() -> None:
 
 def test_a_rate_of_nothing_with_a_loss_near_its_start_is_a_hint() -> None:
     rate = 0.1 * 0.1 ** (AT // 30)
-    (finding,) = found(decayed_learning_rate, run_with(rate=rate, loss=(1.5 + 0.9**AT) * NOISE))
+    (finding,) = found(decayed_learning_rate, run_with(rate=rate, loss=(1.5 + 0.7**AT) * NOISE))
     assert finding.confidence is Confidence.HINT
-    assert not found(decayed_learning_rate, run_with(rate=rate, loss=(0.5 + 2 * 0.9**AT) * NOISE))
+    assert not found(decayed_learning_rate, run_with(rate=rate, loss=(0.5 + 2 * 0.7**AT) * NOISE))

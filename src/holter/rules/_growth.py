@@ -6,9 +6,10 @@ import numpy as np
 
 from holter.rules._layers import Sample, median, sample, trained_layers
 from holter.run import Run
-from holter.signals import WEIGHT_NORM
+from holter.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 
 _FEWEST = 10  # sampled norms
+_ORDINARY = 0.1  # the largest weight decay of common recipes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,34 @@ def growth(run: Run) -> Growth | None:
     if len(relative) < _FEWEST:
         return None
     return Growth(relative, float(median(relative.values[-1:], axis=1)[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """The largest weight decay of all groups, and what it takes of a weight each step."""
+
+    value: float
+    rate: float  # 0 where the learning rate is unknown
+    says: str
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether common recipes have as much."""
+        return self.value <= _ORDINARY
+
+
+def weight_decay(run: Run) -> Decay | None:
+    """The largest weight decay; None where there is none."""
+    if WEIGHT_DECAY not in run:
+        return None
+    decays = {o: float(each.values[-1]) for o, each in run[WEIGHT_DECAY].items() if len(each)}
+    owner = max(decays, key=lambda each: decays[each], default="")
+    if not decays.get(owner, 0) > 0:
+        return None
+    value, said = decays[owner], f"a weight decay of {decays[owner]:.3g}"
+    rates = run[LR].get(owner) if LR in run else None
+    if rates is None or not len(rates):
+        return Decay(value, 0.0, said)
+    usual = float(np.median(rates.values))
+    said += f" at a learning rate of {usual:.3g}, {value * usual:.1e} a step"
+    return Decay(value, value * usual, said)

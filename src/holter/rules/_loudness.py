@@ -1,5 +1,6 @@
 """Whether gradients were too large before the optimizer had done anything, or became so."""
 
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -14,13 +15,20 @@ BORN = 2e3  # loudness of gradients that explode from birth
 _EARLY = 20  # steps that count as the beginning
 
 
-def loudness(run: Run) -> float | None:
-    """How much the loss would change, over itself, if the weights changed by their own size.
+@dataclass(frozen=True, slots=True)
+class Loudness:
+    """How much the loss would change if the weights changed by their own size, at the first step.
 
-    Gradient norm times weight norm, at the first step, over the loss of a constant answer (or the
-    first loss, where that is unknown): free of all units. It is between 0.1 and some hundreds for
-    networks that can be trained.
+    Gradient norm times weight norm, over a loss: free of all units. It is between 0.1 and some
+    hundreds for networks that can be trained.
     """
+
+    by_constant: float  # over the loss of a constant answer; the first loss where that is unknown
+    by_loss: float  # over the first loss
+
+
+def loudness(run: Run) -> Loudness | None:
+    """The loudness of the first step; None where there are several optimizers, or it is lost."""
     first = []
     for signal in (GRAD_TOTAL_NORM, WEIGHT_TOTAL_NORM, LOSS):
         series = list(run[signal].values()) if signal in run else []
@@ -28,17 +36,17 @@ def loudness(run: Run) -> float | None:
             return None
         first.append(abs(float(series[0].values[0])))
     gradient, weight, loss = first
-    constant = anchor(run)
-    if not isinstance(constant, str):
-        loss = constant.level * constant.scale
-    known = np.isfinite([gradient, weight, loss]).all() and loss > 0
-    return gradient * weight / loss if known else None
+    if not np.isfinite(first).all() or loss == 0:
+        return None
+    known = anchor(run)
+    constant = loss if isinstance(known, str) else known.level * known.scale
+    return Loudness(gradient * weight / constant, gradient * weight / loss)
 
 
 def loud_from_birth(run: Run) -> bool:
     """Whether the gradients were too large at the very first step."""
     loud = loudness(run)
-    return loud is not None and loud > BORN
+    return loud is not None and loud.by_constant > BORN
 
 
 def onset(norm: Series) -> int | None:

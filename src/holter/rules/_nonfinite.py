@@ -22,3 +22,10 @@ def reading_at(run: Run, signal: Signal, owner: str, step: int) -> float | None:
         return None
     values = series.values[series.steps == step]
     return float(values[-1]) if len(values) else None
+
+
+def first_nonfinite(run: Run, signal: Signal) -> int | None:
+    """The first step at which the reading of any owner is not finite; None where all are."""
+    tables = run[signal].values() if signal in run else ()
+    lost = [each.steps[~np.isfinite(each.values)] for each in tables]
+    return min((int(each[0]) for each in lost if len(each)), default=None)

@@ -12,7 +12,9 @@ def of_finite_outputs(run: Run, signal: Signal, owner: str) -> Series:
     The normaliser tells: a single -inf among them is the logarithm of a probability of 0.
     """
     share = run[signal].get(owner, _NONE)
-    normaliser = run[OUTPUT_LOG_NORMALISER].get(owner, _NONE) if OUTPUT_LOG_NORMALISER in run else _NONE
+    normaliser = (
+        run[OUTPUT_LOG_NORMALISER].get(owner, _NONE) if OUTPUT_LOG_NORMALISER in run else _NONE
+    )
     lost = normaliser.steps[~np.isfinite(normaliser.values)]
     kept = np.isfinite(share.values) & ~np.isin(share.steps, lost)
     return Series(share.steps[kept], share.values[kept])

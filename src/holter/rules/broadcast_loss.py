@@ -60,7 +60,9 @@ def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
             continue
         share = float(broadcast.values.mean())
         units = last(run, OUTPUT_UNITS, owner) or 1
-        said = f"{owner} broadcasts predictions and targets on {share:.0%} of {len(broadcast)} steps"
+        said = (
+            f"{owner} broadcasts predictions and targets on {share:.0%} of {len(broadcast)} steps"
+        )
         collapse = _collapse(run, owner)
         if share < _MOST:
             yield broadcast_loss.clear(said)

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._growth import growth
+from holter.rules._growth import growth, weight_decay
 from holter.rules._outcome import outcome
 from holter.run import Run
-from holter.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
+from holter.signals import WEIGHT_DECAY, WEIGHT_NORM
 
 _HALF = 0.5  # of the first norm: weights that ought to learn have begun to vanish
 _POOR = 0.3  # share of the loss that a training of some use has lost
@@ -26,7 +24,6 @@ _STRONG = 0.01  # of a weight that decay takes in one step, a hundred times what
         "dominating-gradient",
         "fading-activations",
         "flat-loss",
-        "huge-updates",
         "loss-at-constant-predictor",
         "loss-plateau",
         "tiny-updates",
@@ -63,8 +60,9 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
     if found is None:
         yield collapsed_weights.not_examined("the norms of weights were not read often enough")
         return
-    decay, rate = _decay(run)
-    if found.usual > (_HALF if rate > _STRONG else ratio):
+    decay = weight_decay(run)
+    strong = decay is not None and decay.rate > _STRONG
+    if found.usual > (_HALF if strong else ratio):
         yield collapsed_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
         return
     result = outcome(run)
@@ -73,39 +71,25 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
             f"weights shrank to {found.usual:.1e}, but whether the loss fell cannot be told"
         )
         return
-    if not result.bad and (rate <= _STRONG or result.fall > _POOR):
+    if not result.bad and (not strong or result.fall > _POOR):
         yield collapsed_weights.clear(f"weights shrank to {found.usual:.1e}, but {result.says}")
         return
     yield collapsed_weights.finding(
         f"weights have collapsed: the usual norm is {found.usual:.1e} of what it was"
-        + (f", under {decay}" if decay else "")
+        + (f", under {decay.says}" if decay else "")
         + f"; {result.says}",
         confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
         onset=found.crossing(_HALF),
         evidence=(
             Evidence(WEIGHT_NORM, found.steps, found.says(found.smallest), found.smallest),
-            *((Evidence(WEIGHT_DECAY, found.steps, decay),) if decay else ()),
+            *((Evidence(WEIGHT_DECAY, found.steps, decay.says),) if decay else ()),
             result.evidence,
         ),
         fix="lower the weight decay a hundredfold, or set it to 0 to see that it is the cause"
         if decay
         else "look for a penalty on the weights in the loss, or code that scales weights down",
-    )
-
-
-def _decay(run: Run) -> tuple[str, float]:
-    """The largest weight decay in words, and what it takes of a weight each step; "", 0 if none."""
-    if WEIGHT_DECAY not in run:
-        return "", 0.0
-    decays = {o: float(each.values[-1]) for o, each in run[WEIGHT_DECAY].items() if len(each)}
-    owner = max(decays, key=lambda each: decays[each], default="")
-    if not decays.get(owner, 0) > 0:
-        return "", 0.0
-    said = f"a weight decay of {decays[owner]:.3g}"
-    rates = run[LR].get(owner) if LR in run else None
-    if rates is None or not len(rates):
-        return said, 0.0
-    usual = float(np.median(rates.values))
-    return f"{said} at a learning rate of {usual:.3g}, {decays[owner] * usual:.1e} a step", (
-        decays[owner] * usual
+        # an ordinary decay takes as much only where the learning rate is too high: that leads then
+        explains=collapsed_weights.explains
+        if decay is not None and decay.ordinary
+        else (*collapsed_weights.explains, "huge-updates"),
     )

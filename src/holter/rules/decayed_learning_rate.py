@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._progress import Halt, falling_loss, halted, level, median_update
@@ -92,8 +94,8 @@ def decayed_learning_rate(
 def _vanished(run: Run, loss: Series, rate: Rate, min_share: float) -> Halt | None:
     """A loss at more than half of its start, at a rate at which nothing can move any more."""
     since = rate.first_below(_NOTHING)
-    start, after = level(loss, 0, 10), level(loss, since, run.steps)
-    if since > (1 - min_share) * run.steps or start is None or after is None:
+    start, after = float(np.median(loss.values[:3])), level(loss, since, run.steps)
+    if since > (1 - min_share) * run.steps or after is None:
         return None
     return Halt(start, after, after) if start / 2 < after < start else None
 

@@ -38,11 +38,11 @@ def doubled_sigmoid(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     """A loss on logits is given probabilities, and applies a second sigmoid.
 
     ## What it does
-    Looks at what a loss on logits, such as `F.binary_cross_entropy_with_logits`, is given. It speaks
-    where no output of at least `min_steps` sampled steps was under 0 or over 1, labels of both
-    kinds were seen, and outputs span more than half of that range and press on its bounds: logits
-    would have passed them. It is a hint where outputs are not that far yet, but began near a half,
-    as a sigmoid does, and stayed between 0 and 1 for 50 steps.
+    Looks at what a loss on logits, such as `F.binary_cross_entropy_with_logits`, is given. It
+    speaks where no output of at least `min_steps` sampled steps was under 0 or over 1, labels of
+    both kinds were seen, and outputs span more than half of that range and press on its bounds:
+    logits would have passed them. It is a hint where outputs are not that far yet, but began near a
+    half, as a sigmoid does, and stayed between 0 and 1 for 50 steps.
 
     ## Why it matters
     The loss applies a sigmoid of its own. Of a number between 0 and 1 it makes one between 0.5 and

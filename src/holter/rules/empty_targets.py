@@ -6,8 +6,11 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._nonfinite import first_nonfinite
 from holter.run import Run
 from holter.signals import LOSS, TARGET_IGNORED_FRACTION
+
+_SOON = 16  # steps: a loss may be read only as often
 
 
 @rule(
@@ -32,8 +35,10 @@ def empty_targets(run: Run) -> Iterator[Verdict]:
     """Some batches have no target that counts, and their loss is 0/0.
 
     ## What it does
-    Looks for steps on which the loss function was told to ignore all targets of the batch, and the
-    loss was not finite. Where the loss stayed finite it is noted as normal.
+    Looks for steps on which the loss function was told to ignore all targets of the batch, and with
+    which the loss stopped being finite. Where targets were not read at the step of the first such
+    loss, and batches without a target were seen later, it is likely and not certain. Where the loss
+    stays finite it is noted as normal.
 
     ## Why it matters
     The mean over nothing is 0/0, which is NaN. One such batch, cut off before its answer or made of
@@ -55,32 +60,40 @@ def empty_targets(run: Run) -> Iterator[Verdict]:
         empty = ignored.steps[ignored.values >= 1]
         if not len(empty):
             yield empty_targets.clear(
-                f"{owner} ignores {ignored.values.max():.0%} of a batch at most"
+                f"{owner} ignores {np.nanmax(ignored.values):.0%} of the targets of a batch at most"
             )
             continue
-        lost = _lost(run)
-        first = next((int(step) for step in empty if step in lost), None)
         said = f"{owner} ignores all targets on {len(empty)} of {len(ignored)} sampled steps"
-        if first is None:
-            yield empty_targets.normal(f"{said}; the loss stays finite")
-            yield empty_targets.clear(f"{said}; the loss stays finite")
+        lost = first_nonfinite(run, LOSS)
+        first = next((int(step) for step in empty if _loses(run, int(step))), None)
+        if first is not None:
+            summary = f"all targets of the batch are ignored at step {first}, and its loss is 0/0"
+        elif lost is not None and lost < empty[0] and lost not in ignored.steps:
+            summary = f"{said}; the loss is not finite since step {lost}, whose targets were unread"
+        else:
+            came = "the loss stays finite" if lost is None else "the loss is lost before"
+            yield empty_targets.normal(f"{said}; {came}")
+            yield empty_targets.clear(f"{said}; {came}")
             continue
+        onset = first if first is not None else lost or 0
         yield empty_targets.finding(
-            f"all targets of the batch are ignored at step {first}, and its loss is 0/0",
-            confidence=Confidence.CERTAIN,
-            onset=first,
+            summary,
+            confidence=Confidence.LIKELY if first is None else Confidence.CERTAIN,
+            onset=onset,
             evidence=(
-                Evidence(TARGET_IGNORED_FRACTION, (first, ignored.last), said, owner),
-                Evidence(LOSS, (first, first), "not finite"),
+                Evidence(TARGET_IGNORED_FRACTION, (onset, ignored.last), said, owner),
+                Evidence(LOSS, (onset, onset), "not finite"),
             ),
             fix="leave out batches without a target, or divide the summed loss by max(count, 1)",
         )
 
 
-def _lost(run: Run) -> set[int]:
-    """The steps whose loss is not finite."""
-    return {
-        int(step)
-        for series in (run[LOSS].values() if LOSS in run else ())
-        for step in series.steps[~np.isfinite(series.values)]
-    }
+def _loses(run: Run, step: int) -> bool:
+    """Whether a loss that was finite before, if any was read, is not from a step on."""
+    for loss in run[LOSS].values() if LOSS in run else ():
+        place = int(np.searchsorted(loss.steps, step))
+        if place < len(loss) and loss.steps[place] <= step + _SOON:
+            before = loss.values[place - 1] if place else 0.0
+            if np.isfinite(before) and not np.isfinite(loss.values[place]):
+                return True
+    return False

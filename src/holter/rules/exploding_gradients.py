@@ -7,7 +7,7 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._layers import sample, trained_layers
-from holter.rules._loudness import BORN, RISEN, loudness, onset
+from holter.rules._loudness import BORN, RISEN, Loudness, loudness, onset
 from holter.rules._outcome import Outcome, outcome
 from holter.rules._wording import of
 from holter.run import Run, Series
@@ -82,7 +82,7 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
             )
             continue
         at = onset(norm)
-        from_birth = loud is not None and loud > born
+        from_birth = loud is not None and loud.by_constant > born
         if at is None and not from_birth:
             yield from _note(run, norm)
             first, last = (
@@ -102,16 +102,18 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
             yield _finding(run, owner, norm, result, loud if from_birth else None)
 
 
-def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: float | None) -> Verdict:
+def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness | None) -> Verdict:
     values = norm.values.astype(np.float64)
     largest = float(np.max(values[np.isfinite(values)], initial=0))
-    causes = exploding_gradients.explains
+    causes, sure = exploding_gradients.explains, True
     if loud is not None:
-        causes += ("huge-updates", "large-initial-loss")
+        # where the loss is as large as its gradients, and no update was, the start is to blame
+        sure = loud.by_loss > BORN or _moved(run)
+        causes += ("huge-updates", "large-initial-loss") if sure else ("huge-updates",)
         since = norm.first
         summary = (
             f"gradients{of(owner)} explode from the first step: norm {values[0]:.2g}, by which the"
-            f" loss would change {loud:.1e}-fold if the weights changed by their size"
+            f" loss would change {loud.by_constant:.1e}-fold if the weights changed by their size"
         )
     else:
         at = onset(norm) or 0
@@ -123,7 +125,8 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: float | 
         )
     return exploding_gradients.finding(
         f"{summary}, and {result.says}",
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.LIKELY if sure else Confidence.HINT,
+        severity=Severity.ERROR if sure else Severity.WARNING,
         onset=since,
         evidence=(
             Evidence(
@@ -139,6 +142,14 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: float | 
         " near 1 (initialisation, normalisation, gated cells)",
         explains=causes,
     )
+
+
+def _moved(run: Run) -> bool:
+    """Whether an update was as large as the weights themselves."""
+    if UPDATE_RATIO not in run:
+        return False
+    ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+    return bool(np.nan_to_num(ratios.typical()).max(initial=0) >= 1)
 
 
 def _steepest(run: Run, since: int) -> Iterator[Evidence]:

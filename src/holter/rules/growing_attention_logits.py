@@ -6,13 +6,14 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import Sample, sample
+from holter.rules._layers import Matrix, sample
 from holter.run import Run
 from holter.signals import ATTENTION_ENTROPY, ATTENTION_LOGIT_ABSMAX
 
 _FEWEST = 20  # sampled steps
 _GROWTH = 5.0  # times the level of the first fifth
-_RISING = 1.15  # times, from the middle of the last half to its end
+_RISING = 1.15  # times, from the third quarter of the readings to their end
+_ONE = 0.05  # share of its largest entropy at which attention looks at one position
 
 
 @rule(
@@ -31,15 +32,16 @@ _RISING = 1.15  # times, from the middle of the last half to its end
     ),
 )
 def growing_attention_logits(
-    run: Run, *, large: float = 50.0, one_sided: float = 0.2
+    run: Run, *, large: float = 100.0, one_sided: float = 0.2
 ) -> Iterator[Verdict]:
     """Attention logits grow without a bound in sight.
 
     ## What it does
     Takes the largest attention logit of each call of attention. It speaks where one has grown five
-    times over, to more than `large`, and is still rising over the last quarter of the run. It is
-    likely where the attention has become one-sided as well: its entropy is under `one_sided` of
-    what it could be, and fell to less than half.
+    times over, to more than `large`, and is still rising at the end of the readings. It is likely
+    where the attention has become one-sided as well: its entropy is under `one_sided` of what it
+    could be, and fell to less than half. Where that entropy is under a twentieth, logits may have
+    come to rest: nothing is left to learn from.
 
     ## Why it matters
     A softmax of logits in the hundreds looks at one position only, has no gradient, and overflows
@@ -62,56 +64,54 @@ def growing_attention_logits(
             f"{len(logits)} of the {_FEWEST} sampled steps needed"
         )
         return
-    first, middle = logits.between(0, 0.2).medians(), logits.between(0.5, 0.75).medians()
+    first, middle = logits.between(0, 0.1).medians(), logits.between(0.5, 0.75).medians()
     last = logits.between(0.85, 1).medians()
-    running = (last > large) & (last > _GROWTH * first) & (last > _RISING * middle)
+    if not np.isfinite(last).any():
+        yield growing_attention_logits.not_examined("no attention logit is finite at the end")
+        return
+    before, now = _entropies(run, logits.owners)
+    narrow = (now < one_sided) & (now < before / 2)
+    grown = (last > large) & (last > _GROWTH * first)
+    running = grown & ((last > _RISING * middle) | (narrow & (now < _ONE)))
     top = int(np.nanargmax(np.where(running, last, -1) if running.any() else last))
     owner = logits.owners[top]
     said = f"the largest logit of {owner} went from {first[top]:.3g} to {last[top]:.3g}"
     if not running.any():
         yield growing_attention_logits.clear(said)
         return
-    entropy = _entropy(run, owner)
-    narrow = entropy is not None and entropy[1] < one_sided and entropy[1] < entropy[0] / 2
+    rises = ", and still rises" if last[top] > _RISING * middle[top] else ""
+    one = ", and it looks at one position only" if narrow[top] else ""
+    span = (int(logits.steps[0]), int(logits.steps[-1]))
     evidence = [
         Evidence(
             ATTENTION_LOGIT_ABSMAX,
-            (int(logits.steps[0]), int(logits.steps[-1])),
+            span,
             f"{first[top]:.3g} at first, {middle[top]:.3g} half-way, {last[top]:.3g} at last;"
             f" {int(running.sum())} of {len(logits.owners)} calls grow like that",
             owner,
         )
     ]
-    if entropy is not None:
-        evidence.append(
-            Evidence(
-                ATTENTION_ENTROPY,
-                (int(logits.steps[0]), int(logits.steps[-1])),
-                f"from {entropy[0]:.0%} to {entropy[1]:.0%} of what it could be",
-                owner,
-            )
-        )
+    if np.isfinite(now[top]):
+        says = f"from {before[top]:.0%} to {now[top]:.1%} of what it could be"
+        evidence.append(Evidence(ATTENTION_ENTROPY, span, says, owner))
+    above = logits.values[:, top] > max(_GROWTH * first[top], large)
     yield growing_attention_logits.finding(
-        f"{said} and still rises" + (", and it looks at one position only" if narrow else ""),
-        confidence=Confidence.LIKELY if narrow else Confidence.HINT,
-        onset=_onset(logits, top, _GROWTH * float(first[top])),
+        f"{said}{rises}{one}",
+        confidence=Confidence.LIKELY if narrow[top] else Confidence.HINT,
+        onset=int(logits.steps[int(above.argmax())]),
         evidence=evidence,
         fix="normalise queries and keys (QK-norm), and see that logits are divided by the root of"
         " the head's size",
     )
 
 
-def _onset(logits: Sample, column: int, level: float) -> int:
-    above = logits.values[:, column] > level
-    return int(logits.steps[above.argmax()])
-
-
-def _entropy(run: Run, owner: str) -> tuple[float, float] | None:
-    """The entropy of a call's attention at first and at last."""
-    if ATTENTION_ENTROPY not in run:
-        return None
-    entropy = sample(run, ATTENTION_ENTROPY, [owner])
-    if not len(entropy) or not len(entropy.owners):
-        return None
-    first, last = entropy.between(0, 0.2).medians()[0], entropy.between(0.85, 1).medians()[0]
-    return float(first), float(last)
+def _entropies(run: Run, owners: tuple[str, ...]) -> tuple[Matrix, Matrix]:
+    """The entropy of each call's attention at first and at last; NaN where it was not read."""
+    before, now = np.full(len(owners), np.nan), np.full(len(owners), np.nan)
+    if ATTENTION_ENTROPY in run:
+        entropy = sample(run, ATTENTION_ENTROPY, owners)
+        places = [owners.index(each) for each in entropy.owners]
+        if len(entropy):
+            before[places] = entropy.between(0, 0.1).medians()
+            now[places] = entropy.between(0.85, 1).medians()
+    return before, now

@@ -13,7 +13,8 @@ from holter.signals import NORMALISATION_INPUT_RMS
 
 _FEWEST = 20  # sampled steps
 _LAYERS = 4  # normalising layers that make a depth
-_RISING = 1.2  # times, from the middle of the last half to its end
+_RISING = 1.2  # times, from the third quarter of the readings to their end
+_MORE = 5.0  # times more than `factor`: enough without a bad loss, or without growing any more
 
 
 @rule(
@@ -36,9 +37,10 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
 
     ## What it does
     What a layer norm is given is, in a pre-norm network, the residual stream. Compares its size at
-    the last such layer with that at the first, at the beginning of the run and at its end. It
-    speaks where that ratio has grown more than `factor` times, with the stream itself, and still
-    grows over the last quarter of the run. It is likely where the loss is bad as well.
+    the last such layer with that at the first, at the beginning of the run and at its end. It is
+    likely where that ratio has grown more than `factor` times, with the stream itself, it still
+    grows at the end of the readings (or has grown five times as much), and the loss is bad as well.
+    It is a hint where the loss is fine, but the ratio has grown five times as much and still grows.
 
     ## Why it matters
     In a stream that is a thousand times larger than what a block adds, deep blocks no longer matter
@@ -57,27 +59,31 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     - Train with the learning rate halved: a stream that settles then was driven by it.
     """
     stream = sample(run, NORMALISATION_INPUT_RMS)
-    if len(stream) < _FEWEST or len(stream.owners) < _LAYERS:
+    read = np.flatnonzero(np.isfinite(stream.values).any(axis=0))  # others are never called
+    if len(stream) < _FEWEST or len(read) < _LAYERS:
         yield growing_residuals.not_examined(
-            f"{len(stream)} of the {_FEWEST} sampled steps needed, of {len(stream.owners)} of the"
+            f"{len(stream)} of the {_FEWEST} sampled steps needed, of {len(read)} of the"
             f" {_LAYERS} normalising layers"
         )
         return
     begin, middle = stream.between(0, 0.1).medians(), stream.between(0.5, 0.75).medians()
     end = stream.between(0.85, 1).medians()
-    deep = len(stream.owners) - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        then, now = begin[deep] / begin[0], end[deep] / end[0]
-    grown = float(end[deep] / begin[deep])
+    top, deep = int(read[0]), int(read[-1])
+    if not min(begin[top], begin[deep], end[top], end[deep]) > 0:
+        yield growing_residuals.not_examined("the stream is zero or not finite at first or at last")
+        return
+    then, now = begin[deep] / begin[top], end[deep] / end[top]
+    times = min(now / then, end[deep] / begin[deep])
     said = (
         f"the stream is {now:.3g} times as large at {stream.owners[deep]} as at"
-        f" {stream.owners[0]}, after {then:.3g} at first"
+        f" {stream.owners[top]}, after {then:.3g} times at first"
     )
-    if not (now > factor * then and grown > factor and end[deep] > _RISING * middle[deep]):
-        yield growing_residuals.clear(said)
-        return
     result = outcome(run)
     bad = result is not None and result.bad
+    rises = bool(end[deep] > _RISING * middle[deep])
+    if bad + rises + (times > _MORE * factor) < 2 or not times > factor:
+        yield growing_residuals.clear(said)
+        return
     span = (int(stream.steps[0]), int(stream.steps[-1]))
     evidence = [
         Evidence(
@@ -87,16 +93,16 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
             stream.owners[deep],
         ),
         Evidence(
-            NORMALISATION_INPUT_RMS, span, f"{begin[0]:.3g} to {end[0]:.3g}", stream.owners[0]
+            NORMALISATION_INPUT_RMS, span, f"{begin[top]:.3g} to {end[top]:.3g}", stream.owners[top]
         ),
     ]
     if result is not None:
         evidence.append(result.evidence)
     above = stream.values[:, deep] > factor / 2 * begin[deep]
     yield growing_residuals.finding(
-        f"{said}, and still grows" + (f"; {result.says}" if bad and result else ""),
+        said + ", and still grows" * rises + (f"; {result.says}" if bad and result else ""),
         confidence=Confidence.LIKELY if bad else Confidence.HINT,
-        onset=int(stream.steps[above.argmax()]),
+        onset=int(stream.steps[int(above.argmax())]),
         evidence=evidence,
         fix="scale down the last layer of each block, or lower the learning rate",
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._growth import weight_decay
 from holter.rules._layers import (
     Matrix,
     Sample,
@@ -138,6 +139,9 @@ def _finding(
     causes = huge_updates.explains
     if loud_from_birth(run) or sudden_onset(run, before=0.03):
         causes = tuple(each for each in causes if each not in _OF_GRADIENTS)
+    decay = weight_decay(run)
+    if decay is not None and decay.ordinary:
+        causes += ("collapsed-weights",)
     evidence = [
         Evidence(
             UPDATE_RATIO,

@@ -24,7 +24,6 @@ _OUTLIER = 20  # times the usual norm
         "diverging-loss",
         "oscillating-loss",
         "exploding-weights",
-        "leading-updates",
         "nonfinite-loss",
         "nonfinite-gradient",
         "nonfinite-weights",

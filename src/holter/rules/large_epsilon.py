@@ -1,25 +1,28 @@
 """Adam's epsilon is larger than the gradients."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import sample, trained_layers
+from holter.rules._layers import Layer, median, sample, trained_layers
 from holter.rules._outcome import outcome
 from holter.run import Run
 from holter.signals import (
     ADAM_TINY_FRACTION,
     EPSILON,
     GRAD_ZERO_FRACTION,
+    LR,
     UPDATE_RATIO,
+    WEIGHT_NORM,
 )
 
 _FEWEST = 10  # sampled steps
 _SPARSE = 0.5  # share of zeros in a gradient over which it says nothing of epsilon
 _SLOW = 0.5  # share of its loss that a training at full pace loses
-_SMALL = 1e-3  # update of a weight in most trainings that go well
+_PACE = 0.05  # step of an element over the learning rate; of Adam on noise alone it is 0.2
 
 
 @rule(
@@ -40,9 +43,10 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
 
     ## What it does
     Adam divides each step by the root of the gradient's second moment plus epsilon. It looks at the
-    later half of the run, at weights whose gradients are not mostly zero, and speaks where that
-    root is under epsilon for more than `share` of the elements of the usual weight, updates are
-    under a thousandth of the weights, and the loss lost less than half of itself.
+    later half of the readings, at weights whose gradients are not mostly zero, and speaks where
+    that root is under epsilon for more than `share` of the elements of the usual weight, an element
+    moves by less than a twentieth of the learning rate a step, where Adam moves it by a fifth at
+    least, and the loss lost less than half of itself.
 
     ## Why it matters
     Where epsilon rules, Adam no longer adapts: it is SGD with a learning rate of lr/epsilon. Layers
@@ -59,43 +63,41 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
     ## How to confirm
     - Repeat the first 100 steps with `eps=1e-8`: the loss should fall faster.
     """
-    names = [each.name for each in trained_layers(run)]
-    whole = sample(run, ADAM_TINY_FRACTION, names or None)
-    tiny = whole.between(0.5, 1)
-    epsilon = max(
-        (float(each.values.max()) for each in run[EPSILON].values() if len(each)), default=0
-    )
+    layers = trained_layers(run)
+    whole = sample(run, ADAM_TINY_FRACTION, [each.name for each in layers])
     if len(whole) < _FEWEST:
         yield large_epsilon.not_examined(f"{len(whole)} of the {_FEWEST} sampled steps needed")
         return
-    level = tiny.medians()[_dense(run, tiny.owners)]
-    usual = float(np.nanmedian(level)) if np.isfinite(level).any() else 0.0
-    if usual <= share:
-        yield large_epsilon.clear(
-            f"epsilon is {epsilon:.1g}; for {usual:.0%} of the usual weight gradients are smaller"
-        )
+    tiny = whole.between(0.5, 1)
+    epsilon = max(
+        (float(np.nanmax(each.values)) for each in run[EPSILON].values() if len(each)), default=0
+    )
+    level = tiny.medians()
+    level[~_dense(run, tiny.owners)] = np.nan
+    if not np.isfinite(level).any():
+        yield large_epsilon.not_examined("the gradients of all weights are mostly zero")
         return
+    usual = float(np.nanmedian(level))
     said = f"gradients are under epsilon ({epsilon:.1g}) for {usual:.0%} of the usual weight"
-    result = outcome(run)
-    update = _update(run, names)
-    slow = result is not None and (result.bad or result.fall < _SLOW)
-    if result is None or not slow or update is None or update > _SMALL:
-        came = f"; {result.says}" if result is not None else ""
-        yield large_epsilon.normal(f"{said}: Adam does not adapt there{came}")
-        yield large_epsilon.clear(f"{said}{came}")
+    if usual <= share:
+        yield large_epsilon.clear(said)
         return
+    result, pace = outcome(run), _pace(run, layers)
+    slow = result is not None and (result.bad or result.fall < _SLOW)
+    if result is None or not slow or pace is None or not pace < _PACE:
+        came = f"; {result.says}" if result is not None else ""
+        moved = f"; an element moves by {pace:.2g} of the learning rate" if pace is not None else ""
+        yield large_epsilon.normal(f"{said}: Adam does not adapt there{came}")
+        yield large_epsilon.clear(f"{said}{moved}{came}")
+        return
+    span = (int(tiny.steps[0]), int(tiny.steps[-1]))
+    highest = tiny.owners[int(np.nanargmax(level))]
     yield large_epsilon.finding(
-        f"{said}: Adam is SGD with a tiny step there, weights change by {update:.1e} a step, and"
-        f" {result.says}",
+        f"{said}: an element moves by {pace:.1g} of the learning rate a step, and {result.says}",
         confidence=Confidence.LIKELY,
         onset=int(whole.steps[0]),
         evidence=(
-            Evidence(
-                ADAM_TINY_FRACTION,
-                (int(tiny.steps[0]), int(tiny.steps[-1])),
-                f"median over weights {usual:.3f}",
-                tiny.owners[0],
-            ),
+            Evidence(ADAM_TINY_FRACTION, span, f"median over weights {usual:.3f}", highest),
             Evidence(EPSILON, (0, run.steps - 1), f"epsilon {epsilon:.1g}"),
             result.evidence,
         ),
@@ -103,7 +105,7 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
     )
 
 
-def _dense(run: Run, owners: tuple[str, ...]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _dense(run: Run, owners: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """Whose gradients are not mostly zero: what is zero is under any epsilon."""
     if GRAD_ZERO_FRACTION not in run:
         return np.ones(len(owners), np.bool_)
@@ -112,8 +114,16 @@ def _dense(run: Run, owners: tuple[str, ...]) -> "np.ndarray[tuple[int], np.dtyp
     return np.array([not level.get(owner, 0.0) > _SPARSE for owner in owners])
 
 
-def _update(run: Run, names: list[str]) -> float | None:
-    if UPDATE_RATIO not in run:
+def _pace(run: Run, layers: Sequence[Layer]) -> float | None:
+    """How far an element of the usual weight moves in a step, over the learning rate."""
+    if any(signal not in run for signal in (UPDATE_RATIO, WEIGHT_NORM, LR)):
         return None
-    typical = sample(run, UPDATE_RATIO, names or None).typical()
-    return float(np.median(typical)) if len(typical) else None
+    names = [each.name for each in layers]
+    ratios, norms = sample(run, UPDATE_RATIO, names), sample(run, WEIGHT_NORM, names)
+    rate = max((float(np.nanmax(each.values)) for each in run[LR].values() if len(each)), default=0)
+    if not len(ratios) or not len(norms) or ratios.owners != norms.owners or rate <= 0:
+        return None
+    roots = np.array([each.root for each in layers if each.name in ratios.owners])
+    paces = ratios.medians() * norms.medians() / roots / rate
+    usual = float(median(paces[None], axis=1)[0])
+    return usual if np.isfinite(usual) else None

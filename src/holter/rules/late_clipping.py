@@ -25,7 +25,6 @@ _MOST = 0.9  # share of them that has to agree
         "diverging-loss",
         "oscillating-loss",
         "exploding-weights",
-        "leading-updates",
         "nonfinite-loss",
         "nonfinite-gradient",
         "nonfinite-weights",

@@ -40,7 +40,6 @@ _ATTENTION = ("attn", "attention", "in_proj")  # parts of the names of its param
         "exploding-gradients",
         "vanishing-gradients",
         "dead-gradients",
-        "leading-updates",
         "growing-attention-logits",
         "saturated-units",
     ),

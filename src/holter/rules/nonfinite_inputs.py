@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._nonfinite import first_nonfinite
 from holter.run import Run, Series
-from holter.run.format import Steps
 from holter.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
 
 _SOON = 20  # steps: a loss may be read only every 16th
+_WORDS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "gradients are"}
 
 
 @rule(
@@ -39,9 +41,9 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
     ## What it does
     Looks at the first floating-point tensor that the model is called with in training. NaN or
     infinity there is a finding if the loss, or the gradients, first were not finite at that step or
-    soon after. It is likely, not certain, where the loss was lost first, at a step whose inputs were
-    not read (the first step often is one). If loss and gradients are finite where inputs are not,
-    the model can take it, and it is noted as normal.
+    soon after. It is likely, not certain, where the loss was lost before, at a step whose inputs
+    were not read (the first step often is one). If loss and gradients are finite where inputs are
+    not, the model can take it, and it is noted as normal.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights:
@@ -69,7 +71,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             continue
         first, values = int(count.steps[bad.argmax()]), float(count.values[bad.argmax()])
         said = f"{owner} is given {values:.0f} values that are not finite at step {first}"
-        lost = _lost(run, LOSS) if LOSS in run else None
+        lost = first_nonfinite(run, LOSS)
         evidence = Evidence(
             INPUT_NONFINITE,
             (first, count.last),
@@ -101,10 +103,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             yield nonfinite_inputs.clear(f"{said}; {came}")
 
 
-_WORDS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "gradients are"}
-
-
-def _spoiled(run: Run, bad: Steps) -> Signal | None:
+def _spoiled(run: Run, bad: npt.NDArray[np.int64]) -> Signal | None:
     """Which of loss and gradients is lost by inputs that are bad at these steps.
 
     A model that had finite losses on such inputs before can take them. And where gradients were
@@ -112,35 +111,33 @@ def _spoiled(run: Run, bad: Steps) -> Signal | None:
     discriminator are; with AMP that is no sign.
     """
     first = int(bad[0])
-    if AMP_SCALE not in run and any(
-        _before(each, first) for each in (run[GRAD_TOTAL_NORM].values() if GRAD_TOTAL_NORM in run else ())
-    ):
+    losses, gradients = _all(run, LOSS), _all(run, GRAD_TOTAL_NORM)
+    if AMP_SCALE not in run and any(_lost_before(each, first) for each in gradients):
         return None
-    for series in run[LOSS].values() if LOSS in run else ():
+    for series in losses:
         fine = np.isfinite(series.values)
         lost = series.steps[~fine]
         taken = np.isin(series.steps[fine], bad).any()
         if len(lost) and first <= lost[0] <= first + _SOON and not taken:
             return LOSS
-    for series in run[GRAD_TOTAL_NORM].values() if GRAD_TOTAL_NORM in run else ():
+    for series in gradients:
         there = np.isin(series.steps, bad)
         if there.any() and not np.isfinite(series.values[there]).any():
             return GRAD_TOTAL_NORM
     return None
 
 
-def _before(series: Series, step: int) -> bool:
+def _lost_before(series: Series, step: int) -> bool:
     """Whether the last reading before a step, not long ago, was not finite."""
     place = int(np.searchsorted(series.steps, step)) - 1
-    return place >= 0 and step - series.steps[place] <= _SOON and not np.isfinite(series.values[place])
+    recent = place >= 0 and step - int(series.steps[place]) <= _SOON
+    return recent and not np.isfinite(series.values[place])
 
 
-def _lost(run: Run, signal: Signal) -> int | None:
-    """The first step at which a signal of any owner is not finite."""
-    lost = [each.steps[~np.isfinite(each.values)] for each in run[signal].values()]
-    return min((int(each[0]) for each in lost if len(each)), default=None)
+def _all(run: Run, signal: Signal) -> list[Series]:
+    return [*run[signal].values()] if signal in run else []
 
 
 def _alone(run: Run) -> bool:
     """Whether one model is trained: of several, one may be given what another has made."""
-    return sum(len(each) > 0 for each in run[INPUT_NONFINITE].values()) == 1
+    return sum(len(each) > 0 for each in _all(run, INPUT_NONFINITE)) == 1

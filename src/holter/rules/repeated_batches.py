@@ -1,15 +1,26 @@
 """Every step sees one of the same few batches."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.run import Run
-from holter.signals import DATA_BATCHES, INPUT_FINGERPRINT
+from holter.run import Run, Series
+from holter.signals import (
+    DATA_BATCHES,
+    INPUT_FINGERPRINT,
+    TARGET_BATCH_ENTROPY,
+    TARGET_COUNT,
+    TARGET_MAX,
+    TARGET_MIN,
+)
 
 _FEW = 0.1  # share of the batches there are
+_FEWEST = 3  # batches that a pass should have shown
+_DRAWN = 0.5  # share of the steps that a loader is drawn from in training
+_BATCH = (TARGET_BATCH_ENTROPY, TARGET_COUNT, TARGET_MIN, TARGET_MAX)  # what is said of a batch
 
 
 @rule(
@@ -30,7 +41,8 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     ## What it does
     Each batch that the model is given leaves a fingerprint. Counts how many different ones there
     are among at least `min_steps` sampled steps, and speaks where they are fewer than a tenth of
-    the batches that the loader has, and each has come back many times.
+    what passes over the loader would have shown at those steps. It is likely where that is all that
+    is known, and certain where the targets repeat with the inputs.
 
     ## Why it matters
     The model learns a handful of batches by heart and never sees the rest of the data. The training
@@ -41,50 +53,104 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     each time; an index that is not advanced does the same.
 
     ## When it is wrong
-    Overfitting one batch as a test is meant to do this. Training on the whole data at once, or
-    without a loader, is not looked at.
+    Models that are called with the same tensor at every step by design, such as a whole graph, are
+    told by targets that go on changing. Overfitting one batch as a test, training on the whole data
+    at once and training without a loader draw nothing from a loader, and are not looked at.
 
     ## How to confirm
     - Print `x.sum()` for ten steps: different batches have different sums.
     """
-    batches = _batches(run)
-    for owner, prints in run[INPUT_FINGERPRINT].items():
-        if len(prints) < min_steps:
-            yield repeated_batches.not_examined(f"{len(prints)} of the {min_steps} steps needed")
-            continue
-        different = len(np.unique(prints.values))
-        said = f"{owner} was given {different} different batches on {len(prints)} sampled steps"
-        if batches is None:
-            yield repeated_batches.not_examined(f"{said}; how many there are is unknown")
-        elif different > _FEW * min(batches, len(prints)) or batches < 2:
-            yield repeated_batches.clear(f"{said}; its loader has {batches}")
-        else:
-            yield repeated_batches.finding(
-                f"{said}, though its loader has {batches}",
-                confidence=Confidence.CERTAIN,
-                onset=prints.first,
-                evidence=(
-                    Evidence(
-                        INPUT_FINGERPRINT,
-                        (prints.first, prints.last),
-                        f"{different} different values among {len(prints)}",
-                        owner,
-                    ),
+    loader = _loader(run)
+    seen = {owner: _finite(prints) for owner, prints in run[INPUT_FINGERPRINT].items()}
+    seen = {owner: prints for owner, prints in seen.items() if len(prints) >= min_steps}
+    if not seen or loader is None:
+        most = max((len(each) for each in run[INPUT_FINGERPRINT].values()), default=0)
+        yield repeated_batches.not_examined(
+            f"{most} of the {min_steps} steps needed"
+            if not seen
+            else "no loader whose length is known is drawn from at most steps"
+        )
+        return
+    # Of several models, one may be given the same at every step by design.
+    owner = max(seen, key=lambda each: len(np.unique(seen[each].values)))
+    prints = seen[owner]
+    different, expected = len(np.unique(prints.values)), loader.shows(prints)
+    said = (
+        f"{owner} was given {different} different batch{'es' * (different != 1)} on {len(prints)}"
+        f" sampled steps; its loader has {loader.batches}"
+    )
+    targets = _different_targets(run, prints)
+    if expected < _FEWEST:
+        yield repeated_batches.not_examined(f"{said}, of which these steps show {expected}")
+    elif different > max(_FEW * expected, 1):
+        yield repeated_batches.clear(said)
+    elif targets is not None and targets > different:
+        yield repeated_batches.clear(f"{said}, but {targets} different targets")
+    else:
+        span = (prints.first, prints.last)
+        yield repeated_batches.finding(
+            said,
+            confidence=Confidence.LIKELY if targets is None else Confidence.CERTAIN,
+            onset=prints.first,
+            evidence=(
+                Evidence(
+                    INPUT_FINGERPRINT,
+                    span,
+                    f"{different} different among {len(prints)}; {expected} expected",
+                    owner,
                 ),
-                fix="iterate over the loader, `for x, y in loader`, instead of beginning it anew",
-            )
+            ),
+            fix="iterate over the loader, `for x, y in loader`, instead of beginning it anew",
+        )
 
 
-def _batches(run: Run) -> int | None:
-    """How many batches the loader has that training draws from: the one that is drawn from most."""
-    if DATA_BATCHES not in run:
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """The loader that training draws from."""
+
+    batches: int
+    shuffled: bool
+    a_step: int  # batches that a step takes
+
+    def shows(self, prints: Series) -> int:
+        """How many different batches plain passes would have shown at the steps of some readings.
+
+        Sampled steps are evenly spaced: without shuffling they may meet the same few batches.
+        """
+        period = max(self.batches // self.a_step, 1)
+        if self.shuffled:
+            return min(len(prints), period)
+        return min(len(np.unique(prints.steps % each)) for each in (period, period + 1))
+
+
+def _loader(run: Run) -> _Loader | None:
+    """The loader that is drawn from most, if that is at most steps."""
+    drawn = dict(run[DATA_BATCHES].items()) if DATA_BATCHES in run else {}
+    read = max((len(each) for each in run[INPUT_FINGERPRINT].values()), default=0)
+    used = max(drawn, key=lambda owner: len(drawn[owner]), default=None)
+    if used is None or len(drawn[used]) < _DRAWN * read:
         return None
-    drawn = {owner: len(each) for owner, each in run[DATA_BATCHES].items() if len(each)}
-    if not drawn:
-        return None
-    used = max(drawn, key=lambda owner: drawn[owner])
     for event in run.events:
         if event.kind == "loader" and event.data.get("loader") == used:
             batches = event.data.get("batches")
-            return batches if isinstance(batches, int) else None
+            if isinstance(batches, int):
+                a_step = max(int(np.median(drawn[used].values)), 1)
+                return _Loader(batches, bool(event.data.get("shuffled")), a_step)
     return None
+
+
+def _finite(series: Series) -> Series:
+    kept = np.isfinite(series.values)
+    return Series(series.steps[kept], series.values[kept])
+
+
+def _different_targets(run: Run, prints: Series) -> int | None:
+    """How many different targets there surely were at these steps; None where none were read."""
+    counts = [
+        len(np.unique(each.values[np.isin(each.steps, prints.steps) & np.isfinite(each.values)]))
+        for signal in _BATCH
+        if signal in run
+        for each in run[signal].values()
+        if len(each)
+    ]
+    return max(counts, default=None)

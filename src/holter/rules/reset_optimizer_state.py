@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._wording import of
 from holter.run import Run, Series
-from holter.signals import OPTIMIZER_AGE
+from holter.signals import LOSS, OPTIMIZER_AGE
+
+_AROUND = 3  # losses before and after a reset
 
 
 @rule(
@@ -30,8 +33,10 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
 
     ## What it does
     Optimizers such as Adam count the steps that their state has seen. Between two readings of one
-    optimizer that count has to rise. It speaks where it fell back, or did not rise, at least
-    `min_resets` times: the state was thrown away, mostly because the optimizer is made anew.
+    optimizer that count has to rise. It speaks where it began anew at least `min_resets` times: it
+    fell to no more than the steps since the last reading, or stays at 1. Then the state was thrown
+    away, mostly because the optimizer is made anew. A training that begins anew with it, as for the
+    next fold of a cross-validation, is told by a loss that returns to where it began.
 
     ## Why it matters
     Adam without its memory makes steps of full length in the direction of a single batch's sign.
@@ -44,7 +49,8 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
 
     ## When it is wrong
     Training in many stages that restarts the optimizer on purpose, as in some federated, cyclic and
-    meta-learning. One or two resets are taken for stages of a training.
+    meta-learning. One or two resets are taken for stages of a training. A count that falls back to
+    where it was once, as when a checkpoint is loaded, is no reset.
 
     ## How to confirm
     - Print `id(optimizer)` once an epoch: it has to stay the same.
@@ -61,17 +67,22 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
                 f" {len(at)} times"
             )
             continue
-        every = f"about every {np.median(np.diff(at)):.0f} steps" if len(at) > 1 else ""
+        said = f"the optimizer's state{of(owner)} was thrown away {len(at)} times"
+        if _begins_anew(run, at):
+            yield reset_optimizer_state.normal(f"{said}, each time with a loss as at the beginning")
+            yield reset_optimizer_state.clear(f"{said}, each time for a training that begins anew")
+            continue
+        every = f", about every {np.median(np.diff(at)):.0f} steps" if len(at) > 1 else ""
         yield reset_optimizer_state.finding(
-            f"the optimizer's state{of(owner)} was thrown away {len(at)} times, {every}: it never"
-            f" saw more than {age.values.max():.0f} steps of {run.steps}",
+            f"{said}{every}: it never saw more than {np.nanmax(age.values):.0f} steps of"
+            f" {run.steps}",
             confidence=Confidence.CERTAIN,
             onset=int(at[0]),
             evidence=(
                 Evidence(
                     OPTIMIZER_AGE,
                     (age.first, age.last),
-                    f"its own count of steps fell back at steps"
+                    f"its own count of steps began anew at steps"
                     f" {', '.join(str(step) for step in at[:4])}" + (" ..." * (len(at) > 4)),
                     owner,
                 ),
@@ -82,6 +93,27 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
         yield reset_optimizer_state.not_examined("the optimizer's own count was read only once")
 
 
-def _resets(age: Series) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """The steps at which the count had not risen since the reading before."""
-    return age.steps[1:][np.diff(age.values) <= 0]
+def _resets(age: Series) -> npt.NDArray[np.int64]:
+    """The steps at which the count had begun anew since the reading before.
+
+    A count that stands still belongs to a parameter that is no longer trained, unless it is 1.
+    """
+    rise, count, passed = np.diff(age.values), age.values[1:], np.diff(age.steps)
+    anew = ((rise < 0) & (count <= passed)) | ((rise == 0) & (count <= 1))
+    return np.compress(anew, age.steps[1:])
+
+
+def _begins_anew(run: Run, at: npt.NDArray[np.int64]) -> bool:
+    """Whether the loss is back where it began after most resets, and had fallen before."""
+    losses = [each for each in (run[LOSS].values() if LOSS in run else ()) if len(each) > 1]
+    if len(losses) != 1:
+        return False
+    loss = losses[0]
+    first = float(np.median(loss.values[:_AROUND]))
+    back = []
+    for step in at:
+        place = min(max(int(np.searchsorted(loss.steps, step)), 1), len(loss) - 1)
+        before = float(np.median(loss.values[max(place - _AROUND, 0) : place]))
+        after = float(np.median(loss.values[place : place + _AROUND]))
+        back.append(before < 0.9 * first and after > (first + before) / 2)
+    return float(np.mean(back)) > 0.5

@@ -30,7 +30,6 @@ _NEAR = 5  # losses on each side of a resume
         "oscillating-loss",
         "huge-updates",
         "exploding-gradients",
-        "leading-updates",
         "erratic-validation",
     ),
 )

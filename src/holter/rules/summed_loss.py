@@ -8,11 +8,12 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import readings
 from holter.rules._outcome import outcome
-from holter.rules._progress import steps_follow_gradients
+from holter.rules._progress import median_update, steps_follow_gradients
 from holter.run import Run
 from holter.signals import LOSS_SUMMED, TARGET_COUNT
 
 _MOST = 0.9  # share of steps
+_CALM = 3e-3  # update of the usual weight that is not too large
 
 
 @rule(
@@ -50,8 +51,9 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
 
     ## What it does
     Looks whether the loss function was asked for `reduction="sum"`, and speaks where it was, on
-    nearly all of at least `min_steps` sampled steps, and the loss did not fall or is no longer
-    finite. A sum that trains well is no fault.
+    nearly all of at least `min_steps` sampled steps, the optimizer's steps are as large as
+    gradients are (as in SGD), weights change by more than 0.3 % a step, and the loss did not fall
+    or is no longer finite. A sum that trains well is no fault.
 
     ## Why it matters
     The gradient of a sum is as many times larger as there are targets in a batch, and so is each
@@ -62,7 +64,8 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
 
     ## When it is wrong
     A sum with a learning rate to match is right; then the loss falls. With Adam the scale hardly
-    matters, and the cause lies elsewhere.
+    matters, and the cause lies elsewhere. A loss that cannot fall looks the same if steps are
+    large.
 
     ## How to confirm
     - Divide the loss by the number of targets in the batch and repeat the first 100 steps.
@@ -74,13 +77,21 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         if float(np.mean(summed.values)) < _MOST:
             yield summed_loss.clear(f"{owner} does not sum over the batch")
             continue
-        result = outcome(run)
+        if not steps_follow_gradients(run):
+            yield summed_loss.clear(
+                f"{owner} sums over the batch, but the optimizer rescales its steps"
+            )
+            continue
+        result, update = outcome(run), median_update(run, 0, run.steps)
+        if result is None:
+            yield summed_loss.not_examined(f"{owner} sums; what came of it cannot be told")
+            continue
+        if not result.bad or (result.finite and update is not None and update < _CALM):
+            moved = f", weights change by {update:.1e} a step" if update is not None else ""
+            yield summed_loss.clear(f"{owner} sums over the batch; {result.says}{moved}")
+            continue
         count = readings(run, TARGET_COUNT, owner)
         times = f"{np.median(count):.0f}" if len(count) else "as many as a batch has targets"
-        if result is None or not result.bad or not steps_follow_gradients(run):
-            came = f"; {result.says}" if result is not None else ""
-            yield summed_loss.clear(f"{owner} sums over the batch{came}")
-            continue
         yield summed_loss.finding(
             f"{owner} sums over the batch: gradients are {times} times those of a mean, and"
             f" {result.says}",

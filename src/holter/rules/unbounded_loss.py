@@ -7,17 +7,22 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import only_function, readings
+from holter.rules._curves import Curve, growth, training_curve
 from holter.run import Run
-from holter.signals import LOSS, LOSS_ROOT_SHARE
+from holter.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM, Signal
 
 _MOST = 0.9  # share of steps
+_EXACT = 0.01  # of the usual share: a sum with another loss changes from step to step
+_FAR = 1000.0  # times its first size that a loss is under zero
+_GROWN = 10.0  # times that outputs or weights have grown with it
+_WORDS = {OUTPUT_SIZE: "outputs", WEIGHT_TOTAL_NORM: "weights"}
 _WITHOUT_A_FLOOR = ("nll_loss", "gaussian_nll_loss", "poisson_nll_loss", "kl_div")
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
-    needs=(LOSS_ROOT_SHARE,),
+    needs=(LOSS,),
     explains=(
         "diverging-loss",
         "oscillating-loss",
@@ -41,6 +46,9 @@ _WITHOUT_A_FLOOR = ("nll_loss", "gaussian_nll_loss", "poisson_nll_loss", "kl_div
         "identical-rows",
         "constant-clipping",
         "growing-activations",
+        "drifting-output-logits",
+        "growing-residuals",
+        "growing-attention-logits",
     ),
 )
 def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
@@ -48,8 +56,10 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
 
     ## What it does
     Compares what `backward()` is called on with what the loss function returned. It speaks where
-    the one is the negative of the other on at least `min_steps` sampled steps, for loss functions
-    that cannot go under zero, and only one optimizer is at work.
+    the one is the negative of the other, or the same negative part of it, on at least `min_steps`
+    sampled steps, for loss functions that cannot go under zero, and only one optimizer is at work.
+    Else it looks for a loss that has gone a thousand times as far under zero as it was large at
+    first, with outputs or weights that have grown tenfold: that is likely.
 
     ## Why it matters
     Going down on the negative of a loss makes predictions worse, for as long as one likes: the
@@ -60,35 +70,71 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
 
     ## When it is wrong
     Adversarial training, which climbs on purpose, mostly has an optimizer for each side and is left
-    out. A reward written as a negative loss would be an exception.
+    out. Unlearning climbs on purpose, too. Log-likelihoods of densities go under zero, but not
+    that far.
 
     ## How to confirm
     - Look at the accuracy: it falls under that of guessing.
     """
-    shares = readings(run, LOSS_ROOT_SHARE, "")
-    if len(run.meta.get("optimizers", ())) > 1 or len([*run[LOSS]] if LOSS in run else ()) > 1:
+    curve = training_curve(run, may_change_sign=True)
+    if isinstance(curve, str):
+        yield unbounded_loss.not_examined(curve)
+        return
+    if len(run.meta.get("optimizers", ())) > 1:
         yield unbounded_loss.not_examined("several optimizers are at work: one may climb")
         return
-    if len(shares) < min_steps:
-        yield unbounded_loss.not_examined(f"{len(shares)} of the {min_steps} steps needed")
+    shares = readings(run, LOSS_ROOT_SHARE, "")
+    if len(curve) < min_steps:
+        yield unbounded_loss.not_examined(f"{len(curve)} of the {min_steps} losses needed")
         return
-    usual, function = float(np.median(shares)), only_function(run)
-    said = f"backward is called on {usual:.3g} times what the loss function returned"
-    if usual >= 0 or np.mean(shares < 0) < _MOST or function in _WITHOUT_A_FLOOR:
-        yield unbounded_loss.clear(said)
-        return
-    series = run[LOSS_ROOT_SHARE][""]
-    yield unbounded_loss.finding(
-        f"{said}: training makes the predictions worse",
-        confidence=Confidence.CERTAIN,
-        onset=series.first,
-        evidence=(
-            Evidence(LOSS_ROOT_SHARE, (series.first, series.last), f"median {usual:.3g}"),
-            *(
-                Evidence(LOSS, (each.first, each.last), f"{each.values[-1]:.3g} at last", owner)
-                for owner, each in (run[LOSS].items() if LOSS in run else ())
-                if len(each)
-            ),
-        ),
-        fix="take the minus sign away: call backward on the loss itself",
-    )
+    usual = float(np.median(shares)) if len(shares) >= min_steps else 1.0
+    same = float(np.mean(np.abs(shares - usual) <= _EXACT * abs(usual))) if len(shares) else 0.0
+    now, first = _levels(curve)
+    went = f"the loss went from {first:.3g} to {now:.3g}"
+    seen = Evidence(LOSS, curve.span, went, curve.owner)
+    if usual < 0 and same >= _MOST and only_function(run) not in _WITHOUT_A_FLOOR:
+        series = run[LOSS_ROOT_SHARE][""]
+        span = (series.first, series.last)
+        yield unbounded_loss.finding(
+            f"backward is called on {usual:.3g} times what the loss function returned: training"
+            " makes the predictions worse",
+            confidence=Confidence.CERTAIN,
+            onset=series.first,
+            evidence=(Evidence(LOSS_ROOT_SHARE, span, f"median {usual:.3g}"), seen),
+            fix="take the minus sign away: call backward on the loss itself",
+        )
+    elif now < -_FAR * abs(first) and (grown := _grown(run, curve)) is not None:
+        far = curve.values < -_FAR * abs(first)
+        yield unbounded_loss.finding(
+            f"{went}: it has no floor, and {_WORDS[grown]} grow with it",
+            confidence=Confidence.LIKELY,
+            onset=int(curve.steps[int(far.argmax())]),
+            evidence=(seen,),
+            fix="look for a term with the wrong sign: what is minimised has to have a floor",
+        )
+    elif len(shares) >= min_steps and usual > 0:
+        yield unbounded_loss.clear(
+            f"backward is called on {usual:.3g} times what the loss function returned; {went}"
+        )
+    else:
+        yield unbounded_loss.clear(went)
+
+
+def _levels(curve: Curve) -> tuple[float, float]:
+    """The loss at last, and the one that was furthest from zero at first."""
+    early = curve.values[:10]
+    first = float(early[np.abs(early).argmax()])
+    return float(np.median(curve.part(0.75))), first
+
+
+def _grown(run: Run, curve: Curve) -> Signal | None:
+    """Which of outputs and weights has grown tenfold since the beginning."""
+    first, last = curve.span
+    half = (first + last) // 2
+    for signal in _WORDS:
+        for owner, series in run[signal].items() if signal in run else ():
+            start = series.first if len(series) else 0
+            times = growth(run, signal, owner, (start, start + 2), (half, last))
+            if times is not None and times > _GROWN:
+                return signal
+    return None

@@ -40,6 +40,8 @@ _ROUNDED = 0.1  # of log Z: what a small number inside the logarithm may add
         "huge-updates",
         "validation-mismatch",
         "unbounded-loss",
+        "drifting-output-logits",
+        "growing-activations",
         "loss-accuracy-parting",
     ),
 )

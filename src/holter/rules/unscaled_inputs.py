@@ -15,6 +15,7 @@ from holter.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 _FEWEST = 5  # sampled steps
 _USUAL = 3.0  # standard deviation of what a first layer returns, at most
 _FAR = 3.0  # times the loss of a constant answer
+_SPARSE = 0.1  # largest input over which a small deviation means few values, not small ones
 
 
 @rule(
@@ -63,9 +64,10 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
     ## What it does
     Looks at the numbers that the model is called with. They are far too large where their standard
     deviation is over `large`, such as pixels from 0 to 255 or a column in its own unit; far too
-    small where it is under `small`, such as pixels divided by 255 twice. That is a finding where
-    the loss was bad, or began above three times what a constant answer gives; else it is silent.
-    Where the first layer of the model brings them to a usual size it is silent, too.
+    small where it is under `small` and none is over 0.1, such as pixels divided by 255 twice. That
+    is a finding where the loss was bad, or began above three times what a constant answer gives; a
+    hint where losses of several optimizers compete and cannot be judged. Where the first layer of
+    the model brings large inputs to a usual size it is silent.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
@@ -91,36 +93,50 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
             continue
         usual, top = float(np.median(known)), float(np.median(peak))
         said = f"inputs of {owner} have a standard deviation of {usual:.3g} and reach {top:.3g}"
-        if small <= usual <= large or top == 0:
+        big, tiny = usual > large, usual < small and 0 < top < _SPARSE
+        if not big and not tiny:
             yield unscaled_inputs.clear(said)
             continue
         inside = _first_layer(run)
-        if usual > large and inside is not None and inside < _USUAL:
+        if big and inside is not None and inside < _USUAL:
             yield unscaled_inputs.clear(f"{said}; behind the first layer it is {inside:.2g}")
             continue
-        harm = _harm(run)
-        if harm is None:
+        harm, losses = _harm(run), run[LOSS].values() if LOSS in run else ()
+        compete = sum(len(each) > 0 for each in losses) > 1
+        if harm is None and not (big and compete):
             yield unscaled_inputs.clear(f"{said}; the loss fell all the same")
             continue
+        span = (spread.first, spread.last)
+        evidence = (
+            Evidence(INPUT_STD, span, f"median {usual:.3g}", owner),
+            Evidence(INPUT_ABSMAX, span, f"median {top:.3g}", owner),
+        )
+        came = harm.says if harm is not None else "what came of it cannot be told"
         yield unscaled_inputs.finding(
-            f"{said}: far too {'large' if usual > large else 'small'}; {harm.says}",
-            confidence=Confidence.LIKELY,
+            f"{said}: far too {'large' if big else 'small'}; {came}",
+            confidence=Confidence.HINT if harm is None else Confidence.LIKELY,
             onset=spread.first,
-            evidence=(
-                Evidence(INPUT_STD, (spread.first, spread.last), f"median {usual:.3g}", owner),
-                Evidence(INPUT_ABSMAX, (spread.first, spread.last), f"median {top:.3g}", owner),
-                harm,
-            ),
+            evidence=evidence if harm is None else (*evidence, harm),
             fix="standardise the inputs: (x - mean) / std of the training set",
         )
 
 
 def _first_layer(run: Run) -> float | None:
-    """The size of what the first module returns at first."""
+    """The size of what the first module returns at first.
+
+    None where it was not read, or is bounded whatever the input is, as in recurrent layers.
+    """
     if ACTIVATION_STD not in run:
         return None
-    first = next((each for each in run[ACTIVATION_STD].values() if len(each)), None)
-    return float(first.values[0]) if first is not None else None
+    for name, series in run[ACTIVATION_STD].items():
+        first = series.values[np.isfinite(series.values)][:1]
+        if len(first):
+            recurrent = any(
+                parameter.startswith(f"{name}.weight_hh")
+                for parameter in run.meta.get("parameters", {})
+            )
+            return None if recurrent else float(first[0])
+    return None
 
 
 def _harm(run: Run) -> Evidence | None:
@@ -128,6 +144,8 @@ def _harm(run: Run) -> Evidence | None:
     result = outcome(run)
     if result is not None and result.bad:
         return result.evidence
+    if LOSS not in run:
+        return None
     curve, constant = training_curve(run, may_change_sign=True), anchor(run)
     if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
         return None

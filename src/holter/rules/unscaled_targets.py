@@ -12,7 +12,9 @@ from holter.run import Run
 from holter.signals import OUTPUT_SIZE, TARGET_MEAN, TARGET_STD
 
 _FEWEST = 10  # sampled steps
-_TINY = 0.01  # outputs of a head that begins at zero
+_ONE = 1.0  # size that outputs are made for: many begin far smaller, heads of zeros at 0
+_PATIENCE = 100  # steps in which outputs may be on their way to the targets
+_NEAR = 0.3  # of the mean of the targets: outputs that got there are on their way
 
 
 @rule(
@@ -57,9 +59,10 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
 
     ## What it does
     Compares the size of numeric targets (the larger of mean and standard deviation) with that of
-    the first outputs. It speaks where targets are more than `factor` times as large, and by the end
-    of the run the loss is not finite, did not fall, or is still above half of what a constant
-    answer gives.
+    the first outputs, or with 1 where these are smaller. It speaks where targets are more than
+    `factor` times as large, the loss lost less than half of itself in at least 100 steps, and
+    either it did not fall under what a constant answer gives, or outputs are still under a third of
+    the mean of the targets. A loss that rose or is not finite counts from the start.
 
     ## Why it matters
     Errors of thousands make gradients of thousands: either the first steps throw the weights far
@@ -70,40 +73,42 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     when predicting. Logarithms help where they span orders of magnitude.
 
     ## When it is wrong
-    Models that scale their output themselves get there soon and the loss falls: then this rule is
-    silent.
+    Models that scale their output themselves, or learn fast enough, get there soon and the loss
+    falls: then this rule is silent. Targets that cannot be predicted at all look the same.
 
     ## How to confirm
     - Train on `(y - y.mean()) / y.std()`: the loss should fall under 1 within an epoch.
     """
     for owner, spread in run[TARGET_STD].items():
         sizes, mean = readings(run, OUTPUT_SIZE, owner), last(run, TARGET_MEAN, owner)
-        if len(sizes) < _FEWEST or not len(spread) or mean is None:
+        width = last(run, TARGET_STD, owner)
+        if len(sizes) < _FEWEST or width is None or mean is None:
             yield unscaled_targets.not_examined(f"{len(sizes)} of the {_FEWEST} steps needed")
             continue
-        width, first = float(spread.values[-1]), float(np.median(sizes[:3]))
+        first, now = float(np.median(sizes[:3])), float(np.median(sizes[-_FEWEST:]))
         scale = max(abs(mean), width)
         said = f"targets of {owner} are {mean:.3g} +- {width:.3g}, the first outputs {first:.2g}"
-        if not scale > factor * max(first, _TINY):
+        if not scale > factor * max(first, _ONE):
             yield unscaled_targets.clear(said)
             continue
         result = outcome(run)
         if result is None:
             yield unscaled_targets.not_examined(f"{said}; what came of it cannot be told")
             continue
-        short = float(np.median(sizes[-_FEWEST:])) < 0.5 * scale  # outputs never got there
-        if not (result.bad or short):
-            yield unscaled_targets.clear(f"{said}; {result.says}")
+        short = now < _NEAR * abs(mean)
+        rose = not result.finite or result.fall < 0
+        slow = run.steps >= _PATIENCE and result.fall < 0.5
+        if not ((result.bad and rose) or (slow and (result.bad or short))):
+            yield unscaled_targets.clear(f"{said}, the last {now:.2g}; {result.says}")
             continue
+        span = (spread.first, spread.last)
         yield unscaled_targets.finding(
-            f"{said}: {scale / max(first, _TINY):.0f} times as large; {result.says}",
+            f"{said}, the last {now:.2g}; {result.says}",
             confidence=Confidence.LIKELY,
             onset=spread.first,
             evidence=(
-                Evidence(
-                    TARGET_STD, (spread.first, spread.last), f"{mean:.3g} +- {width:.3g}", owner
-                ),
-                Evidence(OUTPUT_SIZE, (spread.first, spread.last), f"{first:.3g} at first", owner),
+                Evidence(TARGET_STD, span, f"{mean:.3g} +- {width:.3g}", owner),
+                Evidence(OUTPUT_SIZE, span, f"{first:.3g} at first, {now:.3g} at last", owner),
                 result.evidence,
             ),
             fix="standardise the targets with the mean and deviation of the training set",
