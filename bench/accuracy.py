@@ -138,13 +138,13 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "# How often holter is right",
         "",
         (
-            "Written by `python -m bench.accuracy --write`: every specimen of the zoo, recorded through"
-            f" `holter run`, seeds {', '.join(map(str, seeds))}."
+            "Written by `python -m bench.accuracy --write`: every specimen of the zoo, recorded"
+            f" through `holter run`, seeds {', '.join(map(str, seeds))}."
         ),
         "",
         (
-            f"- faults: {len({each.specimen for each in faults})} x {len(seeds)} seeds; leading cause"
-            f" right {_share(right, len(faults))}, right or acceptable"
+            f"- faults: {len({each.specimen for each in faults})} x {len(seeds)} seeds; leading"
+            f" cause right {_share(right, len(faults))}, right or acceptable"
             f" {_share(right + acceptable, len(faults))}"
         ),
         (
@@ -170,8 +170,8 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "",
         (
             "A finding is true if the rule is the cause or an equally right answer, or follows from"
-            " the cause by the differential; on a healthy run every finding is false. `beside` counts"
-            " findings on faulty runs that are neither."
+            " the cause by the differential; on a healthy run every finding is false. `beside`"
+            " counts findings on faulty runs that are neither."
         ),
         "",
         "| rule | faults it should name | names | leads | true | beside | false |",
@@ -204,8 +204,8 @@ def _delays(faults: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
     late = sum(by is not None and step > by for step, by in seen)
     return [
         (
-            f"- seen after {delays[len(delays) // 2]} steps in the median; later than it should be in"
-            f" {_share(late, len(seen))}"
+            f"- seen after {delays[len(delays) // 2]} steps in the median; later than it should be"
+            f" in {_share(late, len(seen))}"
         )
     ]
 

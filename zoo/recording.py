@@ -105,4 +105,5 @@ def _record(specimen: Specimen, seed: int, folder: Path) -> None:
             runpy.run_path(str(script), run_name="__main__")
         else:
             main(["run", "--no-check", "--out", str(run), str(script)])
-    (folder / "done").touch()
+    if run.exists():
+        (folder / "done").touch()

@@ -8,6 +8,7 @@ are not kept). torchmortem and torch-audit are attached to the same plain script
 import argparse
 import datetime as dt
 import fnmatch
+import hashlib
 import json
 import sys
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from holter import Run, check, diagnose
 from holter.findings import Confidence
 from holter.rules import all_rules
 from zoo.recording import recordings
-from zoo.specimens import Specimen, corpus
+from zoo.specimens import WORKLOADS, Specimen, corpus
 
 RESULTS = Path(__file__).with_name("results.json")
 PEERS = {each.PEER.name: each.PEER for each in (sagemaker, torchmortem, torch_audit)}
@@ -36,6 +37,12 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="of specimens")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="the plain workloads, N faults and N oddities, drawn by the digests of their names",
+    )
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--workers", type=int, default=2, help="processes that record (default 2)")
     parser.add_argument("--write", action="store_true", help=f"renew {RESULTS.name}")
@@ -45,6 +52,8 @@ def main() -> int:
         for each in corpus()
         if any(fnmatch.fnmatch(each.name, pattern) for pattern in args.only)
     ]
+    if args.sample is not None:
+        specimens = _drawn(specimens, args.sample)
     if not specimens:
         parser.error(f"no specimen is named like {' or '.join(args.only)}")
     rows = _from_recordings(specimens, args.seeds, args.workers, sagemaker.PEER.name in args.peers)
@@ -57,6 +66,18 @@ def main() -> int:
     if args.write:
         RESULTS.write_text(_as_json(rows))
     return 0
+
+
+def _drawn(specimens: Sequence[Specimen], count: int) -> list[Specimen]:
+    """A sample that does not change where others are added, and is part of any larger one."""
+    changed = sorted(
+        (each for each in specimens if each.edits),
+        key=lambda each: hashlib.sha256(each.name.encode()).digest(),
+    )
+    faults = [each for each in changed if not each.healthy][:count]
+    oddities = [each for each in changed if each.healthy][:count]
+    plain = [each for each in specimens if not each.edits and each.path.parent == WORKLOADS]
+    return [*plain, *faults, *oddities]
 
 
 def _from_recordings(

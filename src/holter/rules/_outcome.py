@@ -20,6 +20,19 @@ _REGAINED = 0.5  # share of what it had lost that a loss which came back has reg
 _STAYED = 0.9  # share of its start that a loss has to keep to be flat, however noisy it is
 _BACK = 0.9  # share of its first value that a loss which jumped has to stay above
 
+CURVES = (  # what is seen in curves whatever the cause, and is the cause of nothing else
+    "diverging-loss",
+    "flat-loss",
+    "loss-at-constant-predictor",
+    "loss-plateau",
+    "loss-spike",
+    "nonfinite-gradient",
+    "nonfinite-loss",
+    "nonfinite-weights",
+    "oscillating-loss",
+    "underfitting",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -25,7 +25,6 @@ _REVIVING = 0.1  # fall of the share that says that units come back
         "dead-gradients",
         "dominating-gradient",
         "flat-loss",
-        "limited-outputs",
         "loss-at-constant-predictor",
         "loss-plateau",
         "motionless-weights",

@@ -8,7 +8,7 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._layers import sample, trained_layers
 from holter.rules._loudness import BORN, RISEN, Loudness, loudness, onset
-from holter.rules._outcome import Outcome, outcome
+from holter.rules._outcome import CURVES, Outcome, outcome
 from holter.rules._wording import of
 from holter.run import Run, Series
 from holter.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, UPDATE_RATIO
@@ -109,7 +109,7 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness
     if loud is not None:
         # where the loss is as large as its gradients, and no update was, the start is to blame
         sure = loud.by_loss > BORN or _moved(run)
-        causes += ("huge-updates", "large-initial-loss") if sure else ("huge-updates",)
+        causes = (*causes, "huge-updates", "large-initial-loss") if sure else CURVES
         since = norm.first
         summary = (
             f"gradients{of(owner)} explode from the first step: norm {values[0]:.2g}, by which the"

@@ -22,7 +22,6 @@ from holter.signals import ACTIVATION_STD
         "exploding-gradients",
         "exploding-weights",
         "flat-loss",
-        "growing-residuals",
         "huge-updates",
         "large-initial-loss",
         "loss-at-constant-predictor",

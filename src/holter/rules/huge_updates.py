@@ -16,7 +16,7 @@ from holter.rules._layers import (
     trained_layers,
 )
 from holter.rules._loudness import loud_from_birth, sudden_onset
-from holter.rules._outcome import Outcome, learning_rate, outcome
+from holter.rules._outcome import CURVES, Outcome, learning_rate, outcome
 from holter.run import Run
 from holter.signals import (
     ACTIVATION_DEAD_FRACTION,
@@ -28,10 +28,6 @@ from holter.signals import (
 _HELD = 10  # samples in a row over which the usual update has to be large
 _REPLACED = 1.0  # an update of the size of the weight itself
 _USUAL = 1e-3  # update of a weight in most trainings that go well
-_OF_GRADIENTS = (
-    "exploding-gradients",
-    "exploding-weights",
-)  # what leads where gradients came first
 _GONE = 0.95  # share of dead units from which on a layer is as good as gone
 _STUCK = 0.8  # the same for saturated outputs
 _POOR = 0.3  # share of the loss that a training of some use has lost
@@ -54,7 +50,6 @@ _POOR = 0.3  # share of the loss that a training of some use has lost
         "exploding-weights",
         "flat-loss",
         "growing-attention-logits",
-        "growing-residuals",
         "heavy-tailed-weights",
         "loss-at-constant-predictor",
         "loss-plateau",
@@ -138,7 +133,7 @@ def _finding(
     factor = 10 ** max(1, round(float(np.log10(size / _USUAL))))
     causes = huge_updates.explains
     if loud_from_birth(run) or sudden_onset(run, before=0.03):
-        causes = tuple(each for each in causes if each not in _OF_GRADIENTS)
+        causes = CURVES  # gradients came first, and explain the rest
     decay = weight_decay(run)
     if decay is not None and decay.ordinary:
         causes += ("collapsed-weights",)

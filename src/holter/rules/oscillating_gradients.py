@@ -93,7 +93,7 @@ def _moves(norm: Series) -> Values:
     """Sizes of the change from one step to the next, in logarithms, where both were read."""
     known = np.isfinite(norm.values) & (norm.values > 0)
     logs = np.log(np.where(known, norm.values, np.nan).astype(np.float64))
-    moves = np.abs(np.diff(logs))[np.diff(norm.steps) == 1]
+    moves: Values = np.abs(np.diff(logs))[np.diff(norm.steps) == 1]
     return moves[np.isfinite(moves)]
 
 
