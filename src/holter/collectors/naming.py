@@ -9,6 +9,8 @@ from torch.optim import Optimizer
 
 _WRAPPERS = ("module", "_orig_mod")  # where DDP and torch.compile keep what they wrap
 
+_OWN = frozenset(vars(nn.Module()))  # attributes that every module has
+
 _DROPOUT = nn.modules.dropout._DropoutNd  # noqa: SLF001  (the base of all dropout modules)
 _BATCH_NORM = nn.modules.batchnorm._NormBase  # noqa: SLF001  (the base of all batch norms)
 
@@ -82,6 +84,25 @@ def named_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a model by the names that its author knows."""
     for name, parameter in unwrapped(model).named_parameters():
         yield name.replace("_orig_mod.", ""), parameter  # parts may be compiled, too
+
+
+def unregistered_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters that a model keeps in plain lists and dicts, where `parameters()` is blind."""
+    known = {id(each) for each in model.parameters()}
+    for path, module in unwrapped(model).named_modules():
+        for attribute, value in vars(module).items():
+            if attribute in _OWN or not isinstance(value, list | tuple | dict):
+                continue
+            places = value.items() if isinstance(value, dict) else enumerate(value)
+            for place, part in places:
+                start = f"{path}." * bool(path) + f"{attribute}[{place!r}]"
+                if isinstance(part, nn.Module):
+                    found = [(f"{start}.{name}", each) for name, each in part.named_parameters()]
+                elif isinstance(part, nn.Parameter):
+                    found = [(start, part)]
+                else:
+                    continue
+                yield from ((name, each) for name, each in found if id(each) not in known)
 
 
 def _depends(module: nn.Module, *, in_trained: bool) -> bool:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from holter.collectors.naming import Naming, mode_dependent, named_parameters
+from holter.collectors.naming import (
+    Naming,
+    mode_dependent,
+    named_parameters,
+    unregistered_parameters,
+)
 
 Keys = frozenset[int]  # identities of parameters
 
@@ -48,6 +53,7 @@ class Roster:
     in_model: tuple[bool, ...] = ()
     trainable: tuple[bool, ...] = ()
     naming: Naming = field(default_factory=Naming)
+    unregistered: Keys = frozenset()  # what models keep where their `parameters()` is blind
 
     def subject_of(self, optimizer: Optimizer) -> Subject | None:
         """The subject of an optimizer, if it is on the roster."""
@@ -64,7 +70,11 @@ class Roster:
     def is_outdated(self) -> bool:
         """Whether a model has got, lost, frozen or thawed parameters since."""
         known = zip(self.parameters, self.in_model, self.trainable, strict=True)
-        then = {(id(each), trainable) for each, inside, trainable in known if inside}
+        then = {
+            (id(each), trainable)
+            for each, inside, trainable in known
+            if inside and id(each) not in self.unregistered
+        }
         current = (each for model in self.models for each in model.module.parameters())
         return then != {(id(each), each.requires_grad) for each in current}
 
@@ -113,6 +123,13 @@ def _assemble(
     for model in models:
         for name, parameter in named_parameters(model.module):
             named.setdefault(id(parameter), (model.prefix + name, parameter))
+    registered = frozenset(named)
+    families = [frozenset(id(each) for each in model.module.parameters()) for model in models]
+    for place, model in enumerate(models):
+        for name, parameter in unregistered_parameters(model.module):
+            if id(parameter) not in named:
+                named[id(parameter)] = (model.prefix + name, parameter)
+                families[place] |= {id(parameter)}
     everyone = dict(named)
     holder: dict[int, int] = {}
     for index, label, optimizer in held:
@@ -121,7 +138,6 @@ def _assemble(
                 holder.setdefault(id(parameter), index)
                 where = f"{label or 'optimizer'}.param_groups[{number}][{place}]"
                 everyone.setdefault(id(parameter), (where, parameter))
-    families = [frozenset(id(each) for each in model.module.parameters()) for model in models]
     return Roster(
         models=tuple(models),
         subjects=tuple(_subject(each, everyone, holder, families) for each in held),
@@ -131,6 +147,7 @@ def _assemble(
         in_model=tuple(key in named for key in everyone),
         trainable=tuple(parameter.requires_grad for _, parameter in everyone.values()),
         naming=naming,
+        unregistered=frozenset(named) - registered,
     )
 
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import Matrix, sample
+from holter.rules._layers import Matrix, median, sample
 from holter.run import Run
 from holter.signals import ATTENTION_ENTROPY, ATTENTION_LOGIT_ABSMAX
 
 _FEWEST = 20  # sampled steps
-_GROWTH = 5.0  # times the level of the first fifth
+_FIRST = 3  # of which these make the beginning
+_GROWTH = 5.0  # times the level of the beginning
 _RISING = 1.15  # times, from the third quarter of the readings to their end
 _ONE = 0.05  # share of its largest entropy at which attention looks at one position
 
@@ -64,7 +65,7 @@ def growing_attention_logits(
             f"{len(logits)} of the {_FEWEST} sampled steps needed"
         )
         return
-    first, middle = logits.between(0, 0.1).medians(), logits.between(0.5, 0.75).medians()
+    first, middle = median(logits.values[:_FIRST], 0), logits.between(0.5, 0.75).medians()
     last = logits.between(0.85, 1).medians()
     if not np.isfinite(last).any():
         yield growing_attention_logits.not_examined("no attention logit is finite at the end")
@@ -112,6 +113,6 @@ def _entropies(run: Run, owners: tuple[str, ...]) -> tuple[Matrix, Matrix]:
         entropy = sample(run, ATTENTION_ENTROPY, owners)
         places = [owners.index(each) for each in entropy.owners]
         if len(entropy):
-            before[places] = entropy.between(0, 0.1).medians()
+            before[places] = median(entropy.values[:_FIRST], 0)
             now[places] = entropy.between(0.85, 1).medians()
     return before, now

@@ -65,9 +65,9 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
     Looks at the numbers that the model is called with. They are far too large where their standard
     deviation is over `large`, such as pixels from 0 to 255 or a column in its own unit; far too
     small where it is under `small` and none is over 0.1, such as pixels divided by 255 twice. That
-    is a finding where the loss was bad, or began above three times what a constant answer gives; a
-    hint where losses of several optimizers compete and cannot be judged. Where the first layer of
-    the model brings large inputs to a usual size it is silent.
+    is a finding where the loss was bad, or began above three times what a constant answer gives and
+    was above it still half-way; a hint where losses of several optimizers compete and cannot be
+    judged. Where the first layer of the model brings large inputs to a usual size it is silent.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
@@ -150,12 +150,13 @@ def _harm(run: Run) -> Evidence | None:
     if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
         return None
     level = constant.level * constant.scale
-    highest = float(curve.values[:10].max())
-    if highest < _FAR * level:
+    highest, later = float(curve.values[:10].max()), curve.part(0.4, 0.6)
+    if highest < _FAR * level or not len(later) or float(np.median(later)) < level:
         return None
     return Evidence(
         LOSS,
         (int(curve.steps[0]), int(curve.steps[min(9, len(curve) - 1)])),
-        f"the loss began at {highest:.3g}; a constant answer has {level:.3g}",
+        f"the loss began at {highest:.3g} and was still {np.median(later):.3g} half-way; a constant"
+        f" answer has {level:.3g}",
         curve.owner,
     )

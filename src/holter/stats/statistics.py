@@ -75,7 +75,9 @@ class Statistics:
         key = counts.device, tuple(each.numel() for each in local(tensors))
         sizes = self._sizes.get(key)
         if sizes is None:
-            sizes = torch.tensor([max(size, 1) for size in key[1]], dtype=torch.float32)
+            sizes = torch.tensor(
+                [max(size, 1) for size in key[1]], dtype=torch.float32, device="cpu"
+            )
             if counts.is_cuda:  # from pinned memory: a plain copy would wait for the device
                 sizes = sizes.pin_memory().to(counts.device, non_blocking=True)
             if len(self._sizes) > 8:
