@@ -48,6 +48,11 @@ def test_vectors_do_not_count() -> None:
     assert not found(dead_gradients, layered(flat(), norms, layers(2)))
 
 
+def test_all_weights_may_be_dead_if_a_vector_is_not() -> None:
+    norms = {GRAD_NORM: by_layer([0.0, 0.0]) | by_layer([0.0, 1.0], "bias")}
+    assert found(dead_gradients, layered(flat(), norms, layers(2)))
+
+
 def test_frozen_foreign_and_rarely_read_parameters_do_not_count() -> None:
     facts = {
         PARAMETER_OPTIMIZER: by_layer([0, -1, 0, 0]),

@@ -175,7 +175,7 @@ SPECIMENS = (
     fault(
         "lm-unscaled-attention",
         "causal_lm",
-        ("self.attend(self.norm1(x))", "self.attend(x)"),
+        ("self.norm1 = nn.LayerNorm(", "self.norm1 = nn.Identity("),
         ("v, is_causal=True)", "v, is_causal=True, scale=1.0)"),
         ("3, 30, 4e-3", "3, 30, 2e-2"),
         why="queries and keys are not normalised nor scaled: attention logits grow to thousands",

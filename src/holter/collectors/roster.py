@@ -162,7 +162,10 @@ def _subject(
     keys = {id(each) for group in optimizer.param_groups for each in group["params"]}
     own = [each for key, each in everyone.items() if key in keys]
     # Of the models it trains (of all models, if it trains none), what no optimizer holds.
-    beside = set().union(*([f for f in families if f & keys] or families))
+    trained = [each for each in families if each & keys]
+    if index == min(holder.values(), default=index):  # the first also sees to models of nobody
+        trained += [each for each in families if not each & set(holder)]
+    beside = set().union(*(trained or families))
     nobodys = [each for key, each in everyone.items() if key in beside and key not in holder]
     start = f"{label} " if label else ""
     return Subject(

@@ -29,7 +29,6 @@ _SETTLED = 20  # steps without a skip that end the first search for a scale
         "tiny-updates",
         "all-zero-gradients",
     ),
-    preview=True,
 )
 def collapsing_loss_scale(
     run: Run, *, min_halvings: int = 5, min_skips: int = 5

@@ -30,7 +30,6 @@ _SMALL_UPDATE = 1e-3  # relative change of a parameter per step, about that of a
         "rounded-away-updates",
         "motionless-weights",
     ),
-    preview=True,
 )
 def constant_clipping(
     run: Run, *, min_steps: int = 50, max_coefficient: float = 0.05, min_fall: float = 0.1

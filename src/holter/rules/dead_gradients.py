@@ -63,9 +63,9 @@ def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
         yield dead_gradients.not_examined(f"{len(norms)} of the {min_steps} steps needed")
         return
     zero = (read.sum(axis=0) >= min_steps) & ((norms.values == 0) | ~read).all(axis=0)
-    alive = ((norms.values > 0) & read).any(axis=0)
-    if not zero.any() or not alive.any():
-        which = "all" if alive.any() else "none"
+    alive = (sample(run, GRAD_NORM).between(1 - _TRAILING, 1).values > 0).any()  # vectors, too
+    if not zero.any() or not alive:
+        which = "all" if alive else "none"
         yield dead_gradients.clear(
             f"{which} of {len(norms.owners)} weights got gradients that are not zero in the last"
             f" {len(norms)} steps that were read"

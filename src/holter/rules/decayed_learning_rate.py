@@ -30,7 +30,6 @@ _TINY_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves
         "large-epsilon",
         "constant-validation",
     ),
-    preview=True,
 )
 def decayed_learning_rate(
     run: Run, *, min_steps: int = 60, gone: float = 3e-3, min_share: float = 0.3

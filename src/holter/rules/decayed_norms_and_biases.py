@@ -19,6 +19,7 @@ _FEWEST = 10  # sampled norms
     level=Level.HYPERPARAMETER,
     needs=(WEIGHT_DECAY, WEIGHT_NORM, LR),
     explains=("loss-plateau", "underfitting"),
+    preview=True,
 )
 def decayed_norms_and_biases(run: Run, *, shrunk: float = 0.5) -> Iterator[Verdict]:
     """Weight decay shrinks the gains of normalising layers.

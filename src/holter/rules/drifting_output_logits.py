@@ -20,6 +20,7 @@ _TOGETHER = 0.7  # size of the logits over log Z: not only the largest of each s
     level=Level.NUMERICS,
     needs=(OUTPUT_LOG_NORMALISER, OUTPUT_SPREAD, OUTPUT_SIZE),
     explains=("loss-spike", "nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"),
+    preview=True,
 )
 def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -> Iterator[Verdict]:
     """The logits of the output drift away, all of them together.

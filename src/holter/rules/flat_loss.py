@@ -25,7 +25,6 @@ _TINY_UPDATE = 1e-6  # relative change of a parameter per step that moves no los
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
     symptom=True,
-    preview=True,
 )
 def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Iterator[Verdict]:
     """The training loss is flat from the first step on.

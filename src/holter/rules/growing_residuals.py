@@ -31,6 +31,7 @@ _MORE = 5.0  # times more than `factor`: enough without a bad loss, or without g
         "nonfinite-gradient",
         "nonfinite-weights",
     ),
+    preview=True,
 )
 def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     """The residual stream grows from layer to layer, more and more.

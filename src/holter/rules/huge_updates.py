@@ -6,6 +6,8 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._anchors import anchor
+from holter.rules._curves import training_curve
 from holter.rules._growth import weight_decay
 from holter.rules._layers import (
     Matrix,
@@ -17,6 +19,7 @@ from holter.rules._layers import (
 )
 from holter.rules._loudness import loud_from_birth, sudden_onset
 from holter.rules._outcome import CURVES, Outcome, learning_rate, outcome
+from holter.rules._robust import midmean
 from holter.run import Run
 from holter.signals import (
     ACTIVATION_DEAD_FRACTION,
@@ -30,6 +33,7 @@ _REPLACED = 1.0  # an update of the size of the weight itself
 _USUAL = 1e-3  # update of a weight in most trainings that go well
 _GONE = 0.95  # share of dead units from which on a layer is as good as gone
 _STUCK = 0.8  # the same for saturated outputs
+_MOST = 0.6  # share of what a constant answer gives that is left where little was learned
 _POOR = 0.3  # share of the loss that a training of some use has lost
 
 
@@ -73,8 +77,8 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
     median over all matrices. It speaks where that stayed over `limit` for ten samples in a row and
     did harm: the loss is not finite, ended above its start, came back after a fall, or is no better
     than a constant answer, or a layer of units died or saturated since. Where the loss fell, but by
-    less than a third, this is a hint. Vectors are left out, and so are weights that begin at zero,
-    whose first change is infinite.
+    less than a third or not under 60 % of what a constant answer gives, this is a hint. Vectors are
+    left out, and so are weights that begin at zero, whose first change is infinite.
 
     ## Why it matters
     A step follows a slope that holds only nearby. One as large as the weights leads anywhere: the
@@ -110,13 +114,19 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
             f"the usual weight changed by at most {size:.1e} a step over {_HELD} samples"
         )
         return
+    if failed and _fell_before(run):
+        yield huge_updates.clear(
+            f"weights changed by {size:.2g} a step at most, and the loss fell until it was lost"
+        )
+        return
     harm = _harm(run)
     if harm is None and result is None:
         yield huge_updates.not_examined(
             f"weights changed by {size:.2g} a step, but whether the loss fell cannot be told"
         )
         return
-    if harm is None and result is not None and not result.bad and result.fall > _POOR:
+    fell = result is not None and not result.bad and result.fall > _POOR
+    if harm is None and result is not None and fell and not _little_learned(run):
         yield huge_updates.clear(f"weights changed by {size:.2g} a step at most, but {result.says}")
         return
     yield _finding(run, ratios, max(size, limit), result, harm)
@@ -191,6 +201,22 @@ def _harm(run: Run) -> Evidence | None:
                 span = int(saturated.steps[0]), int(saturated.steps[-1])
                 return Evidence(ACTIVATION_SATURATED_FRACTION, span, says, owner)
     return None
+
+
+def _fell_before(run: Run) -> bool:
+    """Whether a loss that was lost had fallen well until then: no step had led astray."""
+    curve = training_curve(run, may_change_sign=True)
+    if isinstance(curve, str) or len(curve) < _HELD:
+        return False
+    return midmean(curve.part(0.8)) < (1 - _POOR) * float(np.median(curve.values[:3]))
+
+
+def _little_learned(run: Run) -> bool:
+    """Whether the loss, though it fell, is still more than most of what a constant answer gives."""
+    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
+        return False
+    return midmean(curve.part(0.8)) > _MOST * constant.level * constant.scale
 
 
 def _born_small_left_out(ratios: Sample) -> Sample:

@@ -21,6 +21,7 @@ _RISE = 0.05  # of the validation loss, worth a note
     severity=Severity.INFO,
     level=Level.DATA,
     needs=(LOSS, ACCURACY),
+    preview=True,
 )
 def loss_accuracy_parting(
     run: Run, *, min_steps: int = 60, min_fall: float = 0.2

@@ -60,8 +60,8 @@ def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Ver
     Tasks with a long plateau before the first drop (retrieval, modular arithmetic, deep networks
     without normalisation) do sit there for a while. Targets that cannot be predicted from the
     inputs, as in tests with random data: then the finding is right and there is nothing to mend.
-    Class weights and label smoothing move the level that a constant answer reaches; such runs are
-    mostly told to be clear.
+    Weights of single elements and further terms of the loss move the level that a constant answer
+    reaches; such runs are mostly told to be clear.
 
     ## How to confirm
     - Shuffle the inputs of a batch against its labels and compute the loss again: if it stays the
@@ -211,6 +211,8 @@ def _mean(values: Values) -> tuple[float, float]:
 
     Not a midmean: what a constant answer gives is a mean, and losses of rare classes are skewed.
     """
+    if not len(values):
+        return np.nan, np.inf
     middle = float(np.median(values))
     spread = 1.4826 * float(np.median(np.abs(values - middle))) or float(values.std())
     cut = np.clip(values, middle - _WILD * spread, middle + _WILD * spread)

@@ -28,7 +28,6 @@ _DECAYED = 0.1  # of its peak: a learning rate under this holds the loss by itse
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
     symptom=True,
-    preview=True,
 )
 def loss_plateau(
     run: Run, *, min_steps: int = 100, min_share: float = 0.5, min_learned: float = 0.1

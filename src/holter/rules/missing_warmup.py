@@ -43,7 +43,6 @@ _ATTENTION = ("attn", "attention", "in_proj")  # parts of the names of its param
         "growing-attention-logits",
         "saturated-units",
     ),
-    preview=True,
 )
 def missing_warmup(run: Run, *, min_steps: int = 60, near: float = 0.05) -> Iterator[Verdict]:
     """A transformer is stuck after first steps of Adam at its full learning rate.

@@ -45,7 +45,6 @@ _CYCLES = 3  # troughs that a schedule without restarts does not have
         "constant-validation",
         "validation-mismatch",
     ),
-    preview=True,
 )
 def rushed_schedule(
     run: Run, *, min_steps: int = 40, gone: float = 1e-3, min_share: float = 0.5

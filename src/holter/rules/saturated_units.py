@@ -6,8 +6,8 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._layers import Sample, inner_activations, sample, trained_layers
-from holter.rules._outcome import outcome
+from holter.rules._layers import Matrix, Sample, inner_activations, sample, trained_layers
+from holter.rules._outcome import Outcome, outcome
 from holter.run import Run
 from holter.signals import (
     ACTIVATION_SATURATED_FRACTION,
@@ -15,6 +15,7 @@ from holter.signals import (
     GRAD_NORM,
 )
 
+_NEARLY_ALL = 0.9  # share of saturated outputs from which on a layer hardly learns
 _FEWEST = 5  # sampled steps
 _WEAK = 0.01  # gradient before the layer over that behind it, per element
 
@@ -43,7 +44,8 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
     Reads the share of a module's outputs that are saturated, of those that feed further layers
     with weights: the last activation of a model, whose bounds are the answer, is left out. It
     speaks where the share is over `share` at the beginning and at the end, and the loss went badly.
-    Without a bad outcome it is silent: gates and attention saturate when they are right.
+    Without a bad outcome it is silent, for gates and attention saturate when they are right; where
+    nine of ten outputs are saturated from the first steps to the last it gives a hint all the same.
 
     ## Why it matters
     At its bound a sigmoid is flat: no gradient passes, and whatever lies before it learns nothing.
@@ -67,11 +69,14 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
     if len(saturated) < _FEWEST:
         yield saturated_units.not_examined(f"{len(saturated)} of the {_FEWEST} samples needed")
         return
-    early, late = (saturated.between(*part).medians() for part in ((0, 0.2), (0.5, 1)))
-    both = np.nan_to_num(np.fmin(early, late))
+    _, _, both = _levels(saturated)
     worst = int(both.argmax())
     level, owner = float(both[worst]), saturated.owners[worst]
     result = outcome(run)
+    harmless = result is None or not result.bad
+    if harmless and level >= _NEARLY_ALL:
+        yield _finding(run, saturated, result, share)
+        return
     if level < share or (result is not None and not result.bad):
         went = f"; {result.says}" if result is not None and level >= share else ""
         yield saturated_units.clear(f"at most {level:.0%} of a layer's units are saturated{went}")
@@ -81,12 +86,20 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
             f"{level:.0%} of {owner} are saturated, but whether the loss fell cannot be told"
         )
         return
-    count = int((both >= share).sum())
-    yield saturated_units.finding(
-        f"{level:.0%} of the outputs of {owner}"
+    yield _finding(run, saturated, result, share)
+
+
+def _finding(run: Run, saturated: Sample, result: Outcome | None, share: float) -> Verdict:
+    early, late, both = _levels(saturated)
+    worst = int(both.argmax())
+    owner, count = saturated.owners[worst], int((both >= share).sum())
+    bad = result is not None and result.bad
+    return saturated_units.finding(
+        f"{both[worst]:.0%} of the outputs of {owner}"
         + (f" (and most of {count - 1} more layers)" if count > 1 else "")
-        + f" are at their bounds from the first steps on, and {result.says}",
-        confidence=Confidence.LIKELY,
+        + " are at their bounds from the first steps on"
+        + (f", and {result.says}" if result is not None else ""),
+        confidence=Confidence.LIKELY if bad else Confidence.HINT,
         onset=int(saturated.steps[0]),
         evidence=(
             Evidence(
@@ -96,11 +109,17 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
                 owner,
             ),
             *_weak_gradients(run, owner),
-            result.evidence,
+            *((result.evidence,) if result is not None else ()),
         ),
         fix="scale the inputs to about mean 0 and deviation 1 and initialise for the activation"
         " (Xavier), or put a normalisation before it",
     )
+
+
+def _levels(saturated: Sample) -> tuple[Matrix, Matrix, Matrix]:
+    """The saturated share of each layer at first, in the last half, and the smaller of both."""
+    early, late = (saturated.between(*part).medians() for part in ((0, 0.2), (0.5, 1)))
+    return early, late, np.nan_to_num(np.fmin(early, late))
 
 
 def _weak_gradients(run: Run, owner: str) -> Iterator[Evidence]:

@@ -25,7 +25,6 @@ _RECENT = 200  # readings that are judged
         "motionless-weights",
         "nonfinite-gradient",
     ),
-    preview=True,
 )
 def skipped_steps(run: Run, *, min_steps: int = 50, max_share: float = 0.1) -> Iterator[Verdict]:
     """AMP skips a good part of the steps.

@@ -30,7 +30,6 @@ _FEWEST_CALLS = 3
         "oscillating-loss",
         "large-epsilon",
     ),
-    preview=True,
 )
 def stalled_schedule(run: Run, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
     """A schedule made for steps is stepped once per epoch.

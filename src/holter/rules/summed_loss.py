@@ -7,11 +7,13 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import readings
+from holter.rules._curves import training_curve
 from holter.rules._outcome import outcome
 from holter.rules._progress import median_update, steps_follow_gradients
 from holter.run import Run
 from holter.signals import LOSS_SUMMED, TARGET_COUNT
 
+_ROSE = 1.5  # times its first value that a loss reaches which steps too large have spoiled
 _MOST = 0.9  # share of steps
 _CALM = 3e-3  # update of the usual weight that is not too large
 
@@ -86,7 +88,9 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         if result is None:
             yield summed_loss.not_examined(f"{owner} sums; what came of it cannot be told")
             continue
-        if not result.bad or (result.finite and update is not None and update < _CALM):
+        rose = _rose_at_first(run)
+        calm = result.finite and update is not None and update < _CALM
+        if not rose and (not result.bad or calm):
             moved = f", weights change by {update:.1e} a step" if update is not None else ""
             yield summed_loss.clear(f"{owner} sums over the batch; {result.says}{moved}")
             continue
@@ -94,7 +98,7 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         times = f"{np.median(count):.0f}" if len(count) else "as many as a batch has targets"
         yield summed_loss.finding(
             f"{owner} sums over the batch: gradients are {times} times those of a mean, and"
-            f" {result.says}",
+            f" {rose or result.says}",
             confidence=Confidence.LIKELY,
             onset=summed.first,
             evidence=(
@@ -103,3 +107,14 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
             ),
             fix='use reduction="mean", or divide the learning rate by the batch size',
         )
+
+
+def _rose_at_first(run: Run) -> str:
+    """That the first steps made the loss much worse, in words; nothing if they did not."""
+    curve = training_curve(run, may_change_sign=True)
+    if isinstance(curve, str) or len(curve) < 3 or curve.values[0] <= 0:
+        return ""
+    early = curve.values[: max(10, curve.place(0.1))]
+    if early.max() < _ROSE * curve.values[0]:
+        return ""
+    return f"the loss rose from {curve.values[0]:.3g} to {early.max():.3g} within the first steps"

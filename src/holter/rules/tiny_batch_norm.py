@@ -32,7 +32,6 @@ _READ = 2000  # steps, back from the last, that are looked at
         "loss-spike",
         "flat-loss",
     ),
-    preview=True,
 )
 def tiny_batch_norm(
     run: Run, *, max_values: int = 4, min_samples: int = 5, min_gap: float = 0.5

@@ -75,7 +75,8 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
             f"weights change by {size:.1e} a step, but whether the loss fell cannot be told"
         )
         return
-    if result.fall > _NO_FALL or (size >= limit and not result.at_chance):
+    fell = result.fall > _NO_FALL and not result.bad
+    if fell or (size >= limit and not result.at_chance):
         yield tiny_updates.clear(f"the usual weight changes by {size:.1e} a step; {result.says}")
         return
     rate = learning_rate(run)

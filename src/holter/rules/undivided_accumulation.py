@@ -38,7 +38,6 @@ _NEAR = 0.01  # by which a loss that goes into backward as it is may miss 1
         "nonfinite-gradient",
         "nonfinite-weights",
     ),
-    preview=True,
 )
 def undivided_accumulation(run: Run, *, min_steps: int = 10) -> Iterator[Verdict]:
     """Gradients of several batches are added up, and the loss is not divided by their number.

@@ -14,6 +14,7 @@ from holter.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 
 _FEWEST = 5  # sampled steps
 _USUAL = 3.0  # standard deviation of what a first layer returns, at most
+_LEFT = 0.7  # share of what a constant answer gives that is left where little was learned
 _FAR = 3.0  # times the loss of a constant answer
 _SPARSE = 0.1  # largest input over which a small deviation means few values, not small ones
 
@@ -65,9 +66,10 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
     Looks at the numbers that the model is called with. They are far too large where their standard
     deviation is over `large`, such as pixels from 0 to 255 or a column in its own unit; far too
     small where it is under `small` and none is over 0.1, such as pixels divided by 255 twice. That
-    is a finding where the loss was bad, or began above three times what a constant answer gives and
-    was above it still half-way; a hint where losses of several optimizers compete and cannot be
-    judged. Where the first layer of the model brings large inputs to a usual size it is silent.
+    is a finding where the loss was bad, ended above 70 % of what a constant answer gives, or began
+    above three times what a constant answer gives and was above it still half-way; a hint where
+    losses of several optimizers compete and cannot be judged. Where the first layer of the model
+    brings large inputs to a usual size it is silent.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
@@ -151,6 +153,9 @@ def _harm(run: Run) -> Evidence | None:
         return None
     level = constant.level * constant.scale
     highest, later = float(curve.values[:10].max()), curve.part(0.4, 0.6)
+    if len(end := curve.part(0.8)) and float(np.median(end)) > _LEFT * level:
+        says = f"the loss is {np.median(end):.3g} at last; a constant answer has {level:.3g}"
+        return Evidence(LOSS, curve.span, says, curve.owner)
     if highest < _FAR * level or not len(later) or float(np.median(later)) < level:
         return None
     return Evidence(
