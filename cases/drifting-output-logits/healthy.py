@@ -9,10 +9,10 @@ centres = torch.randn(4, 64)
 y = torch.randint(4, (2048,))
 x = centres[y] + 4 * torch.randn(2048, 64)
 
-model = nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 4))
+model = nn.Sequential(nn.Linear(64, 96), nn.GELU(), nn.LayerNorm(96), nn.Linear(96, 4))
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 
-for epoch in range(8):
+for epoch in range(12):
     for index in torch.randperm(len(x)).split(64):
         optimizer.zero_grad()
         logits = model(x[index])

@@ -13,7 +13,7 @@ from holter.rules._wording import of
 from holter.run import Run, Series
 from holter.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, UPDATE_RATIO
 
-_GROWN = 10.0  # times its level before, that the last finite norm of an explosion has
+_GROWN = 10.0  # times its level, that the last finite norms of an explosion have
 _FEWEST = 10  # norms
 _OUTLIER = 50.0  # times the median that a single norm has to reach to be worth a note
 _HIGH = 3.0  # times the median up to which an update counts as unchanged
@@ -151,12 +151,11 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness
 
 def _grew(norm: Series, at: int) -> bool:
     """Whether it rose in finite steps: a norm that is lost at once has not exploded."""
-    finite = norm.values[np.isfinite(norm.values)].astype(np.float64)
-    before = norm.values[: max(at, 1)]
+    before = norm.values[: max(at, 1)].astype(np.float64)
     before = before[np.isfinite(before)]
     if np.isfinite(norm.values[at]) or not len(before):
         return True
-    return bool(finite.max(initial=0) > _GROWN * np.median(before))
+    return bool(np.median(before[-3:]) > _GROWN * np.median(before))
 
 
 def _moved(run: Run) -> bool:

@@ -15,6 +15,10 @@ _STEADY = 0.01  # scatter of a ratio that is one factor
 _SAME = 0.02  # a factor that differs from 1 by less is none
 
 
+# What the log hides is told as its consequence: first of all a reader has to know that it lies.
+_HIDDEN = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights", "exploding-gradients")
+
+
 @rule(
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
@@ -87,6 +91,7 @@ def _hides(owner: str, loss: Series, logged: Series, hidden: npt.NDArray[np.int6
         ),
         fix="log what backward() is called on, without replacing NaN; go back to a checkpoint from"
         f" before step {first}",
+        explains=_HIDDEN,
     )
 
 
