@@ -1,6 +1,7 @@
 """The rule engine: choosing, configuring and applying rules."""
 
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
@@ -9,7 +10,7 @@ import pytest
 from holter import rules
 from holter.errors import HolterError
 from holter.findings import Confidence, Evidence, Level, Severity
-from holter.rules import all_rules, check, chosen_rules, named_rule, rule
+from holter.rules import Checkup, all_rules, check, chosen_rules, named_rule, rule
 from holter.signals import AMP_SCALE, LOSS
 from synthetic import run_of
 
@@ -103,7 +104,7 @@ def test_findings_come_most_severe_most_certain_and_earliest_first(only) -> None
 
 def test_select_and_ignore_take_patterns() -> None:
     names = {each.name for each in chosen_rules(["nonfinite-*"], ["nonfinite-weights"])}
-    assert names == {"nonfinite-loss", "nonfinite-gradient"}
+    assert names == {"nonfinite-loss", "nonfinite-gradient", "nonfinite-inputs"}
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,9 @@ def test_a_typo_gets_the_nearest_name(call, hint) -> None:
 
 def test_preview_rules_never_fail_a_check() -> None:
     flat = run_of({LOSS: {"": [2.0] * 300}})
-    checkup = check(flat, select=["flat-loss"])
-    assert [each.preview for each in checkup.findings] == [True]
+    (found,) = check(flat, select=["flat-loss"]).findings
+    assert Checkup((found,)).at_least(Severity.INFO) == (found,)
+    checkup = Checkup((replace(found, preview=True),))
     assert checkup.at_least(Severity.INFO) == ()
 
 

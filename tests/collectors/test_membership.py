@@ -89,3 +89,38 @@ def test_two_optimizers_have_two_indices(tmp_path):
     run = Run.load(tmp_path / "run")
     assert facts(run, "0.bias") == (1, 0, 1)
     assert facts(run, "1.bias") == (1, 1, 1)
+
+
+def test_parameters_in_a_plain_list_are_seen(tmp_path):
+    class Stack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(4, 4)
+            self.blocks = [nn.Linear(4, 4), nn.Linear(4, 4)]
+            self.again = {"first": self.first}  # registered elsewhere: not told twice
+            self.scale = (nn.Parameter(torch.ones(())),)
+
+        def forward(self, inputs):
+            for block in (self.first, *self.blocks):
+                inputs = block(inputs)
+            return inputs * self.scale[0]
+
+    model = Stack()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(2, 4)).sum().backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    held = {name: series.values[-1] for name, series in run[PARAMETER_OPTIMIZER].items()}
+    hidden = {
+        "blocks[0].weight",
+        "blocks[0].bias",
+        "blocks[1].weight",
+        "blocks[1].bias",
+        "scale[0]",
+    }
+    assert {name for name, index in held.items() if index == -1} == hidden
+    assert {name for name, index in held.items() if index == 0} == {"first.weight", "first.bias"}
+    assert set(run[GRAD_NORM]) >= hidden

@@ -12,6 +12,7 @@ from holter.run import Run
 from holter.signals import LOSS, MODE_EVAL_FRACTION, VAL_ACCURACY, VAL_LOSS
 
 _MOST = 0.8  # share of the passes that have to agree
+_FAR_APART = 0.3  # of what accuracy can gain on chance, that training lacks
 _NEAR_CHANCE = 0.25  # share of the errors of the most frequent class that are avoided
 _NOTABLE = 1.05  # training loss over validation loss that is worth a note
 _STILL = 0.1  # share of the gap that training may still close in a third of the passes
@@ -35,7 +36,7 @@ def validation_better_than_training(
     worse. A hint is given only where the training loss is over `min_factor` times the validation
     loss on most passes, hardly closes that gap any more, and still is over `near` of what a
     constant prediction would have; or where the accuracy of training is near chance and that of
-    validation is not.
+    validation is not, or lacks almost a third of what can be gained on chance.
 
     ## Why it matters
     Training then fights its own noise: so much is dropped or distorted that hardly any signal is
@@ -89,9 +90,8 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
     )
     if by_loss or by_accuracy:
         yield validation_better_than_training.finding(
-            f"training has hardly got beyond a constant prediction ({late:.4g},"
-            f" {found.constant:.4g}) though validation is far better ({validation:.4g}): dropout or"
-            " augmentation is too strong",
+            f"training ({late:.4g}) stays far behind validation ({validation:.4g}; a constant"
+            f" prediction has {found.constant:.4g}): dropout or augmentation is too strong",
             confidence=Confidence.HINT,
             onset=int(found.steps[third]),
             evidence=[*by_accuracy, *evidence],
@@ -121,7 +121,8 @@ def _by_accuracy(run: Run, found: Curves) -> list[Evidence]:
     if odds is None or odds >= 1 or fitted is None or found.constant is None:
         return []
     gained, validated = (fitted - odds) / (1 - odds), (validation - odds) / (1 - odds)
-    if gained > _NEAR_CHANCE or not validated > max(_NEAR_CHANCE, 3 * gained):
+    near_chance = gained <= _NEAR_CHANCE and validated > max(_NEAR_CHANCE, 3 * gained)
+    if not near_chance and validated - gained < _FAR_APART:
         return []
     says = f"{validation:.1%} over the last passes; {fitted:.1%} in training, chance {odds:.1%}"
     return [Evidence(VAL_ACCURACY, found.span, says, found.function)]
