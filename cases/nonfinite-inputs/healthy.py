@@ -8,7 +8,7 @@ torch.manual_seed(0)
 centres = 1.5 * torch.randn(4, 12)
 y = torch.randint(4, (2048,))
 x = centres[y] + 1.5 * torch.randn(2048, 12)
-x[torch.randint(2048, (5,)), 3] = float("nan")
+x[torch.randint(2048, (2,)), 3] = float("nan")
 x[x[:, 3].isnan(), 3] = x[:, 3].nanmean()
 loader = DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)
 

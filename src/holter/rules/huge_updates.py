@@ -120,11 +120,6 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
         )
         return
     harm = _harm(run)
-    if harm is None and result is None:
-        yield huge_updates.not_examined(
-            f"weights changed by {size:.2g} a step, but whether the loss fell cannot be told"
-        )
-        return
     fell = result is not None and not result.bad and result.fall > _POOR
     if harm is None and result is not None and fell and not _little_learned(run):
         yield huge_updates.clear(f"weights changed by {size:.2g} a step at most, but {result.says}")
@@ -159,7 +154,9 @@ def _finding(
         *((harm,) if harm is not None else ()),
     ]
     bad = result is not None and result.bad
-    said = result.says if result is not None and (bad or harm is None) else harm and harm.says
+    said = harm.says if harm is not None else "whether the loss fell cannot be told"
+    if result is not None and (bad or harm is None):
+        said = result.says
     if rate:
         evidence.append(Evidence(LR, (0, run.steps - 1), f"learning rate {rate}"))
     return huge_updates.finding(

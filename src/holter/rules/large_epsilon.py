@@ -22,6 +22,7 @@ from holter.signals import (
 _FEWEST = 10  # sampled steps
 _SPARSE = 0.5  # share of zeros in a gradient over which it says nothing of epsilon
 _SLOW = 0.5  # share of its loss that a training at full pace loses
+_DEFAULT = 1e-7  # no larger epsilon is to blame: then gradients are tiny
 _PACE = 0.05  # step of an element over the learning rate; of Adam on noise alone it is 0.2
 
 
@@ -46,15 +47,15 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
     later half of the readings, at weights whose gradients are not mostly zero, and speaks where
     that root is under epsilon for more than `share` of the elements of the usual weight, an element
     moves by less than a twentieth of the learning rate a step, where Adam moves it by a fifth at
-    least, and the loss lost less than half of itself.
+    least, and the loss lost less than half of itself. An epsilon of 1e-7 or less is not to blame:
+    then gradients themselves have vanished.
 
     ## Why it matters
     Where epsilon rules, Adam no longer adapts: it is SGD with a learning rate of lr/epsilon. Layers
     with small gradients hardly move, whatever the learning rate seems to say.
 
     ## What to do
-    Set epsilon well under the gradients: 1e-8 in float32. If gradients themselves are tiny, as
-    with a loss divided by a large number, scale the loss up.
+    Set epsilon well under the gradients: 1e-8 in float32.
 
     ## When it is wrong
     A large epsilon is a recipe in some fields (1e-3 to 1 for some vision and RL models), with a
@@ -84,7 +85,7 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
         return
     result, pace = outcome(run), _pace(run, layers)
     slow = result is not None and (result.bad or result.fall < _SLOW)
-    if result is None or not slow or pace is None or not pace < _PACE:
+    if result is None or not slow or pace is None or pace > _PACE or epsilon <= _DEFAULT:
         came = f"; {result.says}" if result is not None else ""
         moved = f"; an element moves by {pace:.2g} of the learning rate" if pace is not None else ""
         yield large_epsilon.normal(f"{said}: Adam does not adapt there{came}")

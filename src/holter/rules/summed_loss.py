@@ -8,11 +8,13 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import readings
 from holter.rules._curves import training_curve
+from holter.rules._layers import sample, trained_layers
 from holter.rules._outcome import outcome
 from holter.rules._progress import median_update, steps_follow_gradients
 from holter.run import Run
-from holter.signals import LOSS_SUMMED, TARGET_COUNT
+from holter.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
 
+_LEAP = 0.1  # of itself, by which a first step of SGD ought not to change a weight
 _ROSE = 1.5  # times its first value that a loss reaches which steps too large have spoiled
 _MOST = 0.9  # share of steps
 _CALM = 3e-3  # update of the usual weight that is not too large
@@ -88,7 +90,7 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         if result is None:
             yield summed_loss.not_examined(f"{owner} sums; what came of it cannot be told")
             continue
-        rose = _rose_at_first(run)
+        rose = _rose_at_first(run) or _leaped_at_first(run)
         calm = result.finite and update is not None and update < _CALM
         if not rose and (not result.bad or calm):
             moved = f", weights change by {update:.1e} a step" if update is not None else ""
@@ -118,3 +120,13 @@ def _rose_at_first(run: Run) -> str:
     if early.max() < _ROSE * curve.values[0]:
         return ""
     return f"the loss rose from {curve.values[0]:.3g} to {early.max():.3g} within the first steps"
+
+
+def _leaped_at_first(run: Run) -> str:
+    """That the first steps replaced a good part of the weights, in words; nothing if not."""
+    if UPDATE_RATIO not in run:
+        return ""
+    ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+    first = ratios.typical()[:5]
+    largest = float(np.max(first[np.isfinite(first)], initial=0))
+    return f"the first steps changed the usual weight by {largest:.2g}" if largest > _LEAP else ""

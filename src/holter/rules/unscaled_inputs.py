@@ -13,6 +13,7 @@ from holter.run import Run
 from holter.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 
 _FEWEST = 5  # sampled steps
+_EARLY = 10  # readings of the first layer, before its weights have changed much
 _USUAL = 3.0  # standard deviation of what a first layer returns, at most
 _LEFT = 0.7  # share of what a constant answer gives that is left where little was learned
 _FAR = 3.0  # times the loss of a constant answer
@@ -99,7 +100,7 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
         if not big and not tiny:
             yield unscaled_inputs.clear(said)
             continue
-        inside = _first_layer(run)
+        inside = _first_layer(run, owner)
         if big and inside is not None and inside < _USUAL:
             yield unscaled_inputs.clear(f"{said}; behind the first layer it is {inside:.2g}")
             continue
@@ -123,21 +124,21 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
         )
 
 
-def _first_layer(run: Run) -> float | None:
-    """The size of what the first module returns at first.
+def _first_layer(run: Run, model: str) -> float | None:
+    """The size of what a model's first module returns at first.
 
     None where it was not read, or is bounded whatever the input is, as in recurrent layers.
     """
     if ACTIVATION_STD not in run:
         return None
-    for name, series in run[ACTIVATION_STD].items():
-        first = series.values[np.isfinite(series.values)][:1]
+    sizes = run[ACTIVATION_STD]
+    own = [name for name in sizes if name.startswith(f"{model}.")]  # where there are several
+    for name in own or sizes:
+        first = sizes[name].values[:_EARLY]
+        first = first[np.isfinite(first)]
         if len(first):
-            recurrent = any(
-                parameter.startswith(f"{name}.weight_hh")
-                for parameter in run.meta.get("parameters", {})
-            )
-            return None if recurrent else float(first[0])
+            recurrent = f"{name}.weight_hh_l0" in run.meta.get("parameters", {})
+            return None if recurrent else float(first.max())
     return None
 
 
