@@ -1,16 +1,19 @@
-"""The same network with `cross_entropy`, which takes the logarithm without leaving the logits."""
+"""The same loss from the logits, where nothing can round to 0."""
 
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 3))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-x = torch.randn(256, 4) * 20
-y = (x[:, 0] > 0).long() + (x[:, 1] > 10).long()
+x = torch.randn(1024, 8)
+y = (x[:, 0] + 0.5 * x[:, 1] > 0).float()
 
-for _ in range(60):
-    loss = nn.functional.cross_entropy(model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+for epoch in range(40):
+    for index in torch.randperm(len(x)).split(128):
+        optimizer.zero_grad()
+        loss = nn.functional.binary_cross_entropy_with_logits(model(x[index])[:, 0], y[index])
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch}: loss {loss.item():.4f}")

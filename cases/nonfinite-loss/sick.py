@@ -1,17 +1,20 @@
-"""A hand-written cross entropy: once a probability rounds to 0, its logarithm is -inf."""
+"""A cross-entropy written by hand takes the logarithm of 0 once a sigmoid rounds to 1."""
 
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 3))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-x = torch.randn(256, 4) * 20
-y = (x[:, 0] > 0).long() + (x[:, 1] > 10).long()
+x = torch.randn(1024, 8)
+y = (x[:, 0] + 0.5 * x[:, 1] > 0).float()
 
-for _ in range(60):
-    probability = model(x).softmax(dim=1)
-    loss = -probability[torch.arange(len(y)), y].log().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+for epoch in range(40):
+    for index in torch.randperm(len(x)).split(128):
+        optimizer.zero_grad()
+        p = torch.sigmoid(model(x[index])[:, 0])
+        loss = -(y[index] * torch.log(p) + (1 - y[index]) * torch.log(1 - p)).mean()
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch}: loss {loss.item():.4f}")
