@@ -21,6 +21,13 @@ def test_swings_and_a_bad_loss() -> None:
     assert "50-fold" in finding.summary
 
 
+def test_a_loss_that_swings_with_them_and_does_not_fall() -> None:
+    loss = np.where(np.arange(STEPS) % 2, 1.0, 1000.0) * flat(level=1.0)
+    (finding,) = found(oscillating_gradients, run(loss, TURNS))
+    assert "peaks" in finding.summary
+    assert not found(oscillating_gradients, run(loss * np.linspace(1, 0.5, STEPS), TURNS))
+
+
 @pytest.mark.parametrize(
     ("loss", "norm"),
     [

@@ -70,13 +70,12 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             yield nonfinite_inputs.clear(f"the inputs of {owner} are finite on {len(count)} steps")
             continue
         first, values = int(count.steps[bad.argmax()]), float(count.values[bad.argmax()])
-        said = f"{owner} is given {values:.0f} values that are not finite at step {first}"
+        said = f"{owner} is given {values:.0f} NaN or infinities at step {first}"
         lost = first_nonfinite(run, LOSS)
         evidence = Evidence(
             INPUT_NONFINITE,
             (first, count.last),
-            f"{values:.0f} values at step {first}; {int(bad.sum())} of {len(count)} sampled steps"
-            " have such",
+            f"{values:.0f} at step {first}; {int(bad.sum())} of {len(count)} sampled steps have some",
             owner,
         )
         fix = "mend or drop the rows with NaN or infinity where the data is read"

@@ -6,14 +6,16 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._curves import training_curve
 from holter.rules._outcome import outcome
 from holter.rules._robust import Values
 from holter.rules._wording import of
 from holter.run import Run, Series
-from holter.signals import GRAD_TOTAL_NORM
+from holter.signals import GRAD_TOTAL_NORM, LOSS
 
 _FEWEST = 30  # pairs of steps that follow one another
 _MOST = 0.8  # share of them that has to swing
+_NO_FALL = 0.1  # share of its peaks that a loss loses which does not fall
 
 
 @rule(
@@ -36,7 +38,8 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
 
     ## What it does
     Compares the gradient norm of each step with that of the next. It gives a hint where four of
-    five such pairs differ over `swing`-fold, up and down again, and the loss went badly.
+    five such pairs differ over `swing`-fold, up and down again, and the loss went badly,
+    or swings with them and its peaks do not fall.
 
     ## Why it matters
     Gradients that alternate cancel each other: two kinds of batches pull against each other, or
@@ -63,8 +66,8 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
             continue
         size = float(np.exp(np.median(moves)))
         share = float((moves >= np.log(swing)).mean())
-        result = outcome(run)
-        if share < _MOST or result is None or not result.bad:
+        stuck = _stuck(run)
+        if share < _MOST or stuck is None:
             yield oscillating_gradients.clear(
                 f"the gradient norm{of(owner)} changes {size:.2g}-fold from a step to the next"
             )
@@ -72,7 +75,7 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
         first, last = norm.first, norm.last
         yield oscillating_gradients.finding(
             f"the gradient norm{of(owner)} swings {size:.2g}-fold up and down from step to step, on"
-            f" {share:.0%} of {len(moves)} pairs, and {result.says}",
+            f" {share:.0%} of {len(moves)} pairs, and {stuck.says}",
             confidence=Confidence.HINT,
             onset=first,
             evidence=(
@@ -82,11 +85,26 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
                     f"from {_quantile(norm, 0.1):.2g} to {_quantile(norm, 0.9):.2g}",
                     owner,
                 ),
-                result.evidence,
+                stuck,
             ),
             fix="mix the sources within each batch if they come in turns; else lower the learning"
             " rate",
         )
+
+
+def _stuck(run: Run) -> Evidence | None:
+    """That the loss did not fall: as a whole, or its peaks, where it swings with the gradients."""
+    result = outcome(run)
+    if result is None or result.bad:
+        return None if result is None else result.evidence
+    curve = training_curve(run)
+    if isinstance(curve, str):
+        return None
+    first, last = (float(np.quantile(part, 0.75)) for part in (curve.part(0, 0.2), curve.part(0.8)))
+    if first - last > _NO_FALL * abs(first):
+        return None
+    says = f"the loss swings, too, with peaks about {first:.4g} at first and {last:.4g} at last"
+    return Evidence(LOSS, curve.span, says, curve.owner)
 
 
 def _moves(norm: Series) -> Values:

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from holter.findings import Clear, Confidence, NotExamined
+from holter.rules.unnormalised_nll import unnormalised_nll
+from holter.run import Run
+from holter.signals import (
+    OUTPUT_LOG_NORMALISER,
+    OUTPUT_LOG_PROBABILITY_FRACTION,
+    OUTPUT_PROBABILITY_FRACTION,
+)
+from synthetic import found, run_of, said
+
+
+def given(logs: list[float], normaliser: list[float], simplex: float = 0.0) -> Run:
+    return run_of(
+        {
+            OUTPUT_LOG_PROBABILITY_FRACTION: {"nll_loss": logs},
+            OUTPUT_LOG_NORMALISER: {"nll_loss": normaliser},
+            OUTPUT_PROBABILITY_FRACTION: {"nll_loss": [simplex] * len(logs)},
+        }
+    )
+
+
+def test_probabilities_are_certain() -> None:
+    (finding,) = found(unnormalised_nll, given([0.0] * 5, [1.64] * 5, simplex=1.0))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "probabilities instead" in finding.summary
+    assert "1.64" in finding.summary
+
+
+def test_logits_are_likely_though_a_few_are_normalised_by_chance() -> None:
+    (finding,) = found(unnormalised_nll, given([0.0, 0.02, 0.1] * 9, [1.6] * 27))
+    assert finding.confidence is Confidence.LIKELY
+    assert "plain logits" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("share", "normaliser"),
+    [
+        (1.0, 0.0),
+        (0.5, 0.8),  # one of two heads
+        (0.0, 0.05),  # a small number inside the logarithm
+        (0.0, -300.0),  # likelihoods of the input
+    ],
+)
+def test_silent(share: float, normaliser: float) -> None:
+    (verdict,) = said(unnormalised_nll, given([share] * 50, [normaliser] * 50))
+    assert isinstance(verdict, Clear)
+
+
+def test_predictions_that_are_lost_say_nothing() -> None:
+    run = given([1.0] * 10 + [0.0] * 90, [0.0] * 10 + [np.nan] * 90)
+    (verdict,) = said(unnormalised_nll, run)
+    assert isinstance(verdict, Clear)
+    assert not said(unnormalised_nll, given([0.0] * 9, [np.nan] * 9))
+
+
+def test_too_short() -> None:
+    (verdict,) = said(unnormalised_nll, given([0.0] * 2, [1.6] * 2))
+    assert isinstance(verdict, NotExamined)
