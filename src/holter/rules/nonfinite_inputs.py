@@ -75,7 +75,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
         evidence = Evidence(
             INPUT_NONFINITE,
             (first, count.last),
-            f"{values:.0f} at step {first}; {int(bad.sum())} of {len(count)} sampled steps have some",
+            f"{values:.0f} at step {first}; {int(bad.sum())} of {len(count)} sampled steps",
             owner,
         )
         fix = "mend or drop the rows with NaN or infinity where the data is read"

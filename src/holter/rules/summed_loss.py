@@ -11,11 +11,13 @@ from holter.rules._curves import training_curve
 from holter.rules._layers import sample, trained_layers
 from holter.rules._outcome import outcome
 from holter.rules._progress import median_update, steps_follow_gradients
+from holter.rules._robust import Values
 from holter.run import Run
 from holter.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
 
 _LEAP = 0.1  # of itself, by which a first step of SGD ought not to change a weight
 _ROSE = 1.5  # times its first value that a loss reaches which steps too large have spoiled
+_VARIES = 1.2  # times the number of targets of a small batch that a large one has
 _MOST = 0.9  # share of steps
 _CALM = 3e-3  # update of the usual weight that is not too large
 
@@ -56,8 +58,9 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     ## What it does
     Looks whether the loss function was asked for `reduction="sum"`, and speaks where it was, on
     nearly all of at least `min_steps` sampled steps, the optimizer's steps are as large as
-    gradients are (as in SGD), weights change by more than 0.3 % a step, and the loss did not fall
-    or is no longer finite. A sum that trains well is no fault.
+    gradients are (as in SGD), and weights change by more than 0.3 % a step. Then the loss has to be
+    bad: it did not fall, is no longer finite, or the first steps made it half as large again or
+    replaced a tenth of the usual weight. A sum that trains well is no fault.
 
     ## Why it matters
     The gradient of a sum is as many times larger as there are targets in a batch, and so is each
@@ -90,13 +93,13 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         if result is None:
             yield summed_loss.not_examined(f"{owner} sums; what came of it cannot be told")
             continue
-        rose = _rose_at_first(run) or _leaped_at_first(run)
         calm = result.finite and update is not None and update < _CALM
+        count = readings(run, TARGET_COUNT, owner)
+        rose = _rose_at_first(run, count) or ("" if calm else _leaped_at_first(run))
         if not rose and (not result.bad or calm):
             moved = f", weights change by {update:.1e} a step" if update is not None else ""
             yield summed_loss.clear(f"{owner} sums over the batch; {result.says}{moved}")
             continue
-        count = readings(run, TARGET_COUNT, owner)
         times = f"{np.median(count):.0f}" if len(count) else "as many as a batch has targets"
         yield summed_loss.finding(
             f"{owner} sums over the batch: gradients are {times} times those of a mean, and"
@@ -111,10 +114,14 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         )
 
 
-def _rose_at_first(run: Run) -> str:
-    """That the first steps made the loss much worse, in words; nothing if they did not."""
+def _rose_at_first(run: Run, count: Values) -> str:
+    """That the first steps made the loss much worse, in words; nothing if they did not.
+
+    A sum over as many targets as there happen to be rises and falls with their number.
+    """
     curve = training_curve(run, may_change_sign=True)
-    if isinstance(curve, str) or len(curve) < 3 or curve.values[0] <= 0:
+    varies = len(count) > 0 and np.quantile(count, 0.9) > _VARIES * np.quantile(count, 0.1)
+    if isinstance(curve, str) or len(curve) < 3 or curve.values[0] <= 0 or varies:
         return ""
     early = curve.values[: max(10, curve.place(0.1))]
     if early.max() < _ROSE * curve.values[0]:
