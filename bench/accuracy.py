@@ -154,6 +154,11 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         ),
         *_delays(faults, truth),
         "",
+        (
+            "The faults of the zoo were at hand while the rules were written, so expect less on"
+            " faults that nobody here has seen."
+        ),
+        "",
         "## What it missed",
         "",
         "| fault | true cause | seeds | said instead |",

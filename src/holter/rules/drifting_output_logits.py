@@ -60,6 +60,9 @@ def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -
         now, then = float(last[column]), float(middle[column])
         apart, size = _last(run, OUTPUT_SPREAD, owner), _last(run, OUTPUT_SIZE, owner)
         said = f"log Z of {owner} is {now:.3g} at last; logits differ by {apart:.3g} across samples"
+        if not np.isfinite(now):
+            yield drifting_output_logits.not_examined(f"log Z of {owner} is not finite at last")
+            continue
         drifts = now > far and now > share * apart and size > _TOGETHER * now
         if not drifts or not now > _RISING * then:
             yield drifting_output_logits.clear(said)

@@ -70,7 +70,7 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     begin, middle = stream.between(0, 0.1).medians(), stream.between(0.5, 0.75).medians()
     end = stream.between(0.85, 1).medians()
     top, deep = int(read[0]), int(read[-1])
-    if not min(begin[top], begin[deep], end[top], end[deep]) > 0:
+    if not np.min([begin[top], begin[deep], end[top], end[deep]]) > 0:  # nor where one is NaN
         yield growing_residuals.not_examined("the stream is zero or not finite at first or at last")
         return
     then, now = begin[deep] / begin[top], end[deep] / end[top]
