@@ -112,6 +112,6 @@ def test_the_table_counts_each_run_once() -> None:
         ("well", 0): [Alarm("odd")],
     }
     line = next(each for each in render([Row("some", peer, said)], truth).splitlines()[2:])
-    named, covered, elsewhere, silent, *_, loud, _, _, _ = line.split(" | ")[3:]
+    named, covered, chance, elsewhere, silent, _, loud, *_ = line.split(" | ")[3:]
     assert named == covered == elsewhere == silent == "33% (1 of 3)"
-    assert loud == "100% (1 of 1)"
+    assert (chance, loud) == ("0%", "100% (1 of 1)")

@@ -9,7 +9,8 @@ from zoo.specimens import Specimen
 
 _COLUMNS = (
     *("tool", "looks at", "faults + healthy runs"),
-    *("named the cause", "of those it has an alarm for", "said something else", "said nothing"),
+    *("named the cause", "of those it has an alarm for", "by chance"),
+    *("said something else", "said nothing"),
     *("alarms a faulty run", "healthy runs with an alarm", "with an alarm or a note"),
     *("alarms a healthy run", "scripts it broke"),
 )
@@ -34,13 +35,18 @@ def render(rows: Sequence[Row], truth: Mapping[str, Specimen]) -> str:
         "",
         "| tool | alarm | faulty runs | where it is right | healthy runs |",
         "|---|---|--:|--:|--:|",
-        *(line for row in rows for line in _alarms(row, truth)),
+        *(line for row in _one_each(rows) for line in _alarms(row, truth)),
     ]
     return "\n".join(lines)
 
 
+def _one_each(rows: Sequence[Row]) -> list[Row]:
+    """The first row of each tool."""
+    return list({row.peer.name: row for row in reversed(rows)}.values())[::-1]
+
+
 def _line(row: Row, truth: Mapping[str, Specimen]) -> str:
-    named = elsewhere = silent = covered = named_covered = loud = loud_or_noted = 0
+    named = elsewhere = silent = covered = loud = loud_or_noted = 0
     on_faults: list[int] = []
     on_healthy: list[int] = []
     for (name, _), said in row.said.items():
@@ -54,9 +60,8 @@ def _line(row: Row, truth: Mapping[str, Specimen]) -> str:
             continue
         on_faults.append(alarms)
         right = _right(specimen)
-        has, names = row.peer.has_alarm_for(right), row.peer.names(told, right)
-        covered += has
-        named_covered += names
+        names = row.peer.names(told, right)
+        covered += row.peer.has_alarm_for(right)
         named += names
         elsewhere += bool(told) and not names
         silent += not told
@@ -65,7 +70,8 @@ def _line(row: Row, truth: Mapping[str, Specimen]) -> str:
         row.peer.covers,
         f"{len(on_faults)} + {len(on_healthy)}",
         _share(named, len(on_faults)),
-        _share(named_covered, covered),
+        _share(named, covered),
+        f"{_chance(row, truth):.0%}",
         _share(elsewhere, len(on_faults)),
         _share(silent, len(on_faults)),
         _mean(on_faults),
@@ -75,6 +81,18 @@ def _line(row: Row, truth: Mapping[str, Specimen]) -> str:
         str(row.broke),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _chance(row: Row, truth: Mapping[str, Specimen]) -> float:
+    """How often what it says of a healthy run would have named a fault's cause."""
+    healthy = [
+        [each for each in said if each.name not in row.peer.advice]
+        for (name, _), said in row.said.items()
+        if truth[name].healthy
+    ]
+    causes = [_right(truth[name]) for name, _ in row.said if not truth[name].healthy]
+    hits = sum(row.peer.names(said, right) for said in healthy for right in causes)
+    return hits / max(1, len(healthy) * len(causes))
 
 
 def _alarms(row: Row, truth: Mapping[str, Specimen]) -> list[str]:
@@ -94,10 +112,14 @@ def _alarms(row: Row, truth: Mapping[str, Specimen]) -> list[str]:
     sick = sum(not truth[name].healthy for name, _ in row.said)
     sound = len(row.said) - sick
     return [
-        f"| {row.title} | {alarm}{' (advice)' if alarm in row.peer.advice else ''} |"
+        f"| {row.title} | {alarm}{_advice(alarm, row.peer)} |"
         f" {_share(faulty[alarm], sick)} | {right[alarm]} | {_share(healthy[alarm], sound)} |"
         for alarm in sorted({*faulty, *healthy})
     ]
+
+
+def _advice(alarm: str, peer: Peer) -> str:
+    return " (advice)" if alarm.partition("/")[0] in peer.advice else ""
 
 
 def _right(specimen: Specimen) -> set[str]:

@@ -81,7 +81,7 @@ def idle_clipping(run: Run, *, min_steps: int = 50, min_rise: float = 0.5) -> It
             " fell into"
         )
         yield idle_clipping.clear(
-            f"largest norm {norms.max():.3g}, {norms.max() / usual:.3g} times the usual one"
+            f"largest norm {norms.max():.3g}, the usual one {usual:.3g}"
             + ("" if rise is None else f"; the loss is at {1 + rise:.2f} times its level before it")
         )
         return

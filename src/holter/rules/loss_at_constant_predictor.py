@@ -170,7 +170,9 @@ def _answers(run: Run, found: Anchor, onset: int) -> _Answers | None:
     if read is None or len(at := read.steps[read.steps >= onset]) < _FEW:
         return None
     begin, last_read = int(at[len(at) // 2]), int(at[-1])
-    spread = float(np.median(readings(run, OUTPUT_SPREAD, found.function, begin)))
+    if not len(spreads := readings(run, OUTPUT_SPREAD, found.function, begin)):
+        return None
+    spread = float(np.median(spreads))
     if found.signal is not TARGET_ENTROPY:
         return _Answers(spread, spread**2 / found.level, last_read)
     known = most_frequent(run, found.function)
