@@ -6,13 +6,16 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._curves import rate_left, training_curve
 from holter.rules._layers import sample, trained_layers
 from holter.rules._loudness import BORN, RISEN, Loudness, loudness, onset
 from holter.rules._outcome import CURVES, Outcome, outcome
 from holter.rules._wording import of
 from holter.run import Run, Series
-from holter.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, UPDATE_RATIO
+from holter.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
 
+_DECAYED = 0.3  # of its peak, under which a learning rate has decayed
+_LATE_RISE = 1.5  # times the norm half-way that is worth a note
 _GROWN = 10.0  # times its level, that the last finite norms of an explosion have
 _FEWEST = 10  # norms
 _OUTLIER = 50.0  # times the median that a single norm has to reach to be worth a note
@@ -90,6 +93,7 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
         )
         if at is None and not from_birth:
             yield from _note(run, norm)
+            yield from _late_rise(run, norm)
             first, last = (
                 float(np.median(part[np.isfinite(part)])) if np.isfinite(part).any() else np.nan
                 for part in (norm.values[:_FEWEST], norm.values[-_FEWEST:])
@@ -182,6 +186,27 @@ def _steepest(run: Run, since: int) -> Iterator[Evidence]:
                 f"largest for its size, {norms.values[0, worst]:.2g} at step {norms.steps[0]}",
                 norms.owners[worst],
             )
+
+
+def _late_rise(run: Run, norm: Series) -> Iterator[Verdict]:
+    """A norm that rises while the learning rate decays: usual, and no sign of trouble."""
+    curve = training_curve(run, may_change_sign=True) if LOSS in run else ""
+    finite = np.isfinite(norm.values)
+    if isinstance(curve, str) or len(curve) < 50 or finite.sum() < 50:
+        return
+    left = rate_left(run, curve)
+    first, last = norm.steps[0], norm.steps[-1]
+    middle = finite & (abs(norm.steps - (first + last) / 2) < (last - first) / 8)
+    end = finite & (norm.steps > last - (last - first) / 8)
+    if left is None or left > _DECAYED or not middle.any() or not end.any():
+        return
+    before, after = float(np.median(norm.values[middle])), float(np.median(norm.values[end]))
+    if after > _LATE_RISE * before > 0:
+        yield exploding_gradients.normal(
+            f"the gradient norm rose from {before:.3g} to {after:.3g} while the learning rate went"
+            f" down to {left:.0%} of its peak: usual late in a decay",
+            (Evidence(GRAD_TOTAL_NORM, (norm.first, norm.last), f"{after:.3g} at last"),),
+        )
 
 
 def _note(run: Run, norm: Series) -> Iterator[Verdict]:

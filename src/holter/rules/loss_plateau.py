@@ -1,6 +1,9 @@
 """The loss fell at first and has stood still since, though little was learned."""
 
+import itertools
 from collections.abc import Iterator
+
+import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
@@ -8,6 +11,7 @@ from holter.rules._anchors import anchor, learned
 from holter.rules._curves import (
     Curve,
     Settled,
+    epoch_steps,
     rate_left,
     recent,
     settled,
@@ -19,6 +23,7 @@ from holter.rules._robust import midmean
 from holter.run import Run
 from holter.signals import LOSS, LR, UPDATE_RATIO
 
+_STAIR = 12  # steps that an epoch with a tread has at least
 _FELL = 0.1  # share of the first loss by which it must have fallen
 _DECAYED = 0.1  # of its peak: a learning rate under this holds the loss by itself
 
@@ -72,6 +77,7 @@ def loss_plateau(
     if warmed_up(run, curve) is None:
         yield loss_plateau.not_examined("the learning rate is still warming up")
         return
+    yield from _staircase(run, curve)
     first = midmean(curve.values[: max(len(curve) // 50, 3)])
     end = settled(curve)
     if end is None or end.share < min_share:
@@ -86,6 +92,34 @@ def loss_plateau(
         )
     else:
         yield from _judge(run, curve, first, end, min_learned)
+
+
+def _staircase(run: Run, curve: Curve) -> Iterator[Verdict]:
+    """A note on a loss that falls at the edges of epochs and is level in between."""
+    epoch = epoch_steps(run)
+    if epoch is None or epoch < _STAIR or curve.span[1] < 4 * epoch:
+        return
+    treads: list[tuple[float, float]] = []  # of each epoch: the level of its first third, and last
+    for start in range(0, curve.span[1] - epoch + 2, epoch):
+        thirds = [
+            curve.values[(curve.steps >= start + low) & (curve.steps < start + high)]
+            for low, high in ((0, epoch // 3), (epoch - epoch // 3, epoch))
+        ]
+        if min(len(each) for each in thirds) < 3:
+            return
+        treads.append((midmean(thirds[0]), midmean(thirds[1])))
+    within = np.array([first - last for first, last in treads[1:]])
+    edges = np.array([last - first for (_, last), (first, _) in itertools.pairwise(treads)][1:])
+    fall = treads[1][0] - treads[-1][1]
+    if len(edges) < 2 or edges.min() <= 0 or fall <= 0.05 * abs(treads[1][0]):
+        return
+    if edges.sum() > 2 * abs(within.sum()):
+        yield loss_plateau.normal(
+            f"the loss falls in stairs, by {np.median(edges):.2g} at each edge between epochs of"
+            f" {epoch} steps and by {np.median(within):.2g} inside of one: samples come again and"
+            " are remembered; no fault, but watch the validation loss",
+            (Evidence(LOSS, curve.span, f"{len(edges)} stairs", curve.owner),),
+        )
 
 
 def _judge(

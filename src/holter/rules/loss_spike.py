@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
@@ -20,6 +21,8 @@ from holter.signals import (
     UPDATE_RATIO,
     Signal,
 )
+
+Mask = npt.NDArray[np.bool_]
 
 _WINDOW = 64  # losses before one that say what is usual
 _MADS = 10.0  # median absolute deviations over the median of these
@@ -93,6 +96,7 @@ def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterat
     spikes = [_measure(curve, *each, min_after) for each in _spikes(curve)]
     spikes = [each for each in spikes if not _rate_rose(run, curve, each)]
     lasting = [each for each in spikes if each.lasts]
+    yield from _hard_batches(curve)
     if not spikes:
         yield loss_spike.clear(f"none of {len(curve)} losses stands out twice in a row")
     if lasting:
@@ -135,6 +139,17 @@ class _Spike:
 
 def _spikes(curve: Curve) -> Iterator[tuple[int, int]]:
     """First and last index of each group of losses that stand out."""
+    _, pairs = _standing_out(curve)
+    at = np.flatnonzero(pairs) + _WINDOW
+    if not len(at):
+        return
+    breaks = np.flatnonzero(np.diff(at) > _SKIP)
+    for group in np.split(at, breaks + 1):
+        yield int(group[0]), int(group[-1])
+
+
+def _standing_out(curve: Curve) -> tuple[Mask, Mask]:
+    """Which losses from _WINDOW on stand out, and which of them not alone."""
     values = curve.values
     median = running_median(values, _WINDOW)[:-1]  # of those before each loss from _WINDOW on
     deviation = _deviations(values, median)
@@ -145,12 +160,27 @@ def _spikes(curve: Curve) -> Iterator[tuple[int, int]]:
         both = out[:-shift] & out[shift:]
         pairs[:-shift] |= both
         pairs[shift:] |= both
-    at = np.flatnonzero(pairs) + _WINDOW
-    if not len(at):
+    return out, pairs
+
+
+def _hard_batches(curve: Curve) -> Iterator[Verdict]:
+    """A note on losses that stand out alone, if they are few."""
+    out, pairs = _standing_out(curve)
+    at = np.flatnonzero(out & ~pairs) + _WINDOW
+    if not 0 < len(at) <= max(1, len(curve) // 100):
         return
-    breaks = np.flatnonzero(np.diff(at) > _SKIP)
-    for group in np.split(at, breaks + 1):
-        yield int(group[0]), int(group[-1])
+    worst = int(at[curve.values[at].argmax()])
+    before = float(np.median(curve.values[max(worst - _WINDOW, 0) : worst]))
+    yield loss_spike.normal(
+        f"{len(at)} of {len(curve)} losses stand out alone, the largest with"
+        f" {curve.values[worst]:.4g} ({before:.4g} before) at step {curve.steps[worst]}: hard"
+        " batches; the next loss was as ever",
+        (
+            Evidence(
+                LOSS, (int(curve.steps[at[0]]), int(curve.steps[at[-1]])), "alone", curve.owner
+            ),
+        ),
+    )
 
 
 def _deviations(values: Values, medians: Values) -> Values:
