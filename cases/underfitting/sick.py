@@ -9,7 +9,7 @@ y = torch.randint(20, (9600,))
 x = centres[y] + 0.7 * torch.randn(9600, 32)
 
 model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 20))
-optimizer = torch.optim.Adam(model.parameters(), lr=3e-5)
+optimizer = torch.optim.Adam(model.parameters(), lr=2e-5)
 
 for epoch in range(3):
     for batch in torch.randperm(9600).split(48):

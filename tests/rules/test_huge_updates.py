@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holter.findings import Clear, Confidence, NotExamined
+from holter.findings import Clear, Confidence, Finding, NotExamined
 from holter.rules.huge_updates import huge_updates
 from holter.run import Run
 from holter.signals import (
@@ -81,12 +81,13 @@ def test_boundary() -> None:
     assert found(huge_updates, run(flat(), [0.09] * 2), limit=0.05)
 
 
-def test_competing_losses_cannot_be_told() -> None:
+def test_of_competing_losses_it_is_a_hint() -> None:
     made = layered(
         flat(), {LOSS: {"a": flat(), "b": flat()}, UPDATE_RATIO: by_layer([0.5])}, layers(1)
     )
     (verdict,) = said(huge_updates, made)
-    assert isinstance(verdict, NotExamined)
+    assert isinstance(verdict, Finding)
+    assert verdict.confidence is Confidence.HINT
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from holter.signals import (
     Signal,
 )
 from holter.stats import Stat, Statistics
+from holter.stats.shards import local
 
 
 class Gradients:
@@ -39,12 +40,14 @@ class Gradients:
         """A value for each parameter that has a gradient."""
         subject = moment.subject
         gradients = [each.grad for each in subject.parameters]
-        there = [each for each in gradients if each is not None]
+        there = local([each for each in gradients if each is not None])
+        places = [i for i, each in enumerate(gradients) if each is not None]
+        if not all(each.numel() for each in there):  # of a small parameter a shard may be empty
+            places = [i for i, each in zip(places, there, strict=True) if each.numel()]
+            there = [each for each in there if each.numel()]
         if not there:
             return
-        at = None
-        if len(there) < len(gradients):
-            at = [i for i, each in enumerate(gradients) if each is not None]
+        at = places if len(there) < len(gradients) else None
         summary = self._stats.summarise(there)
         norm, absmax = summary[:, Stat.NORM], summary[:, Stat.ABSMAX]
         if moment.scale is not None:
@@ -55,7 +58,7 @@ class Gradients:
         yield Reading(
             GRAD_ZERO_FRACTION, subject.names, self._stats.shares(summary[:, Stat.ZEROS], there), at
         )
-        held = sum(each is not None for each in gradients[: subject.held])
+        held = sum(place < subject.held for place in places)
         if held:
             # In float64, for squares of large norms overflow.
             total = torch.linalg.vector_norm(norm[:held], dtype=torch.float64).reshape(1)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from holter.collectors import Reading
 from holter.collectors.moments import BeforeUpdate, Depth
+from holter.collectors.roster import trains
 from holter.signals import PARAMETER_IN_MODEL, PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE, Signal
 
 
@@ -27,7 +28,7 @@ class Membership:
     def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
         """A value for each parameter on the roster."""
         roster = moment.roster
-        trainable = [each.requires_grad for each in roster.parameters]
+        trainable = [trains(each) for each in roster.parameters]
         if roster.names is self._names and trainable == self._trainable:
             return
         self._names, self._trainable = roster.names, trainable

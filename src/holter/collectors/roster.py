@@ -13,6 +13,7 @@ from holter.collectors.naming import (
     named_parameters,
     unregistered_parameters,
 )
+from holter.stats.shards import local
 
 Keys = frozenset[int]  # identities of parameters
 
@@ -76,7 +77,7 @@ class Roster:
             if inside and id(each) not in self.unregistered
         }
         current = (each for model in self.models for each in model.module.parameters())
-        return then != {(id(each), each.requires_grad) for each in current}
+        return then != {(id(each), trains(each)) for each in current}
 
     def joined_by(
         self,
@@ -145,10 +146,15 @@ def _assemble(
         parameters=tuple(parameter for _, parameter in everyone.values()),
         optimizers=tuple(holder.get(key, -1) for key in everyone),
         in_model=tuple(key in named for key in everyone),
-        trainable=tuple(parameter.requires_grad for _, parameter in everyone.values()),
+        trainable=tuple(trains(parameter) for _, parameter in everyone.values()),
         naming=naming,
         unregistered=frozenset(named) - registered,
     )
+
+
+def trains(parameter: Tensor) -> bool:
+    """Whether it is to be trained here: of a small sharded one a process may hold nothing."""
+    return parameter.requires_grad and local([parameter])[0].numel() > 0
 
 
 def _subject(

@@ -21,7 +21,7 @@ from holter.signals import (
 
 _NEAR = 0.02  # of the anchor: as near as the anchor itself is known
 _NOISY = 0.05  # standard error, as a share of the anchor, with which nothing can be told
-_WORTH = 0.02  # share of the anchor that predictions which vary so little could explain at best
+_WORTH = 0.01  # share of the anchor that predictions which vary so little could explain at best
 _FEW = 3  # readings of predictions
 _WILD = 6.0  # standard deviations from the median at which a loss is cut off
 
@@ -41,7 +41,7 @@ def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Ver
     (cross entropies) or the variance of the targets (squared error). Both are recorded. The rule
     compares the loss of the last third and of the last tenth of at least `min_steps` losses after
     warm-up with it: equal within three standard errors or 2 %. It then looks at the predictions.
-    If they differ so little between samples that they could explain 2 % of the targets at best,
+    If they differ so little between samples that they could explain 1 % of the targets at best,
     and the accuracy is that of always answering the most frequent class, the finding is likely.
     If they do differ and only the accuracy is that of chance, among classes of like frequency, it
     is a hint.

@@ -12,7 +12,6 @@ from holter.signals import (
     DATA_BATCHES,
     INPUT_FINGERPRINT,
     TARGET_BATCH_ENTROPY,
-    TARGET_COUNT,
     TARGET_MAX,
     TARGET_MIN,
 )
@@ -20,7 +19,7 @@ from holter.signals import (
 _FEW = 0.1  # share of the batches there are
 _FEWEST = 3  # batches that a pass should have shown
 _DRAWN = 0.5  # share of the steps that a loader is drawn from in training
-_BATCH = (TARGET_BATCH_ENTROPY, TARGET_COUNT, TARGET_MIN, TARGET_MAX)  # what is said of a batch
+_BATCH = (TARGET_BATCH_ENTROPY, TARGET_MIN, TARGET_MAX)  # what is said of a batch
 
 
 @rule(
@@ -145,12 +144,15 @@ def _finite(series: Series) -> Series:
 
 
 def _different_targets(run: Run, prints: Series) -> int | None:
-    """How many different targets there surely were at these steps; None where none were read."""
+    """How many different targets there surely were at these steps; None where that is unknown.
+
+    Readings that are all zero, as of batches of one class, say nothing.
+    """
     counts = [
         len(np.unique(each.values[np.isin(each.steps, prints.steps) & np.isfinite(each.values)]))
         for signal in _BATCH
         if signal in run
         for each in run[signal].values()
-        if len(each)
+        if np.nan_to_num(each.values).any()
     ]
     return max(counts, default=None)

@@ -92,7 +92,9 @@ def rushed_schedule(
         at = rate.first_below(max(1.01 * gone, _low_end(run, rate, epochs)))
         share = 1 - at / run.steps
         cosine = _cosine(run, rate)
-        if share >= min_share:
+        if at <= 1 and rate.values[at:].max(initial=0) == 0:
+            yield rushed_schedule.clear(f"the learning rate{of(rate.optimizer)} is 0 at once")
+        elif share >= min_share:
             yield _ended(run, rate, at, often, epochs)
         elif cosine is not None:
             yield _swinging(rate, cosine, epochs, often)

@@ -43,6 +43,7 @@ class Statistics:
 
     def magnitudes(self, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """The L2 norm and the largest magnitude of each tensor."""
+        tensors = local(tensors)
         if self._kernels(tensors) is not None:
             rows = self.summarise(tensors)
             return rows[:, Stat.NORM], rows[:, Stat.ABSMAX]
