@@ -17,7 +17,7 @@ from zoo.specimens import Specimen
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "zoo"
 _SOURCE = ROOT / "src" / "holter"
-_READS_ONLY = ("rules", "reports", "_cli", "differential.py", "findings.py")  # records nothing
+_READS_ONLY = ("rules", "reports", "_cli", "experiments", "differential.py", "findings.py")  # records nothing
 
 LIMIT = 300  # seconds that one script may take
 

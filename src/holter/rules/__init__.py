@@ -215,8 +215,7 @@ def named_rule(name: str) -> Rule:
 def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
     missing = [signal.name for signal in each.needs if signal not in run]
     if missing:
-        lacking = f"no {', '.join(missing)} in this run"
-        return [NotExamined(each.name, lacking, tuple(missing))]
+        return [NotExamined(each.name, _why_missing(run, missing), tuple(missing))]
     try:
         said = list(each.function(run, **options))
     except Exception as error:
@@ -224,6 +223,13 @@ def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
     if not said or all(isinstance(verdict, Normal) for verdict in said):
         said.append(each.clear(""))
     return said
+
+
+def _why_missing(run: Run, missing: list[str]) -> str:
+    for event in run.events:  # an experiment says itself why it could not be made
+        if event.kind == "not applicable" and set(missing) & set(event.data["signals"]):
+            return str(event.data["why"])
+    return f"no {', '.join(missing)} in this run"
 
 
 def _matching(patterns: Iterable[str]) -> set[str]:

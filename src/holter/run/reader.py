@@ -13,7 +13,7 @@ from holter.errors import HolterError
 from holter.run.journal import Event, read_events, read_meta
 from holter.run.segment import open_segments
 from holter.run.table import Chunk, Series, Stamps, Table, in_order
-from holter.signals import Signal
+from holter.signals import CATALOGUE, Per, Signal
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ class Run:
     @cached_property
     def steps(self) -> int:
         """Number of training steps that were recorded, the last one included."""
-        return max((table.last_step for table in self.tables.values()), default=-1) + 1
+        # Trials of experiments have steps of their own.
+        signals = ((CATALOGUE.get(name), table) for name, table in self.tables.items())
+        trained = [table for signal, table in signals if not (signal and signal.per is Per.TRIAL)]
+        return max((table.last_step for table in trained), default=-1) + 1
 
     @property
     def ranks(self) -> tuple[int, ...]:

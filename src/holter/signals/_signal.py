@@ -15,6 +15,7 @@ class Per(StrEnum):
     LOSS_FUNCTION = "loss function"
     PARAMETER = "parameter"
     MODULE = "module"
+    TRIAL = "trial"  # one variant of an experiment, with steps of its own
 
 
 class Phase(IntEnum):
@@ -49,6 +50,8 @@ class Signal:
             return "histograms"
         if self.per is Per.MODULE:
             return "modules"
+        if self.per is Per.TRIAL:
+            return "trials"
         if self.per is not Per.PARAMETER:
             return "steps"
         return "facts" if self.rare else "parameters"

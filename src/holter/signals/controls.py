@@ -1,0 +1,1 @@
+"""Control experiments: what changes when one thing is changed on purpose."""

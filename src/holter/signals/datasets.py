@@ -1,0 +1,1 @@
+"""Data sets looked at directly, sample by sample."""

@@ -1,0 +1,1 @@
+"""The loss around the weights: curvature, noise of gradients."""

@@ -1,0 +1,1 @@
+"""Fitting a single batch."""
