@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holter.differential import Diagnosis, diagnose
     from holter.errors import HolterError
+    from holter.experiments.setup import Setup
     from holter.findings import (
         Clear,
         Confidence,
@@ -38,6 +39,7 @@ _HOMES = {
     "Rule": "rules",
     "Run": "run",
     "Series": "run",
+    "Setup": "experiments.setup",
     "Severity": "findings",
     "Watch": "watching",
     "check": "rules",
@@ -60,6 +62,7 @@ __all__ = [
     "Rule",
     "Run",
     "Series",
+    "Setup",
     "Severity",
     "Watch",
     "check",

@@ -13,6 +13,7 @@ from holter.errors import HolterError
 COMMANDS = (
     "run",
     "check",
+    "try",
     "explain",
     "rules",
     "demo",
@@ -30,6 +31,7 @@ examples:
   holter run train.py --epochs 3    run a script as it is, record it, say what is wrong
   holter check                      what is wrong with the newest run in ./holter-runs
   holter check RUN --format json    the same for programs
+  holter try preflight train.py     test a training before it costs anything
   holter explain nonfinite-loss     what a rule looks for, and what to do about it
   holter rules                      all rules
 

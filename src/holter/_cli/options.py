@@ -26,7 +26,8 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=REPORTS,
         default="text",
-        help="text for people (default), json for programs, github for annotations of a workflow,"
+        help="text for people (default), checklist for a preflight, json for programs,"
+        " github for annotations of a workflow,"
         " sarif for code scanning",
     )
     shown.add_argument("--output", type=Path, metavar="FILE", help="write the report to FILE")

@@ -4,6 +4,7 @@ import functools
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -13,6 +14,9 @@ from holter.notices import tell
 if TYPE_CHECKING:
     from holter.rules import Checkup
     from holter.run import Run
+
+
+FOR_PEOPLE = ("text", "checklist")  # reports that a terminal is there for
 
 
 def wants_color(stream: TextIO) -> bool:
@@ -43,11 +47,9 @@ def write_report(
     """Render a checkup to the file `output`, else to `stream` or standard output."""
     from holter import reports
 
-    render = reports.report(report)
-    if report == "text":
-        from holter.reports import text
-
-        render = functools.partial(text.render, whole=whole)
+    render: Callable[..., str] = reports.report(report)
+    if report in FOR_PEOPLE:
+        render = functools.partial(render, whole=whole)
     if output is not None:
         try:
             output.write_text(render(run, checkup), encoding="utf-8")
@@ -56,10 +58,6 @@ def write_report(
         tell(f"report written to {output}")
         return
     stream = sys.stdout if stream is None else stream
-    if report == "text":  # the one report that a terminal is there for
-        from holter.reports import text
-
-        width, color = text_width(stream), wants_color(stream)
-        stream.write(text.render(run, checkup, width=width, color=color, whole=whole))
-    else:
-        stream.write(render(run, checkup))
+    if report in FOR_PEOPLE:
+        render = functools.partial(render, width=text_width(stream), color=wants_color(stream))
+    stream.write(render(run, checkup))

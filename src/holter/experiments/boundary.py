@@ -68,9 +68,7 @@ def own_targets(setup: Setup, batch: Batch) -> list[Tensor]:
     """The tensors of a batch that are not given to the model."""
     call = model_call(setup, batch)
     given = tensors((call.args, call.kwargs))
-    return [
-        each for each in tensors(batch) if not any(same_memory(each, other) for other in given)
-    ]
+    return [each for each in tensors(batch) if not any(same_memory(each, other) for other in given)]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Running experiments: each on a training that is as before afterwards, each told of what it did."""
+"""Running experiments: after each the training is as it was before."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -140,7 +140,7 @@ class Setup:
             total += float(loss.detach().mean())
             if loss.requires_grad:
                 scaled = loss if phase.scaler is None else phase.scaler.scale(loss)
-                scaled.mean().backward()
+                torch.autograd.backward(scaled.mean())
         if phase.max_norm is not None:
             for optimizer in phase.optimizers:
                 if phase.scaler is not None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils import _pytree as pytree
 
@@ -43,7 +42,9 @@ class State:
         self._optimizers = _optimizers(setup)
         self._scalers = _unique(phase.scaler for phase in setup.phases)
         self._keepers = [
-            each for each in (*setup.schedulers, *setup.others) if not isinstance(each, nn.Module)
+            each
+            for each in (*setup.schedulers, *setup.others)
+            if not isinstance(each, nn.Module | Optimizer)
         ]
         self._kept = self._read()
         self._digests = self._digest()
@@ -57,8 +58,9 @@ class State:
                 _restore_optimizer(optimizer, was)
         for scaler, was in zip(self._scalers, self._kept["scalers"], strict=True):
             vars(scaler).update(copy.deepcopy(was))
-        for keeper, was in zip(self._keepers, self._kept["keepers"], strict=True):
-            _restore_keeper(keeper, was)
+        with torch.no_grad():
+            for keeper, was in zip(self._keepers, self._kept["keepers"], strict=True):
+                _restore_keeper(keeper, was)
         for place, was in zip(_places(self._setup), self._kept["places"], strict=True):
             vars(place).update(copy.copy(was))
         _restore_random(self._kept["random"], _generators(self._setup))
@@ -193,7 +195,9 @@ def _optimizer(optimizer: Optimizer) -> dict[str, Any]:
             [None if p.grad is None else p.grad.detach().clone() for p in group["params"]]
             for group in optimizer.param_groups
         ],
-        "values": [[p.detach().clone() for p in group["params"]] for group in optimizer.param_groups],
+        "values": [
+            [p.detach().clone() for p in group["params"]] for group in optimizer.param_groups
+        ],
     }
 
 
@@ -205,40 +209,42 @@ def _copied(value: Any) -> Any:
 
 def _restore_optimizer(optimizer: Optimizer, was: dict[str, Any]) -> None:
     del optimizer.param_groups[len(was["groups"]) :]
-    for group, values, params in zip(
-        optimizer.param_groups, was["groups"], was["params"], strict=True
-    ):
-        for name in [each for each in group if each not in values and each != "params"]:
-            del group[name]
-        for name, value in values.items():
-            now = group.get(name)
-            if isinstance(value, Tensor) and isinstance(now, Tensor):
-                now.copy_(value)  # a learning rate in a tensor, that a compiled step holds
-            else:
-                group[name] = _copied(value)
+    kept_groups = zip(
+        optimizer.param_groups,
+        was["groups"],
+        was["params"],
+        was["values"],
+        was["grads"],
+        strict=True,
+    )
+    for group, settings, params, values, grads in kept_groups:
         group["params"][:] = params
-    for params, values, grads in zip(was["params"], was["values"], was["grads"], strict=True):
+        _restore_entries(group, settings, spared=("params",))
         for parameter, value, grad in zip(params, values, grads, strict=True):
             parameter.copy_(value)
             _restore_grad(parameter, grad)
     for key in [each for each in optimizer.state if each not in was["state"]]:
         del optimizer.state[key]
-    for key, values in was["state"].items():
-        now = optimizer.state[key]
-        for name in [each for each in now if each not in values]:
-            del now[name]
-        for name, value in values.items():
-            held = now.get(name)
-            if isinstance(value, Tensor) and isinstance(held, Tensor) and held.shape == value.shape:
-                held.copy_(value)
-            else:
-                now[name] = _copied(value)
+    for key, entries in was["state"].items():
+        _restore_entries(optimizer.state[key], entries)
 
 
-def _keeper(keeper: Any) -> Any:
-    """What a scheduler or another object says of its state; else its own attributes."""
-    if isinstance(keeper, Optimizer | GradScaler):
-        return copy.deepcopy(vars(keeper)) if isinstance(keeper, GradScaler) else None
+def _restore_entries(
+    now: dict[str, Any], was: dict[str, Any], *, spared: tuple[str, ...] = ()
+) -> None:
+    """Entries as they were; tensors in place, as a compiled step may hold them."""
+    for name in [each for each in now if each not in was and each not in spared]:
+        del now[name]
+    for name, value in was.items():
+        held = now.get(name)
+        if isinstance(value, Tensor) and isinstance(held, Tensor) and held.shape == value.shape:
+            held.copy_(value)
+        else:
+            now[name] = _copied(value)
+
+
+def _keeper(keeper: Any) -> dict[str, Any]:
+    """The attributes of a scheduler, or of another object, that are numbers or made of them."""
     return {
         name: _copied(value)
         for name, value in vars(keeper).items()
@@ -252,15 +258,8 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-def _restore_keeper(keeper: Any, was: Any) -> None:
-    if was is not None:
-        for name, value in was.items():
-            now = vars(keeper).get(name)
-            if isinstance(value, Tensor) and isinstance(now, Tensor) and now.shape == value.shape:
-                with torch.no_grad():
-                    now.copy_(value)
-            else:
-                vars(keeper)[name] = _copied(value)
+def _restore_keeper(keeper: Any, was: dict[str, Any]) -> None:
+    _restore_entries(vars(keeper), was, spared=tuple(vars(keeper)))
 
 
 def _places(setup: Setup) -> list[Any]:
@@ -269,8 +268,10 @@ def _places(setup: Setup) -> list[Any]:
     for loader in setup.loaders.values():
         for each in (loader.sampler, loader.batch_sampler, loader.dataset):
             streams = isinstance(each, torch.utils.data.IterableDataset)
-            if each is not None and hasattr(each, "__dict__") and (
-                streams or each is not loader.dataset
+            if (
+                each is not None
+                and hasattr(each, "__dict__")
+                and (streams or each is not loader.dataset)
             ):
                 found.append(each)
     return _unique(found)
@@ -292,7 +293,7 @@ def _random(generators: list[torch.Generator]) -> dict[str, Any]:
         "torch": torch.get_rng_state(),
         "generators": [each.get_state() for each in generators],
     }
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state_all()
     if "numpy" in sys.modules:
         state["numpy"] = sys.modules["numpy"].random.get_state()
@@ -345,4 +346,3 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(value.tobytes())
     else:
         digest.update(type(value).__name__.encode())
-

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
+from holter.checklist import rows
 from holter.differential import diagnose
 from holter.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.reports._facts import cost, notes
@@ -60,8 +61,16 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         "normal": [_normal(each) for each in checkup.normal],
         "clear": _reasons(checkup.clear),
         "not_examined": _reasons(checkup.not_examined),
+        "checklist": [
+            {"check": row.check.name, "status": row.status.value, "says": row.says}
+            for row in (rows(run, checkup) if _has_experiments(run) else ())
+        ],
         "cost": {"seconds": spent.seconds, "share": spent.share},
     }
+
+
+def _has_experiments(run: Run) -> bool:
+    return any(event.kind == "experiment" for event in run.events)
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

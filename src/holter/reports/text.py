@@ -1,9 +1,12 @@
 """The report an engineer acts on: one screen, the verdict first."""
 
+import pkgutil
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 
 from holter.differential import Diagnosis, diagnose
 from holter.findings import Confidence, Evidence, Finding, NotExamined, Severity
+from holter.reports import _trials as _trial_reports
 from holter.reports._facts import (
     by_reason,
     by_rule,
@@ -19,6 +22,7 @@ from holter.reports._facts import (
 from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.rules import Checkup, all_rules
 from holter.run import Run
+from holter.signals import CATALOGUE, Per
 
 WIDTH = 96
 _COLUMN = 16  # where the text of a card begins, after its labels
@@ -38,8 +42,9 @@ def render(
     blocks = [
         _nothing(run, checkup, width)
         if leading is None
-        else _card(leading, diagnosis, width, whole=whole),
+        else card(leading, diagnosis, width, whole=whole),
         hanging(ending(run), width=width, style="yellow") if ending(run) else [],
+        *_trials(run, width),
         _section("also found", _each_on_a_line(diagnosis.others, width)),
         _section("normal", _pairs(((n.rule, n.summary) for n in checkup.normal), width)),
         _section("clear", _clear(checkup, width, whole=whole)) if leading is None or whole else [],
@@ -55,7 +60,8 @@ def render(
     return painted(lines, color=color)
 
 
-def _card(finding: Finding, diagnosis: Diagnosis, width: int, *, whole: bool) -> list[Line]:
+def card(finding: Finding, diagnosis: Diagnosis, width: int, *, whole: bool) -> list[Line]:
+    """A finding with its evidence, what it explains, what was ruled out, and what to do."""
     unknown = "" if diagnosis.known else "  cause unknown"
     sure = f"({finding.confidence}, {finding.level}, since step {finding.onset})"
     lines: list[Line] = [
@@ -89,6 +95,15 @@ def _card(finding: Finding, diagnosis: Diagnosis, width: int, *, whole: bool) ->
     )
     lines += _labelled("more", [f"holter explain {finding.rule}"], width)
     return lines
+
+
+def _trials(run: Run, width: int) -> list[list[Line]]:
+    """What experiments measured, of those whose readings are in the run."""
+    if not any(signal.per is Per.TRIAL and signal in run for signal in CATALOGUE.values()):
+        return []
+    names = sorted(each.name for each in pkgutil.iter_modules(_trial_reports.__path__))
+    modules = [import_module(f"{_trial_reports.__name__}.{name}") for name in names]
+    return [module.lines(run, width) for module in modules]
 
 
 def _open_causes(diagnosis: Diagnosis, whole: bool) -> list[NotExamined]:

@@ -11,6 +11,7 @@ from holter.signals.datasets import *
 from holter.signals.geometry import *
 from holter.signals.gradients import *
 from holter.signals.histograms import *
+from holter.signals.initial import *
 from holter.signals.losses import *
 from holter.signals.lr_range import *
 from holter.signals.optimizers import *

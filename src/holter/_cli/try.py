@@ -1,0 +1,267 @@
+"""`holter try`: an active test of a training; preflight is all the quick ones."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holter._cli.options import add_checking, check_and_report, settings_of
+from holter.errors import NEEDS_TORCH, HolterError
+from holter.notices import tell
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from holter.experiments import Experiment
+    from holter.experiments.setup import Setup
+
+PREFLIGHT = "preflight"
+
+EPILOG = """\
+examples:
+  holter try                                   the list of experiments
+  holter try preflight train.py --epochs 3     every quick check, on an unmodified script
+  holter try overfit-batch train.py            can the model learn one batch by heart?
+  holter try lr-range package.module:setup     on what a function of yours returns
+  holter try preflight --only overfit,padding train.py
+  holter try overfit-batch --option samples=4 train.py
+  holter try preflight --format json train.py
+
+A script is run up to its first training steps, and ends there: its training step is recognised and
+repeated on the side. Where it cannot be, the statement is named, and a function does instead:
+
+  def setup():
+      return holter.Setup.of(model, optimizer, torch.nn.CrossEntropyLoss(), train_loader)
+
+Whatever an experiment does, weights, optimizer, random numbers and modes are as before afterwards.
+
+exit codes:
+  0  nothing of stable rules at or above --fail-on
+  1  something was found
+  2  wrong use, an error, or a script that cannot be repeated
+"""
+
+
+def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "try",
+        help="an active test: preflight, overfit-batch, lr-range, ...",
+        description="Makes an experiment with a training, and says what it shows.",
+        epilog=EPILOG,
+        usage="holter try [EXPERIMENT] [options] [-m] SCRIPT [arguments of the script ...]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; without one, the list"
+    )
+    parser.add_argument(
+        "target", nargs="?", metavar="SCRIPT", help="a script, or module:function giving a setup"
+    )
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT names a module")
+    trial = parser.add_argument_group("experiment")
+    trial.add_argument(
+        "--only",
+        action="append",
+        metavar="CHECK,...",
+        help="of preflight: only these checks, or experiments",
+    )
+    trial.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="[EXPERIMENT.]NAME=VALUE",
+        help="set an option of the experiment; the list shows them",
+    )
+    trial.add_argument(
+        "--steps", type=int, default=60, help="training steps to record first (default: 60)"
+    )
+    trial.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="time after which a script is taken as it is (default: 20)",
+    )
+    trial.add_argument(
+        "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
+    )
+    trial.add_argument("--json", action="store_true", help="short for --format json")
+    add_checking(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Make the experiment, then check the run it wrote."""
+    import importlib.util
+
+    if args.json:
+        args.format = "json"
+    if importlib.util.find_spec("torch") is None:
+        raise HolterError(NEEDS_TORCH)
+    if args.experiment is None:
+        return _list(as_json=args.format == "json")
+    settings = settings_of(args)
+    if args.experiment != PREFLIGHT:
+        from holter.experiments import named_experiment
+
+        named_experiment(args.experiment)
+    if args.target is None:
+        raise HolterError(
+            f"Say what to try it on: `holter try {args.experiment} train.py`, or module:function."
+        )
+    options = _options(args)
+    if args.format == "text" and args.experiment == PREFLIGHT:
+        args.format = "checklist"
+    from holter.experiments.functions import is_function, setup_from
+    from holter.run import Run
+
+    def report(path: Path) -> int:
+        return check_and_report(Run.load(path), args, settings)
+
+    if is_function(args.target):
+        return report(_on_function(args, setup_from(args.target), options))
+    from holter.experiments.recognition import Recognised, recognise
+
+    def then(found: Recognised) -> int:
+        _conduct(args, found.setup, found.path, options, notes=found.notes)
+        return report(found.path)
+
+    return recognise(
+        args.target,
+        args.arguments,
+        as_module=args.as_module,
+        steps=args.steps,
+        seconds=args.seconds,
+        out=args.out,
+        then=then,
+    )
+
+
+def _on_function(args: argparse.Namespace, setup: "Setup", options: Mapping[str, Any]) -> Path:
+    from holter.experiments.recording import record_first_steps
+    from holter.run.folders import new_folder, require_free
+
+    path: Path = args.out or new_folder(args.experiment)
+    require_free(path, 0)
+    record_first_steps(setup, path, args.steps)
+    _conduct(args, setup, path, options)
+    return path
+
+
+def _conduct(
+    args: argparse.Namespace,
+    setup: "Setup",
+    path: Path,
+    options: Mapping[str, Any],
+    *,
+    notes: tuple[str, ...] = (),
+) -> None:
+    import time
+
+    from holter.experiments.lab import Lab
+    from holter.experiments.running import conduct
+    from holter.experiments.state import kept
+
+    chosen = _chosen(args)
+    with kept(setup):
+        batches = [next(setup.endless()) for _ in range(setup.accumulation)]
+        began = time.perf_counter()
+        setup.step(*batches)
+        pace = time.perf_counter() - began
+    source = f" of {setup.source}" if setup.source else ""
+    tell(f"{len(chosen)} experiments on the step{source}, which takes {1e3 * pace:.3g} ms")
+    with Lab(path, quiet=False) as lab:
+        for note in notes:
+            tell(note)
+        conduct(chosen, setup, lab, options)
+
+
+def _chosen(args: argparse.Namespace) -> "list[Experiment]":
+    from holter.checklist import CHECKS
+    from holter.experiments import all_experiments, named_experiment
+    from holter.rules import all_rules
+
+    if args.experiment != PREFLIGHT:
+        return [named_experiment(args.experiment)]
+    quick = [each for each in all_experiments().values() if each.preflight]
+    wanted = [part.strip() for each in args.only or () for part in each.split(",")]
+    if not wanted:
+        return quick
+    checks = {check.name: check for check in CHECKS}
+    known = {each.name: each for each in quick}
+    if unknown := [each for each in wanted if each not in checks and each not in known]:
+        raise HolterError(
+            f"There is no check {unknown[0]!r}; there are {', '.join([*checks, *known])}."
+        )
+    rules = {rule for name in wanted if name in checks for rule in checks[name].rules}
+    needed = {signal for rule in rules if rule in all_rules() for signal in all_rules()[rule].needs}
+    args.only = wanted
+    return [each for each in quick if each.name in wanted or set(each.emits) & needed]
+
+
+def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    from holter.experiments import named_experiment
+
+    found: dict[str, dict[str, Any]] = {}
+    for text in args.option:
+        target, equals, value = text.partition("=")
+        owner, dot, name = target.strip().rpartition(".")
+        if not dot:
+            owner = args.experiment
+        if not equals or not name or owner == PREFLIGHT:
+            raise HolterError(f"--option {text}: write NAME=VALUE, as in overfit-batch.samples=4.")
+        known = named_experiment(owner).options
+        name = name.replace("-", "_")
+        if name not in known:
+            raise HolterError(
+                f"--option {text}: {owner} has no option {name!r};"
+                f" it has {', '.join(known) or 'none'}."
+            )
+        found.setdefault(owner, {})[name] = _cast(text, value.strip(), known[name])
+    return found
+
+
+def _cast(text: str, value: str, default: object) -> object:
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    try:
+        if isinstance(default, bool):
+            return words[value.lower()]
+        if isinstance(default, int):
+            return int(value)
+        if default is None or isinstance(default, float):
+            return float(value)
+    except (ValueError, KeyError):
+        kind = "true or false" if isinstance(default, bool) else "a number"
+        raise HolterError(f"--option {text}: {value!r} is not {kind}.") from None
+    return value
+
+
+def _list(*, as_json: bool) -> int:
+    from holter._cli.terminal import text_width, wants_color
+    from holter.experiments import all_experiments
+    from holter.reports._lines import Line, hanging, painted
+
+    experiments = all_experiments().values()
+    if as_json:
+        fields = [
+            {"name": e.name, "title": e.title, "preflight": e.preflight, "options": e.options}
+            for e in experiments
+        ]
+        print(json.dumps(fields, indent=2))
+        return 0
+    width = text_width(sys.stdout)
+    lines: list[Line] = []
+    lead: Line = ((f"  {PREFLIGHT:<18}", "bold"),)
+    lines += hanging("all checks marked + below, in one table", width=width, lead=lead)
+    for each in experiments:
+        mark = "+" if each.preflight else " "
+        lead = ((f"{mark} {each.name:<18}", "bold"),)
+        lines += hanging(each.title, width=width, lead=lead)
+        if each.options:
+            told = ", ".join(f"{name}={value}" for name, value in each.options.items())
+            lines += hanging(told, width=width, lead=((" " * 20, ""),), style="dim")
+    lines.append((("holter try EXPERIMENT SCRIPT; `holter try --help` tells more", "dim"),))
+    sys.stdout.write(painted(lines, color=wants_color(sys.stdout)))
+    return 0

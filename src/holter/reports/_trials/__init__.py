@@ -1,0 +1,1 @@
+"""What experiments measured, for the text report: one file each."""
