@@ -170,7 +170,7 @@ CHECKS = (
 
 
 def rows(run: Run, checkup: Checkup, checks: Sequence[Check] = CHECKS) -> tuple[Row, ...]:
-    """Each check with what the rules say of it; findings that are on no list have rows at the end."""
+    """Each check with what the rules say of it; findings on no list come last."""
     listed = {rule for check in CHECKS for rule in check.rules}
     others = dict.fromkeys(each.rule for each in checkup.findings if each.rule not in listed)
     beside = [Check("other", "Is there anything else?", (rule,)) for rule in others]
