@@ -103,6 +103,30 @@ def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 
 @contextmanager
+def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> Iterator[None]:
+    """Inside, torch's loss functions are given for predictions what `change` makes of a call.
+
+    It is told the function's name and the arguments by name.
+    """
+
+    def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        named = {**dict(zip(_parameters(original), args, strict=False)), **kwargs}
+        made = change(original.__name__, named)
+        return ((made, *args[1:]), kwargs) if args else (args, {**kwargs, "input": made})
+
+    with _losses(replaced, []):
+        yield
+
+
+@contextmanager
+def losses_seen() -> Iterator[list[LossCall]]:
+    """Inside, every call of one of torch's loss functions is put into the list."""
+    calls: list[LossCall] = []
+    with _losses(lambda *same: same[1:], calls):
+        yield calls
+
+
+@contextmanager
 def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> Iterator[None]:
     """Tap the loss functions: change what they are given, remember how they were called."""
     inside = False
