@@ -7,8 +7,9 @@ from functools import cache
 import pytest
 
 from holter import Run, check, diagnose
+from holter.experiments import all_experiments
 from holter.rules import HEADINGS, Checkup, Rule, all_rules
-from holter.signals import CATALOGUE
+from holter.signals import CATALOGUE, Per
 from zoo.recording import recording
 from zoo.specimens import CASES, Specimen
 
@@ -18,7 +19,17 @@ rules = pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: r
 @cache
 def checkup_of(rule: str, case: str) -> Checkup:
     """The checkup of a case, recorded as a user would record it."""
-    return check(Run.load(recording(Specimen(f"{rule}-{case}", f"{rule}/{case}", (), "a case"))))
+    specimen = Specimen(f"{rule}-{case}", f"{rule}/{case}", (), "a case")
+    return check(Run.load(recording(specimen, experiment=experiment_for(all_rules()[rule]))))
+
+
+def experiment_for(rule: Rule) -> str | None:
+    """What a user tries to hear of a rule: nothing, preflight, or an experiment of its own."""
+    needed = {signal for signal in rule.needs if signal.per is Per.TRIAL}
+    makers = [each for each in all_experiments().values() if needed <= set(each.emits)]
+    if not needed:
+        return None
+    return "preflight" if any(each.preflight for each in makers) else makers[0].name
 
 
 @rules

@@ -1,4 +1,4 @@
-"""Records specimens through `holter run`, and keeps the recordings until something changes."""
+"""Records specimens through `holter run` or `holter try`, and keeps the recordings."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,11 @@ from zoo.specimens import Specimen
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "zoo"
 _SOURCE = ROOT / "src" / "holter"
-_READS_ONLY = ("rules", "reports", "_cli", "experiments", "differential.py", "findings.py")  # records nothing
+# What records nothing in `holter run`.
+_READS_ONLY = (
+    *("rules", "reports", "plots", "_cli", "experiments"),
+    *("checklist.py", "differential.py", "findings.py"),
+)
 
 LIMIT = 300  # seconds that one script may take
 
@@ -25,14 +29,21 @@ Recorded = tuple[Specimen, int, Path]  # the specimen, the seed, and the run
 
 
 def recordings(
-    specimens: Iterable[Specimen], seeds: Iterable[int], *, workers: int = 2
+    specimens: Iterable[Specimen],
+    seeds: Iterable[int],
+    *,
+    workers: int = 2,
+    experiment: str | None = None,
 ) -> Iterator[Recorded]:
-    """The run of each specimen with each seed; those that are not kept yet are recorded first."""
+    """The run of each specimen with each seed; those that are not kept yet are recorded first.
+
+    With an `experiment` it is the run that `holter try` makes of it, else that of `holter run`.
+    """
     kept, missing = [], []
     seeds = tuple(seeds)
     for specimen in specimens:
         for seed in seeds:
-            folder = folder_of(specimen, seed)
+            folder = folder_of(specimen, seed, experiment)
             (kept if (folder / "done").exists() else missing).append((specimen, seed, folder))
     for specimen, seed, folder in kept:
         yield specimen, seed, folder / "run"
@@ -41,20 +52,27 @@ def recordings(
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["holter._cli", "holter.launching", "torch"])
     with ThreadPoolExecutor(workers) as pool:
-        for done in as_completed(pool.submit(_record_apart, each, processes) for each in missing):
+        for done in as_completed(
+            pool.submit(_record_apart, each, experiment, processes) for each in missing
+        ):
             yield done.result()
 
 
-def recording(specimen: Specimen, seed: int = 0) -> Path:
+def recording(specimen: Specimen, seed: int = 0, *, experiment: str | None = None) -> Path:
     """The run of one specimen."""
-    ((_, _, path),) = recordings([specimen], [seed], workers=1)
+    ((_, _, path),) = recordings([specimen], [seed], workers=1, experiment=experiment)
     return path
 
 
-def folder_of(specimen: Specimen, seed: int) -> Path:
+def folder_of(specimen: Specimen, seed: int, experiment: str | None = None) -> Path:
     """Where the recording of a specimen is kept: another one when script or recorder change."""
-    key = hashlib.sha256(f"{_recorder()}\0{script_of(specimen, seed)}".encode()).hexdigest()[:12]
-    return CACHE / f"{specimen.name}-{seed}-{key}"
+    recorder = _digest(without=_READS_ONLY if experiment is None else ("rules", "reports", "plots"))
+    key = hashlib.sha256(f"{recorder}\0{script_of(specimen, seed)}".encode()).hexdigest()[:12]
+    return CACHE / f"{_name(specimen, seed, experiment)}-{key}"
+
+
+def _name(specimen: Specimen, seed: int, experiment: str | None) -> str:
+    return "-".join(filter(None, (experiment, specimen.name, str(seed))))
 
 
 def script_of(specimen: Specimen, seed: int) -> str:
@@ -66,33 +84,37 @@ def script_of(specimen: Specimen, seed: int) -> str:
 
 
 @cache
-def _recorder() -> str:
+def _digest(without: tuple[str, ...]) -> str:
     """A digest of all source that takes part in recording."""
     digest = hashlib.sha256()
     for path in sorted(_SOURCE.rglob("*.py")):
-        if path.relative_to(_SOURCE).parts[0] not in _READS_ONLY:
+        if path.relative_to(_SOURCE).parts[0] not in without:
             digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _record_apart(wanted: Recorded, processes: ForkServerContext) -> Recorded:
+def _record_apart(
+    wanted: Recorded, experiment: str | None, processes: ForkServerContext
+) -> Recorded:
     specimen, seed, folder = wanted
-    process = processes.Process(target=_record, args=wanted)
+    process = processes.Process(target=_record, args=(*wanted, experiment))
     process.start()
     process.join(LIMIT)
     if process.is_alive():
         process.kill()
         raise RuntimeError(f"{specimen.name} with seed {seed} took more than {LIMIT} s")
+    if experiment is not None and process.exitcode in (0, 1) and (folder / "run").exists():
+        (folder / "done").touch()  # a script that is tried ends without coming back
     if not (folder / "done").exists():
         raise RuntimeError(f"{specimen.name} with seed {seed} failed: see {folder}/output.txt")
     return specimen, seed, folder / "run"
 
 
-def _record(specimen: Specimen, seed: int, folder: Path) -> None:
+def _record(specimen: Specimen, seed: int, folder: Path, experiment: str | None) -> None:
     """Run `holter run --no-check` on the script in this process, with its output in a file."""
     from holter._cli import main
 
-    for old in CACHE.glob(f"{specimen.name}-{seed}-????????????"):
+    for old in CACHE.glob(f"{_name(specimen, seed, experiment)}-????????????"):
         shutil.rmtree(old)
     folder.mkdir(parents=True)
     script = folder / specimen.path.name
@@ -101,7 +123,9 @@ def _record(specimen: Specimen, seed: int, folder: Path) -> None:
     with (folder / "output.txt").open("w") as output, contextlib.chdir(folder):
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        if "holter.watch(" in script.read_text():  # it records itself, to the folder `run`
+        if experiment is not None:
+            main(["try", experiment, "--out", str(run), str(script)])
+        elif "holter.watch(" in script.read_text():  # it records itself, to the folder `run`
             runpy.run_path(str(script), run_name="__main__")
         else:
             main(["run", "--no-check", "--out", str(run), str(script)])

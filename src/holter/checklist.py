@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holter.findings import Confidence, Finding, Severity
-from holter.rules import Checkup
+from holter.rules import Checkup, all_rules
 from holter.run import Run
 from holter.signals import LR, Signal
 
@@ -170,11 +170,20 @@ CHECKS = (
 
 
 def rows(run: Run, checkup: Checkup, checks: Sequence[Check] = CHECKS) -> tuple[Row, ...]:
-    """Each check with what the rules say of it; findings on no list come last."""
+    """Each check that rules were asked of, with what they say; findings on no list come last."""
+    verdicts = (*checkup.findings, *checkup.normal, *checkup.clear, *checkup.not_examined)
+    asked = {each.rule for each in verdicts}
     listed = {rule for check in CHECKS for rule in check.rules}
     others = dict.fromkeys(each.rule for each in checkup.findings if each.rule not in listed)
     beside = [Check("other", "Is there anything else?", (rule,)) for rule in others]
-    return tuple(_row(run, checkup, check) for check in (*checks, *beside))
+    return tuple(_row(run, checkup, c) for c in (*checks, *beside) if _is_asked(c, asked))
+
+
+def _is_asked(check: Check, asked: set[str]) -> bool:
+    if check.records is None:
+        return bool(asked & set(check.rules))
+    rules = all_rules()
+    return any(check.records in rules[name].needs for name in asked if name in rules)
 
 
 def _row(run: Run, checkup: Checkup, check: Check) -> Row:

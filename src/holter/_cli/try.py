@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,17 +45,30 @@ exit codes:
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser."""
+    """Add the command to the parser; what follows the experiment is parsed when it is known."""
     parser = subparsers.add_parser(
         "try",
         help="an active test: preflight, overfit-batch, lr-range, ...",
+        add_help=False,
+        prefix_chars="\0",  # options are left to the parser below: they may follow the experiment
+    )
+    parser.add_argument("words", nargs="*")
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    named = bool(words) and not words[0].startswith("-")
+    args = _parser().parse_args(words[1:] if named else words)
+    args.experiment = words[0] if named else None
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holter try",
         description="Makes an experiment with a training, and says what it shows.",
         epilog=EPILOG,
         usage="holter try [EXPERIMENT] [options] [-m] SCRIPT [arguments of the script ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; without one, the list"
     )
     parser.add_argument(
         "target", nargs="?", metavar="SCRIPT", help="a script, or module:function giving a setup"
@@ -90,12 +103,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     trial.add_argument("--json", action="store_true", help="short for --format json")
     add_checking(parser)
+    return parser
 
 
 def execute(args: argparse.Namespace) -> int:
     """Make the experiment, then check the run it wrote."""
     import importlib.util
 
+    args = _parse(args.words)
     if args.json:
         args.format = "json"
     if importlib.util.find_spec("torch") is None:
@@ -111,7 +126,7 @@ def execute(args: argparse.Namespace) -> int:
         raise HolterError(
             f"Say what to try it on: `holter try {args.experiment} train.py`, or module:function."
         )
-    options = _options(args)
+    options, chosen = _options(args), _chosen(args)
     if args.format == "text" and args.experiment == PREFLIGHT:
         args.format = "checklist"
     from holter.experiments.functions import is_function, setup_from
@@ -121,11 +136,17 @@ def execute(args: argparse.Namespace) -> int:
         return check_and_report(Run.load(path), args, settings)
 
     if is_function(args.target):
-        return report(_on_function(args, setup_from(args.target), options))
+        if args.arguments:
+            raise HolterError(
+                f"{args.arguments[0]} stands after {args.target}: options go before it."
+            )
+        return report(_on_function(args, setup_from(args.target), chosen, options))
     from holter.experiments.recognition import Recognised, recognise
 
     def then(found: Recognised) -> int:
-        _conduct(args, found.setup, found.path, options, notes=found.notes)
+        for note in found.notes:
+            tell(note)
+        _conduct(chosen, found.setup, found.path, options)
         return report(found.path)
 
     return recognise(
@@ -139,24 +160,24 @@ def execute(args: argparse.Namespace) -> int:
     )
 
 
-def _on_function(args: argparse.Namespace, setup: "Setup", options: Mapping[str, Any]) -> Path:
+def _on_function(
+    args: argparse.Namespace,
+    setup: "Setup",
+    chosen: "Sequence[Experiment]",
+    options: Mapping[str, Any],
+) -> Path:
     from holter.experiments.recording import record_first_steps
     from holter.run.folders import new_folder, require_free
 
     path: Path = args.out or new_folder(args.experiment)
     require_free(path, 0)
     record_first_steps(setup, path, args.steps)
-    _conduct(args, setup, path, options)
+    _conduct(chosen, setup, path, options)
     return path
 
 
 def _conduct(
-    args: argparse.Namespace,
-    setup: "Setup",
-    path: Path,
-    options: Mapping[str, Any],
-    *,
-    notes: tuple[str, ...] = (),
+    chosen: "Sequence[Experiment]", setup: "Setup", path: Path, options: Mapping[str, Any]
 ) -> None:
     import time
 
@@ -164,17 +185,15 @@ def _conduct(
     from holter.experiments.running import conduct
     from holter.experiments.state import kept
 
-    chosen = _chosen(args)
     with kept(setup):
         batches = [next(setup.endless()) for _ in range(setup.accumulation)]
         began = time.perf_counter()
         setup.step(*batches)
         pace = time.perf_counter() - began
     source = f" of {setup.source}" if setup.source else ""
-    tell(f"{len(chosen)} experiments on the step{source}, which takes {1e3 * pace:.3g} ms")
+    many = f"{len(chosen)} experiments" if len(chosen) > 1 else chosen[0].name
+    tell(f"{many} on the step{source}, which takes {1e3 * pace:.3g} ms")
     with Lab(path, quiet=False) as lab:
-        for note in notes:
-            tell(note)
         conduct(chosen, setup, lab, options)
 
 
@@ -197,7 +216,7 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
         )
     rules = {rule for name in wanted if name in checks for rule in checks[name].rules}
     needed = {signal for rule in rules if rule in all_rules() for signal in all_rules()[rule].needs}
-    args.only = wanted
+    args.select = [",".join(sorted(rules & set(all_rules())))] if rules else args.select
     return [each for each in quick if each.name in wanted or set(each.emits) & needed]
 
 

@@ -1,0 +1,121 @@
+"""`holter try`, called as a user calls it on a function that gives a setup."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holter import Run
+from holter._cli import main
+from holter.experiments import all_experiments
+
+MODULE = """
+import torch
+import holter
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def parts(softmax=False):
+    torch.manual_seed(0)
+    x = torch.randn(512, 8)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
+    if softmax:
+        model.append(nn.Softmax(dim=1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    loader = DataLoader(TensorDataset(x, y), 32, shuffle=True)
+    return model, optimizer, nn.CrossEntropyLoss(), loader
+
+def healthy():
+    return holter.Setup.of(*parts())
+
+def sick():
+    return parts(softmax=True)
+
+def named():
+    return dict(zip(("model", "optimizer", "loss", "train"), parts()))
+
+def wrong():
+    return 7
+
+def short():
+    return parts()[:2]
+"""
+
+
+@pytest.fixture
+def module(here: Path) -> Path:
+    path = here / "mine.py"
+    path.write_text(MODULE)
+    return path
+
+
+def test_the_list_names_every_experiment(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in all_experiments())
+    assert main(["try", "--json"]) == 0
+    assert {each["name"] for each in json.loads(capsys.readouterr().out)} == set(all_experiments())
+
+
+@pytest.mark.parametrize("function", ["healthy", "named"])
+def test_a_healthy_setup_fails_nothing(
+    module: Path, function: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["try", "preflight", "--json", f"{module}:{function}"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each for each in found["checklist"] if each["status"] == "FAIL"] == []
+    assert sum(each["status"] == "PASS" for each in found["checklist"]) >= 12
+
+
+def test_a_sick_one_fails_its_check(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["try", "preflight", "--out", "runs/one", "--fail-on", "warning", "mine:sick"])
+    assert code == 1
+    said = capsys.readouterr().out
+    failed = [line.split() for line in said.splitlines() if line.startswith("FAIL")]
+    assert ["FAIL", "loss-and-head", "doubled-softmax"] in [line[:3] for line in failed] or (
+        "doubled-softmax" in said
+    )
+    assert Run.load("runs/one").steps == 60
+
+
+def test_the_run_is_an_ordinary_one(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["try", "init", "--steps", "12", "--out", "one", "mine:healthy"])
+    capsys.readouterr()
+    assert main(["check", "one"]) == 0
+    assert "before the first step" in capsys.readouterr().out
+    assert main(["check", "one", "--format", "checklist"]) == 0
+    assert "passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["prefligth", "mine:healthy"], "prefligth"),
+        (["preflight"], "train.py"),
+        (["preflight", "mine:nothing"], "no function nothing"),
+        (["preflight", "mine:wrong"], "returned a int"),
+        (["preflight", "mine:short"], "has to return"),
+        (["preflight", "nowhere:healthy"], "no module nowhere"),
+        (["preflight", "nowhere.py:healthy"], "no file nowhere.py"),
+        (["preflight", "--only", "nonsense", "mine:healthy"], "no check 'nonsense'"),
+        (["init", "--option", "depth=3", "mine:healthy"], "no option 'depth'"),
+        (["preflight", "--option", "depth=3", "mine:healthy"], "write NAME=VALUE"),
+        (["preflight", "nowhere.py"], "nowhere.py"),
+    ],
+)
+def test_wrong_use_is_one_sentence(
+    arguments: list[str], told: str, module: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["try", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "Traceback" not in said
+    assert "fault of holter" not in said
+
+
+def test_only_some_checks(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["try", "preflight", "--only", "checkpoint,init", "--json", "mine:healthy"]
+    assert main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {each["check"] for each in found["checklist"]} == {"checkpoint"}
