@@ -117,7 +117,6 @@ def execute(args: argparse.Namespace) -> int:
         raise HolterError(NEEDS_TORCH)
     if args.experiment is None:
         return _list(as_json=args.format == "json")
-    settings = settings_of(args)
     if args.experiment != PREFLIGHT:
         from holter.experiments import named_experiment
 
@@ -127,6 +126,7 @@ def execute(args: argparse.Namespace) -> int:
             f"Say what to try it on: `holter try {args.experiment} train.py`, or module:function."
         )
     options, chosen = _options(args), _chosen(args)
+    settings = settings_of(args)
     if args.format == "text" and args.experiment == PREFLIGHT:
         args.format = "checklist"
     from holter.experiments.functions import is_function, setup_from
