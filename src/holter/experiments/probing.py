@@ -1,0 +1,242 @@
+"""Probing: the model called again as its training calls it, with other inputs."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from holter.experiments import InapplicableError
+from holter.experiments.batches import cloned
+from holter.experiments.setup import Batch, Setup
+from holter.experiments.state import same_randomness
+
+_ULPS = 4  # units in the last place that are put down to rounding
+_REPEATS = 10  # times the difference of two equal calls that is put down to rounding
+
+Tensors = dict[str, Tensor]
+
+
+class Probe:
+    """The first call of the model in a forward pass, which can be made again with other inputs.
+
+    Calls are made in eval mode, without gradients, with the same random numbers each time, and
+    outside of autocast where the model can do without: that leaves less to rounding.
+    """
+
+    def __init__(self, setup: Setup, batch: Batch) -> None:
+        self._setup = setup
+        self._model = setup.model
+        arguments, self._autocast = _captured(setup, batch)
+        found, self._structure = pytree.tree_flatten_with_path(arguments)
+        self._names = _input_names(self._model, [path for path, _ in found])
+        self._flat = [each for _, each in found]
+        self._precisely = True
+        self.inputs: Tensors = {
+            name: each
+            for name, each in zip(self._names, self._flat, strict=True)
+            if isinstance(each, Tensor)
+        }
+        if not self.inputs:
+            raise InapplicableError("the model is given no tensors")
+
+    def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
+        """The floating-point tensors that come out, by name, with some inputs changed."""
+        with torch.no_grad(), same_randomness(self._setup), in_eval_mode(self._model):
+            try:
+                return outputs_of(self._call(changes or {}))
+            except RuntimeError:
+                if self._autocast is None or not self._precisely:
+                    raise
+                self._precisely = False
+                return outputs_of(self._call(changes or {}))
+
+    def traced(self, changes: Mapping[str, Tensor] | None = None) -> list[tuple[str, Tensor]]:
+        """What each module inside gives out, in the order in which they finish."""
+        told: list[tuple[str, Tensor]] = []
+
+        def listener(name: str) -> Any:
+            def tell(_: nn.Module, __: Any, output: Any) -> None:
+                told.extend((name, each.clone()) for each in outputs_of(output).values())
+
+            return tell
+
+        handles = [
+            module.register_forward_hook(listener(name))
+            for name, module in self._model.named_modules()
+            if name
+        ]
+        try:
+            self.outputs(changes)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return told
+
+    def module(self, name: str) -> nn.Module:
+        """The module of that name."""
+        return self._model.get_submodule(name)
+
+    def _call(self, changes: Mapping[str, Tensor]) -> Any:
+        flat = [
+            changes.get(name, each).clone() if isinstance(each, Tensor) else each
+            for name, each in zip(self._names, self._flat, strict=True)
+        ]
+        args, kwargs = pytree.tree_unflatten(flat, self._structure)
+        with nullcontext() if self._precisely or self._autocast is None else self._autocast():
+            return self._model(*args, **kwargs)
+
+
+def probed(setup: Setup, batch: Batch) -> tuple[Probe, Tensors]:
+    """A probe of the model and what it gives out; declines where that is not possible."""
+    probe = Probe(setup, batch)
+    try:
+        given = probe.outputs()
+    except Exception as error:
+        raise InapplicableError(
+            f"the model cannot be called in eval mode ({type(error).__name__})"
+        ) from error
+    if not given:
+        raise InapplicableError("the model's output holds no floating-point tensors")
+    if not any(each.isfinite().any() for each in given.values()):
+        raise InapplicableError("the model's outputs are not finite")
+    return probe, given
+
+
+def some_batches(setup: Setup, count: int) -> list[Batch]:
+    """The first training batches; declines where there are none."""
+    batches = setup.batches(count)
+    if not batches:
+        raise InapplicableError("there are no training batches")
+    return batches
+
+
+def outputs_of(value: Any) -> Tensors:
+    """The floating-point tensors in an output, which may be a tensor, or hold some."""
+    return {
+        name: each
+        for name, each in _tensors_in(value, "")
+        if each.is_floating_point() and each.dim()
+    }
+
+
+def difference(one: Tensor, other: Tensor) -> Tensor:
+    """How much two outputs differ, element by element, in units of the spread of the first."""
+    first, second = one.detach().double(), other.detach().double()
+    apart = (first - second).abs()
+    same = (first == second) | (first.isnan() & second.isnan())
+    apart = torch.where(same, 0.0, apart).nan_to_num(nan=torch.inf)
+    return apart / spread(one)
+
+
+def per_slice(changes: Tensor, dim: int) -> Tensor:
+    """The largest change in each slice along a dimension."""
+    return changes.movedim(dim, 0).flatten(1).amax(1) if changes.dim() > 1 else changes
+
+
+def spread(output: Tensor) -> float:
+    """The standard deviation of an output, or its size where it is constant."""
+    values = output.detach().double()
+    values = values[values.isfinite()]
+    if not len(values):
+        return 1.0
+    size = float(values.abs().max())
+    wide = float(values.std(unbiased=False))
+    return wide if wide > 1e-6 * size else size or 1.0
+
+
+def rounding(one: Tensor, again: Tensor) -> float:
+    """The difference of two calls that may be rounding: by measurement, and by the data type."""
+    measured = float(difference(one, again).max()) if one.numel() else 0.0
+    finite = one.detach().double()
+    finite = finite[finite.isfinite()]
+    size = float(finite.abs().max()) if len(finite) else 1.0
+    return max(_REPEATS * measured, _ULPS * torch.finfo(one.dtype).eps * size / spread(one))
+
+
+def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
+    """Train for some steps, so that what begins at zero has left it."""
+    with rates_raised(setup):
+        for number in range(steps):
+            setup.step(batches[number % len(batches)])
+
+
+@contextmanager
+def in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Inside, all modules are in eval mode; afterwards each is in the mode it was in."""
+    modes = [(each, each.training) for each in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for each, training in modes:
+            each.training = training
+
+
+@contextmanager
+def rates_raised(setup: Setup) -> Iterator[None]:
+    """Inside, a learning rate that waits for its warm-up is a tenth of what it will be."""
+    groups = [group for each in setup.optimizers for group in each.param_groups]
+    was = [group["lr"] for group in groups]
+    for group in groups:
+        if "initial_lr" in group and float(group["lr"]) < 0.1 * float(group["initial_lr"]):
+            group["lr"] = 0.1 * float(group["initial_lr"])
+    try:
+        yield
+    finally:
+        for group, rate in zip(groups, was, strict=True):
+            group["lr"] = rate
+
+
+def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None]:
+    """Arguments of the model's first call, and the autocast around it."""
+    calls: list[tuple[Any, Callable[[], Any] | None]] = []
+
+    def remember(_: nn.Module, args: Any, kwargs: Any) -> None:
+        if not calls:
+            calls.append((cloned((args, kwargs)), _autocast(setup.device.type)))
+
+    handle = setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True)
+    try:
+        with same_randomness(setup), torch.no_grad():
+            setup.loss(batch)
+    finally:
+        handle.remove()
+    if not calls:
+        raise InapplicableError("the step does not call the model itself, but parts of it")
+    return calls[0]
+
+
+def _autocast(kind: str) -> Callable[[], Any] | None:
+    if not torch.is_autocast_enabled(kind):
+        return None
+    return partial(torch.autocast, kind, dtype=torch.get_autocast_dtype(kind))
+
+
+def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
+    """A name for each leaf of the arguments: that of the parameter of `forward` it is given to."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    named = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    names = []
+    for _, which, *below in paths:
+        if isinstance(which, pytree.MappingKey):
+            base = str(which.key)
+        else:
+            base = named[which.idx] if which.idx < len(named) else f"argument {which.idx}"
+        names.append(base + pytree.keystr(tuple(below)))
+    return names
+
+
+def _tensors_in(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, Mapping):  # also those that pytree does not know, as model outputs
+        for key, each in value.items():
+            yield from _tensors_in(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _tensors_in(each, f"{name}[{number}]")
