@@ -9,6 +9,7 @@ from holter.signals import (
     LOSS,
     LOSS_ROOT_SHARE,
     LOSS_SUMMED,
+    OUTPUT_LOG_NORMALISER,
     OUTPUT_SIZE,
     OUTPUT_UNITS,
     TARGET_ENTROPY,
@@ -39,7 +40,7 @@ def slow(first: float, steps: int = 200) -> np.ndarray:
 
 
 def test_fires_and_logits_make_it_likely() -> None:
-    (finding,) = found(large_initial_loss, run_with(slow(27.0)))
+    (finding,) = found(large_initial_loss, run_with(slow(27.0, steps=100)))
     assert finding.confidence is Confidence.LIKELY
     assert finding.severity is Severity.WARNING
     assert finding.onset == 0
@@ -70,12 +71,44 @@ def test_clear(run: Run) -> None:
     assert verdict.because
 
 
-def test_a_bad_start_that_is_soon_over_is_information() -> None:
-    loss = 1 + 26 * np.exp(-np.arange(400) / 8)
-    (finding,) = found(large_initial_loss, run_with(loss))
+def falling(first: float, steps: int = 400, *, over: float = 8.0) -> np.ndarray:
+    return 1 + (first - 1) * np.exp(-np.arange(steps) / over)
+
+
+def sizes(first: float, last: float, steps: int = 400) -> dict[object, object]:
+    return {OUTPUT_SIZE: {"cross_entropy": np.linspace(first, last, steps)}}
+
+
+def test_a_bad_start_that_is_soon_over_is_a_hint_for_information() -> None:
+    shrinking = sizes(30.0, 3.0)
+    (finding,) = found(large_initial_loss, run_with(falling(27.0), signals=shrinking))
     assert finding.severity is Severity.INFO
-    (note,) = said(large_initial_loss, run_with(loss, size=None))
+    assert finding.confidence is Confidence.HINT
+    (note,) = said(large_initial_loss, run_with(falling(27.0), size=None))
     assert isinstance(note, Normal)
+
+
+def test_logits_that_stay_large_while_the_loss_is_low_are_meant_to_be() -> None:
+    (note,) = said(large_initial_loss, run_with(falling(27.0)))
+    assert isinstance(note, Normal)
+    (finding,) = found(large_initial_loss, run_with(falling(27.0, over=60.0)))
+    assert finding.confidence is Confidence.HINT
+    shrinking = sizes(30.0, 3.0)
+    run = run_with(falling(27.0, over=60.0), signals=shrinking)
+    (finding,) = found(large_initial_loss, run)
+    assert finding.confidence is Confidence.LIKELY
+
+
+@pytest.mark.parametrize(("normaliser", "has_margin"), [(15.0, True), (40.0, False), (32.0, False)])
+def test_a_margin_that_is_taken_from_the_targets_is_on_purpose(
+    normaliser: float, has_margin: bool
+) -> None:
+    # an ArcFace head: the loss is 45 and the targets' logits 30 under zero, at a size of 14
+    signals = {OUTPUT_LOG_NORMALISER: {"cross_entropy": np.full(200, normaliser)}}
+    (verdict,) = said(large_initial_loss, run_with(slow(45.0), size=14.0, signals=signals))
+    assert isinstance(verdict, Clear) is has_margin
+    if has_margin:
+        assert "margin" in verdict.because
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,21 @@ from holter.rules import rule
 from holter.rules._anchors import CROSS_ENTROPIES, last, only_function, readings, scale
 from holter.rules._curves import Curve, training_curve
 from holter.run import Run
-from holter.signals import LOSS, LOSS_SUMMED, OUTPUT_SIZE, OUTPUT_UNITS, TARGET_ENTROPY
+from holter.signals import (
+    LOSS,
+    LOSS_SUMMED,
+    OUTPUT_LOG_NORMALISER,
+    OUTPUT_SIZE,
+    OUTPUT_UNITS,
+    TARGET_ENTROPY,
+)
 
 _OVER = 3.0  # times the loss of guessing
 _NATS = 3.0  # and so much more than it
 _LARGE_LOGITS = 5.0  # root mean square: a fresh head gives about 1
 _SOON = 0.1  # share of the steps after which a bad start should be over
+_KEPT = 0.8  # share of their first size that logits keep which are meant to be large
+_CHANCE = 3.0  # standard errors by which targets may be under the other logits by chance
 
 
 @rule(
@@ -39,8 +48,11 @@ def large_initial_loss(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     update, of cross entropies that average over the batch. It speaks if that is more than three
     times the larger of both and more than 3 nats above it, and the logits of that step are large
     (root mean square over 5). It is a warning if the loss is still above guessing a tenth of the
-    run later (at least `min_steps` losses in all), and mere information if that is over by then.
-    Where logits are not recorded, such a short start is noted as normal, and a long one is a hint.
+    run later (at least `min_steps` losses in all), and a hint for information if that is over by
+    then. It is a hint, too, where logits are not recorded or where the loss came under guessing
+    while they stayed as large: then they may be meant to be. Such a start that is soon over is
+    noted as normal. Where the logits of the targets lie far under the others before any update, a
+    margin was taken from them on purpose, as in ArcFace: that is clear.
 
     ## Why it matters
     The model begins sure and wrong. The first part of training only unlearns that, with gradients
@@ -53,8 +65,8 @@ def large_initial_loss(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
 
     ## When it is wrong
     Pretrained models with new classes or tokens, losses with class weights or further terms, and
-    models that are meant to begin with large logits, as with a temperature. Where the logits are
-    not large the rule is silent.
+    models that are meant to begin with large logits, as cosines times a scale, while they learn
+    slowly. Where the logits are not large the rule is silent.
 
     ## How to confirm
     - Multiply the last layer's weights by 0.01 before training: the first loss should fall to the
@@ -93,6 +105,11 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
         return large_initial_loss.clear(
             f"the first loss is {first:.4g}, but logits are {size:.2g}: the rest is not the head's"
         )
+    if size is not None and _has_margin(run, function, first, size, classes):
+        return large_initial_loss.clear(
+            f"the first loss is {first:.4g}, but before any update the targets' logits lie far"
+            " under the others: a margin on purpose"
+        )
     if len(curve) < min_steps:
         return large_initial_loss.not_examined(
             f"the first loss is {first:.4g}; {len(curve)} of the {min_steps} losses needed to see"
@@ -102,7 +119,9 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
     later = float(np.median(curve.values[begin : begin + min_steps])) / scale(run)
     step = int(curve.steps[begin])
     soon_over = later < guessing
-    if soon_over and size is None:
+    kept = size is None or float(np.median(sizes[-max(len(sizes) // 4, 1) :])) > _KEPT * size
+    learned = float(np.median(curve.part(0.9))) / scale(run) < guessing
+    if soon_over and kept:
         return large_initial_loss.normal(
             f"the first loss was {first:.4g}, {first / guessing:.1f} times guessing, but by step"
             f" {step} it is {later:.4g}: a start that cost few steps",
@@ -119,9 +138,24 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
         f" {classes:.0f} classes costs, and {'' if soon_over else 'still '}{later:.4g} at step"
         f" {step}",
         severity=Severity.INFO if soon_over else Severity.WARNING,
-        confidence=Confidence.HINT if size is None else Confidence.LIKELY,
+        confidence=(
+            Confidence.HINT
+            if size is None or soon_over or (kept and learned)
+            else Confidence.LIKELY
+        ),
         onset=0,
         evidence=evidence,
         fix="initialise the last layer small, or scale the inputs, so that the first loss is near"
         f" {guessing:.3g}",
     )
+
+
+def _has_margin(run: Run, function: str, first: float, size: float, classes: float) -> bool:
+    """Whether the logits of the targets are lower than the others by more than chance makes.
+
+    No model knows its targets before the first update, unless they are given to it. By chance their
+    mean is off by as much as that of so many classes.
+    """
+    if not len(normalisers := readings(run, OUTPUT_LOG_NORMALISER, function)):
+        return False
+    return first - float(normalisers[0]) > size * max(1.0, _CHANCE / float(np.sqrt(classes)))
