@@ -41,3 +41,35 @@ MIXING_SHUFFLED = Signal(
     "",
     "1 if the training loader puts samples together in random order, else 0.",
 )
+CAUSALITY_CHANGE = Signal(
+    "causality.change",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much the outputs at each position change when the inputs at later positions are replaced:"
+    " the largest change, in standard deviations of the outputs, with the position as the step. A"
+    " trial is named after the inputs that were replaced: all from one position on, or one alone.",
+)
+CAUSALITY_LATER = Signal(
+    "causality.later",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much the outputs at the replaced positions change themselves: the largest change.",
+)
+CAUSALITY_ROUNDING = Signal(
+    "causality.rounding",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The change that may be rounding: of two equal calls, and of the data type.",
+)
+CAUSALITY_MODULES = Signal(
+    "causality.modules",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The same change in what a module inside the model gives out at earlier positions, with the"
+    " place of the module in the order of execution as the step. Read only for the first module in"
+    " which anything changes.",
+)
