@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holter import environment
 from holter.errors import NEEDS_TORCH, HolterError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
+    from holter.blackbox import OnNonfinite
+    from holter.recording import Recorder
     from holter.watching import Watch
 
 
@@ -41,6 +43,8 @@ def launch(
     out: Path | None = None,
     resume: bool = False,
     budget: float | None = 0.01,
+    blackbox: bool = True,
+    on_nonfinite: "OnNonfinite" = "record",
 ) -> Outcome:
     """Run a script as `python script arguments` would, recording what it trains.
 
@@ -55,7 +59,8 @@ def launch(
     began: list[Watch] = []
 
     def begin() -> None:
-        began.append(_begin(found.name, out, resume=resume, budget=budget))
+        recorder = _recorder(found.name, out, resume=resume)
+        began.append(_begin(recorder, budget=budget, blackbox=blackbox, on_nonfinite=on_nonfinite))
 
     waiting = AfterTorch(begin)
     if "torch" in sys.modules:
@@ -84,15 +89,18 @@ def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def _begin(name: str, out: Path | None, *, resume: bool, budget: float | None) -> "Watch":
+def _recorder(name: str, out: Path | None, *, resume: bool) -> "Recorder":
     from holter.recording import Recorder
+
+    folder = out or new_folder(name)
+    return Recorder(folder, rank=_rank(), meta=environment.describe(), resume=resume)
+
+
+def _begin(recorder: "Recorder", **options: Any) -> "Watch":
     from holter.watching import Watch
 
     rank = _rank()
-    recorder = Recorder(
-        out or new_folder(name), rank=rank, meta=environment.describe(), resume=resume
-    )
-    watch = Watch(recorder, budget=budget, announce=rank == 0)
+    watch = Watch(recorder, announce=rank == 0, rank=rank, **options)
     Discovery(watch)
     return watch
 

@@ -14,19 +14,32 @@ from torch import Tensor
 from holter.collectors import STEP, Reading
 from holter.notices import tell
 from holter.run import Run, Writer
-from holter.run.format import ABSENT, FORMAT, Floats
+from holter.run.format import ABSENT, FORMAT, Floats, is_absent
 from holter.run.writer import Row
-from holter.signals import LOSS, WATCH_DEVICE_TIME, WATCH_TIME, Signal
+from holter.signals import (
+    ACTIVATION_ABSMAX,
+    AMP_SCALE,
+    GRAD_TOTAL_NORM,
+    LOSS,
+    WATCH_DEVICE_TIME,
+    WATCH_TIME,
+    WEIGHT_NORM,
+    Signal,
+)
 from holter.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
 _FEW = 12  # readings
+SEEN = frozenset((LOSS, GRAD_TOTAL_NORM, WEIGHT_NORM, ACTIVATION_ABSMAX, AMP_SCALE))
 
 
 Events = tuple[Any, Any]  # of a GPU: before and after some work of ours
 
 
 Settle = Callable[[float, bool], float]  # device time, and whether the host is ahead -> the cost
+
+
+See = Callable[[int, Mapping[Signal, Sequence[float]]], None]
 
 
 class _Step(NamedTuple):
@@ -53,6 +66,7 @@ class Recorder:
     ) -> None:
         self.step = _steps_in(path, rank) if resume else 0
         self._first = self.step
+        self.see: See | None = None  # who looks at readings as they arrive
         self._began = time.time()
         self._under_way: deque[_Step] = deque()
         self._bunch: list[tuple[int, float, list[float]]] = []
@@ -110,6 +124,8 @@ class Recorder:
             values += given
             if signal is LOSS:
                 fine &= math.isfinite(given[0])
+                if self.see is not None:
+                    self.see(step, {LOSS: given})
         now = time.time()
         self._bunch.append((step, now, values))
         if now - self._bunch[0][1] > DELAY or not fine:
@@ -138,6 +154,7 @@ class Recorder:
         self.flush()
         streams: dict[str, list[Row]] = {}
         tensors = iter(arrived)
+        seen: dict[Signal, Sequence[float]] = {}
         fine = True
         for signal, owners, values, at in readings:
             read = next(tensors) if isinstance(values, Tensor) else np.asarray(values, np.float32)
@@ -149,10 +166,19 @@ class Recorder:
                 read = full
             elif signal is LOSS:
                 fine &= math.isfinite(read[0])
+            if signal in SEEN:
+                seen[signal] = read[~is_absent(read)].tolist()
             streams.setdefault(signal.stream, []).append((signal.name, owners, read))
         for stream, rows in streams.items():
             self._writer.write(stream, number, rows, wall=wall)
+        if self.see is not None and seen:
+            self.see(number, seen)
         return fine
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What is known of the run by now."""
+        return self._writer.meta
 
     def event(self, kind: str, **data: object) -> None:
         """Write an event under the step that is open."""

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader
 
+from holter.blackbox import BlackBox
 from holter.collectors import Collector
 from holter.collectors.moments import (
     AfterUpdate,
@@ -83,6 +84,8 @@ class Stepper(Steps):
         self.roster = roster
         self._device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
         self._look_at_modes()
+        if self.blackbox is not None:
+            self._attend(self.blackbox)
 
     def join(self, roster: Roster) -> None:
         """Others have joined; if no step is open, the coming forward is the first of one.
@@ -222,6 +225,8 @@ class Stepper(Steps):
         label = self._loaders.name_of(iterator)
         if label is not None:
             self._publish(BatchFetched(label, samples(batch), waited))
+            if self.blackbox is not None and torch.is_grad_enabled() and not self.is_evaluating:
+                self.blackbox.fetched(self._recorder.step + bool(self._stepped), label, batch)
 
     @shielded
     def mode_changed(self, module: nn.Module) -> None:
@@ -240,6 +245,9 @@ class Stepper(Steps):
         """The hook before the step of an optimizer that is watched."""
         if not self.is_deaf:
             self._before_step(optimizer, args, kwargs)
+        if self.blackbox is not None and os.getpid() == self._process:
+            scaled = self._loss_scale.is_on(optimizer)
+            self.blackbox.before_update(self._recorder.step, optimizer, scaled=scaled)
 
     @shielded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -263,6 +271,8 @@ class Stepper(Steps):
         if self.is_deaf and len(self.roster.subjects) == 1 and os.getpid() == self._process:
             self._next_depth = self._budget.depth(self._recorder.step + 1)
             if self._next_depth is Depth.NONE:
+                if self.blackbox is not None:
+                    self.blackbox.updated(self._recorder.step)
                 self._recorder.step += 1
                 self._began, self._has_passed = time.perf_counter(), True
                 return
@@ -280,6 +290,8 @@ class Stepper(Steps):
         self._in_step, self.is_deaf = True, False
         self._publish(AfterUpdate(subject, self.roster, self._depth, self._next_depth))
         self._stepped.append(subject)
+        if self.blackbox is not None:
+            self.blackbox.updated(self._recorder.step)
         if self._schedules.are_waiting:
             self._tell_of_schedules()
 
@@ -323,6 +335,14 @@ class Stepper(Steps):
             self._passed_by()
         else:
             self._end_step()
+
+    def _attend(self, blackbox: BlackBox) -> None:
+        optimizers = {
+            subject.label: optimizer
+            for subject in self.roster.subjects
+            if (optimizer := subject.optimizer()) is not None
+        }
+        blackbox.attend({model.label: model.module for model in self.roster.models}, optimizers)
 
     def _look_at_modes(self) -> None:
         self.is_evaluating = any(not model.module.training for model in self.roster.models)

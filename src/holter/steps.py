@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import torch
 
+from holter.blackbox import BlackBox
 from holter.budgeting import Budget
 from holter.collectors import Collector
 from holter.collectors.moments import (
@@ -71,6 +72,7 @@ class Steps:
         self.roster = Roster()
         self.notes: list[str] = []
         self.closed = False
+        self.blackbox: BlackBox | None = None
         self.is_deaf = False  # whether a backward is of no interest
         self._recorder, self._budget = recorder, Budget(budget)
         self._publisher = Publisher(collectors, self._fail)

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,8 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter import environment
+from holter.blackbox import BlackBox, OnNonfinite
+from holter.blackbox.alarms import Alarm
 from holter.collectors import Collector, all_collectors
 from holter.collectors.roster import Roster
 from holter.notices import tell
@@ -37,11 +39,25 @@ class Watch:
         collectors: Iterable[Collector] | None = None,
         budget: float | None = 0.01,
         announce: bool = True,
+        blackbox: bool = True,
+        on_nonfinite: OnNonfinite = "record",
+        rank: int = 0,
     ) -> None:
         self._recorder = recorder
         self._process = os.getpid()
         chosen = all_collectors() if collectors is None else collectors
         self._stepper = Stepper(recorder, chosen, budget=budget)
+        if blackbox or on_nonfinite != "record":
+            self._stepper.blackbox = BlackBox(
+                recorder.path,
+                about=lambda: recorder.meta,
+                share=budget,
+                event=recorder.event,
+                note=self.note,
+                on_nonfinite=on_nonfinite,
+                rank=rank,
+            )
+            recorder.see = self._stepper.blackbox.see
         self._handles: list[Any] = list(tap_everything(self._stepper))
         if announce:
             tell(f"recording to {self.path}")
@@ -63,6 +79,8 @@ class Watch:
 
     def add(self, models: Models, optimizers: Optimizers) -> None:
         """Watch further models and optimizers; those of a mapping are named by its keys."""
+        if self._stepper.closed:
+            return
         fresh = [
             (label, each)
             for label, each in _labelled(optimizers)
@@ -98,11 +116,27 @@ class Watch:
         """Keep a sentence about what could not be seen; reports show it."""
         self._stepper.notes.append(sentence)
 
+    def capture(self) -> Path | None:
+        """Write the last steps and the state before them to the run; where they will be.
+
+        `holter try replay` takes it from there. None where the black box is off, or still writing.
+        """
+        box = self._stepper.blackbox
+        return (
+            None if box is None else box.capture(Alarm("asked", self._recorder.step, "asked for"))
+        )
+
     def close(self, *, error: BaseException | None = None) -> None:
         """Write the open step and remove every hook; safe to call twice."""
         if self._stepper.closed or os.getpid() != self._process:
             return
         self._stepper.finish()
+        box = self._stepper.blackbox
+        if box is not None:
+            if isinstance(error, Exception):
+                told = f"the training ended with {type(error).__name__}"
+                box.capture(Alarm("exception", self._recorder.step, told))
+            box.finish()
         self._stepper.closed = self._stepper.is_deaf = True
         for handle in reversed(self._handles):
             handle.remove()
@@ -115,6 +149,7 @@ class Watch:
             )
         self._recorder.update_meta(notes=self._stepper.notes + self._stepper.blind_spots())
         self._recorder.close(status)
+        self._stepper.blackbox = self._recorder.see = None
         self._stepper.renew(Roster())
 
     def __enter__(self) -> "Watch":
@@ -137,6 +172,8 @@ def watch(
     budget: float | None = 0.01,
     resume: bool = False,
     quiet: bool = False,
+    blackbox: bool = True,
+    on_nonfinite: OnNonfinite = "record",
 ) -> Watch:
     """Record the training of `model` by `optimizer`; by default to a new folder in `holter-runs`.
 
@@ -144,13 +181,27 @@ def watch(
     the share `budget` of the training's time once it has taken two seconds: what is dear to read
     is then read more rarely. `budget=None` reads everything at every step. `resume` continues
     the run in `path`.
+
+    The `blackbox` keeps the last steps and copies of the state, and writes them to the run when
+    something breaks. When gradients are not finite, `on_nonfinite` may also "skip" the step,
+    "raise" a NonfiniteError or "stop" the training, each before weights are spoiled; to know it in
+    time, every step then waits for its gradients.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
+    if on_nonfinite not in get_args(OnNonfinite):
+        raise ValueError(f"on_nonfinite is one of {get_args(OnNonfinite)}, not {on_nonfinite!r}")
     folder = Path(path) if path is not None else new_folder(Path(sys.argv[0]).stem or "run")
     rank = int(os.environ.get("RANK", "0"))
     recorder = Recorder(folder, rank=rank, meta=environment.describe(), resume=resume)
-    made = Watch(recorder, budget=budget, announce=not quiet and rank == 0)
+    made = Watch(
+        recorder,
+        budget=budget,
+        announce=not quiet and rank == 0,
+        blackbox=blackbox,
+        on_nonfinite=on_nonfinite,
+        rank=rank,
+    )
     made.add(model, optimizer)
     return made
 

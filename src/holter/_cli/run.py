@@ -62,6 +62,19 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         " two seconds); `none` reads everything at every step",
     )
     recording.add_argument(
+        "--on-nonfinite",
+        choices=("record", "skip", "raise", "stop"),
+        default="record",
+        help="when gradients are not finite: go on and record it (default), skip the step, or end"
+        " the training before weights are spoiled; all but record wait for each step's gradients",
+    )
+    recording.add_argument(
+        "--no-black-box",
+        dest="blackbox",
+        action="store_false",
+        help="keep no copies of the last steps and the state",
+    )
+    recording.add_argument(
         "--no-check", action="store_true", help="only record; `holter check` can follow later"
     )
     add_checking(parser)
@@ -80,6 +93,8 @@ def execute(args: argparse.Namespace) -> int:
         out=args.out,
         resume=args.resume,
         budget=args.budget,
+        blackbox=args.blackbox,
+        on_nonfinite=args.on_nonfinite,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":

@@ -70,6 +70,11 @@ class Writer:
         self._streams: dict[str, _Stream] = {}
         self._write_meta()
 
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What `meta.json` says by now."""
+        return self._meta
+
     def write(
         self, stream: str, step: int, rows: Sequence[Row], *, wall: float | None = None
     ) -> None:
