@@ -6,7 +6,15 @@ import pytest
 from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.oscillating_loss import oscillating_loss
 from holter.run import Event, Run
-from holter.signals import DATA_BATCH_SIZE, LOSS, LR, OUTPUT_SPREAD, TARGET_COUNT, UPDATE_RATIO
+from holter.signals import (
+    DATA_BATCH_SIZE,
+    LOSS,
+    LR,
+    OUTPUT_SPREAD,
+    TARGET_COUNT,
+    TARGET_ENTROPY,
+    UPDATE_RATIO,
+)
 from synthetic import found, run_of, said
 
 SEEDS = range(20)
@@ -112,6 +120,60 @@ def test_says_what_it_lacks(losses: dict[str, np.ndarray], because: str) -> None
     (verdict,) = said(oscillating_loss, run_of({LOSS: losses}))
     assert isinstance(verdict, NotExamined)
     assert because in verdict.because
+
+
+def lengths(rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(50, 3000, size=300).astype(float)
+
+
+@pytest.mark.parametrize("owner", [TARGET_COUNT, DATA_BATCH_SIZE])
+def test_a_sum_over_batches_of_many_sizes_is_clear(owner: object) -> None:
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        sizes = lengths(rng)
+        each = np.ones(300)
+        signals = {
+            LOSS: {"": sizes * (1.5 + 0.05 * rng.normal(size=300))},
+            LR: {"group 0": 0.1 * each},
+            OUTPUT_SPREAD: {"cross_entropy": each},
+            TARGET_COUNT: {"cross_entropy": 1000 * each},
+            DATA_BATCH_SIZE: {"loader 0": 400 * each},
+            UPDATE_RATIO: {"fc.weight": 0.03 * each},
+        }
+        signals[owner] = {next(iter(signals[owner])): sizes}
+        (verdict,) = said(oscillating_loss, run_of(signals))
+        assert isinstance(verdict, Clear), seed
+        assert "size" in verdict.because
+
+
+def test_swings_that_do_not_follow_varying_sizes_are_found() -> None:
+    rng = np.random.default_rng(0)
+    each = np.ones(300)
+    run = run_of(
+        {
+            LOSS: {"": turns(rng)},
+            LR: {"group 0": 0.1 * each},
+            OUTPUT_SPREAD: {"cross_entropy": each},
+            TARGET_COUNT: {"cross_entropy": lengths(rng)},
+            UPDATE_RATIO: {"fc.weight": 0.03 * each},
+        }
+    )
+    assert found(oscillating_loss, run)
+
+
+def test_far_under_a_constant_answer_swings_do_not_count() -> None:
+    loss = 0.05 * turns(np.random.default_rng(0))
+    each = np.ones(300)
+    signals = {
+        LOSS: {"": loss},
+        LR: {"group 0": 0.1 * each},
+        TARGET_COUNT: {"cross_entropy": 400 * each},
+        OUTPUT_SPREAD: {"cross_entropy": each},
+    }
+    assert found(oscillating_loss, run_of(signals))
+    known = {TARGET_ENTROPY: {"cross_entropy": 1.8 * each}}
+    (verdict,) = said(oscillating_loss, run_of({**signals, **known}))
+    assert isinstance(verdict, Clear)
 
 
 def test_nan_in_between_does_not_raise() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import only_function, readings
+from holter.rules._anchors import anchor, only_function, readings
 from holter.rules._curves import (
     Curve,
     epoch_steps,
@@ -30,7 +30,9 @@ _EVENLY = 0.4  # scatter of the time between them, where the noise of a batch is
 _LARGE = 0.1  # share of the level: smaller swings harm nothing
 _SAMPLING = 3.0  # noise of a sample's loss, in levels, that a batch may have; 1 is usual
 _PROGRESS = 0.05  # share of the level by which a loss falls that has not stalled
-_LOW = 0.1  # share of the first loss under which swings are of no account
+_LOW = 0.1  # share of the first loss, or of a constant answer's, under which swings do not count
+_BY_SIZE = 0.5  # correlation with the size of the batch from which on a loss follows that
+_SIZES = 20  # steps whose size has to be known for it
 _LARGE_UPDATE = 1e-2  # relative change of a parameter per step that moves the loss back and forth
 _SMALL_UPDATE = 2e-3  # and one that does not
 
@@ -47,13 +49,15 @@ def oscillating_loss(run: Run, *, min_steps: int = 60) -> Iterator[Verdict]:
 
     ## What it does
     Looks at the last half of the curve, at least `min_steps` losses after warm-up in all. The loss
-    must have stalled there, above a tenth of its first level. Then it looks for one of three
-    shapes. *Taking turns*: high after low after high, seen as a correlation of neighbours under
-    -0.4. *Swings*: six or more ups and downs of the smoothed loss, each far larger than the noise.
-    *Noise floor*: scatter far beyond what batches of this size give, while the learning rate stays
-    at its peak. In each case the scatter must be a tenth of the level and more than three times the
-    sampling noise of such batches. It is likely where updates are large as well (1 % of a
-    parameter a step) and a hint where they are not known; a noise floor is never more than a hint.
+    must have stalled there, above a tenth of its first level and of what a constant answer gives,
+    and must not follow the number of samples or targets of its batches, as sums do. Then it looks
+    for one of three shapes. *Taking turns*: high after low after high, seen as a correlation of
+    neighbours under -0.4. *Swings*: six or more ups and downs of the smoothed loss, each far larger
+    than the noise. *Noise floor*: scatter far beyond what batches of this size give, while the
+    learning rate stays at its peak. In each case the scatter must be a tenth of the level and more
+    than three times the sampling noise of such batches. It is likely where updates are large as
+    well (1 % of a parameter a step) and a hint where they are not known; a noise floor is never
+    more than a hint.
 
     ## Why it matters
     Each step overshoots the valley it aims at. The loss cannot get lower than the width of these
@@ -65,8 +69,9 @@ def oscillating_loss(run: Run, *, min_steps: int = 60) -> Iterator[Verdict]:
 
     ## When it is wrong
     Losses that differ by design from batch to batch: alternating tasks, batches of unlike
-    difficulty. Swings that follow the order of the data or a cycling learning rate are left out;
-    small batches are, too, as their noise is no swing.
+    difficulty, sums over sequences whose lengths are not known. Swings that follow the order of the
+    data or a cycling learning rate are left out; small batches are, too, as their noise is no
+    swing.
 
     ## How to confirm
     - Train 100 steps from here with a third of the learning rate: a loss that falls at once was
@@ -101,7 +106,9 @@ def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
         return oscillating_loss.clear(f"the loss scatters by {scatter:.1%} of its level")
     if fall > max(2 * midmean_error(sigma, len(early), len(late)), _PROGRESS * abs(level)):
         return oscillating_loss.clear(f"the loss fell by {fall:.3g} in the last half")
-    if level < _LOW * max(midmean(curve.values[: max(len(curve) // 20, 3)]), 0):
+    known = anchor(run)
+    constant = 0.0 if isinstance(known, str) else known.level * known.scale
+    if level < _LOW * max(midmean(curve.values[: max(len(curve) // 20, 3)]), constant):
         return oscillating_loss.clear(f"the loss is down to {level:.3g}, where swings do no harm")
     rate = rates(run, half.steps)
     if (np.diff(rate) > 0.05 * rate.max()).any() or (len(rate) and rate[-1] > 1.2 * rate[0]):
@@ -111,6 +118,10 @@ def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
         return oscillating_loss.clear(
             f"the loss scatters by {scatter:.1%} of its level; batches of this size may give"
             f" {_SAMPLING * sampling:.1%}"
+        )
+    if (alike := _follows_sizes(run, half)) is not None:
+        return oscillating_loss.clear(
+            f"the losses go up and down with the size of their batches (correlation {alike:.2f})"
         )
     shape = _shape(run, half, sampling, scatter, steady=bool(rate[-1] >= 0.9 * rate.max()))
     update = usual_update(run)
@@ -206,6 +217,24 @@ def _follows_epochs(half: Curve, epoch: int | None) -> bool:
         return False
     one, other = half.values[:-epoch], half.values[epoch:]
     return bool(one.std() and other.std() and np.corrcoef(one, other)[0, 1] > 0.5)
+
+
+def _follows_sizes(run: Run, half: Curve) -> float | None:
+    """Correlation of the losses with the number of samples or targets; None where they are free."""
+    function = only_function(run)
+    counts = [run[TARGET_COUNT].get(function)] if function and TARGET_COUNT in run else []
+    counts += list(run[DATA_BATCH_SIZE].values()) if DATA_BATCH_SIZE in run else []
+    for each in counts:
+        if each is None:
+            continue
+        _, of_losses, of_sizes = np.intersect1d(half.steps, each.steps, return_indices=True)
+        losses, sizes = half.values[of_losses], each.values[of_sizes].astype(np.float64)
+        if len(sizes) < _SIZES or not sizes.std() > 0 or not losses.std() > 0:
+            continue
+        alike = float(np.corrcoef(losses, sizes)[0, 1])
+        if alike > _BY_SIZE:
+            return alike
+    return None
 
 
 def _sampling_noise(run: Run) -> float | None:
