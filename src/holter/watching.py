@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter import environment
-from holter.blackbox import BlackBox, OnNonfinite
+from holter.blackbox import BlackBox, NonfiniteError, OnNonfinite
 from holter.blackbox.alarms import Alarm
 from holter.collectors import Collector, all_collectors
 from holter.collectors.roster import Roster
@@ -133,7 +133,7 @@ class Watch:
         self._stepper.finish()
         box = self._stepper.blackbox
         if box is not None:
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
                 told = f"the training ended with {type(error).__name__}"
                 box.capture(Alarm("exception", self._recorder.step, told))
             box.finish()

@@ -21,7 +21,7 @@ from holter.stats.shards import local
 
 SHARE = 0.3  # of the budget of a watch
 _STEPS = 512  # in the ring at most
-_SELDOMEST, _OFTENEST = 512, 8  # steps between two copies of the state
+_SELDOMEST, _OFTENEST = 512, 16  # steps between two copies of the state
 _MOST = {"nonfinite": 1, "spike": 3, "exception": 1, "asked": 16}  # captures of a kind in a run
 _RING_SHARE, _SHADOW_SHARE = 0.1, 0.25  # of the host's free memory
 _RING_BYTES = 4 << 30

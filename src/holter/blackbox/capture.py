@@ -113,9 +113,8 @@ def load_capture(folder: Path) -> Capture:
         steps = tuple(_read_step(each, tensors) for each in document["steps"])
         return Capture(folder, alarm, state, document["plain"], steps, document["about"])
     except FileNotFoundError as error:
-        raise HolterError(
-            f"{folder} is not a capture: {Path(error.filename).name} is missing."
-        ) from error
+        missing = next(n for n in (_ABOUT, _STATE, _STEPS) if not (folder / n).exists())
+        raise HolterError(f"{folder} is not a capture: {missing} is missing.") from error
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HolterError(
             f"{folder} is not a whole capture ({error}); nothing of it was used."
