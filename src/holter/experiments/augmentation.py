@@ -1,0 +1,247 @@
+"""Random augmentation: whether validation has it too, and whether workers repeat one another."""
+
+import multiprocessing
+import random
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, get_worker_info
+
+from holter.experiments import InapplicableError, experiment
+from holter.experiments.datasets import Served, fetch, left_alone, served
+from holter.experiments.lab import Lab
+from holter.experiments.samples import Array, Floats, digest, largest_array, parts
+from holter.experiments.setup import Setup
+from holter.signals import (
+    REFETCH_INPUTS,
+    REFETCH_NEARER,
+    REFETCH_OWN,
+    REFETCH_SAMPLES,
+    REFETCH_TARGETS,
+    REFETCH_TARGETS_LIKE_INPUTS,
+    REFETCH_UNEXPLAINED,
+    WORKERS,
+    WORKERS_ALIKE,
+    WORKERS_DRAWS,
+    WORKERS_EPOCHS_ALIKE,
+    WORKERS_INIT,
+    WORKERS_PERSISTENT,
+)
+
+_DRAWS = 24  # samples that each of two workers fetches
+_PATIENCE = 30  # seconds that a worker may take for one sample
+_QUANTILES = np.linspace(0, 1, 33)
+_LEAST = 4  # samples with another of the same target, to compare within targets alone
+
+
+@experiment(
+    emits=(
+        *(REFETCH_SAMPLES, REFETCH_INPUTS, REFETCH_TARGETS, REFETCH_TARGETS_LIKE_INPUTS),
+        *(REFETCH_NEARER, REFETCH_UNEXPLAINED, REFETCH_OWN),
+        *(WORKERS, WORKERS_PERSISTENT, WORKERS_INIT),
+        *(WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE),
+    ),
+    preflight=True,
+)
+def augmentation(setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 2.0) -> None:
+    """Is augmentation random in training only, and different in every worker?
+
+    Fetches the same samples twice and compares. If those of training are random by other means than
+    the generators that torch seeds in each worker, two real workers are started, twice, and what
+    they make of the same samples is compared.
+
+    `samples` of each split are fetched twice,
+    for so many `seconds` a split at most.
+    """
+    train, valid = served(setup, "train"), served(setup, "valid")
+    if train is None and valid is None:
+        raise InapplicableError("no loader has a data set with positions that can be fetched again")
+    if train is not None:
+        _refetch(lab, "train", train, samples, seconds)
+        _workers(lab, setup.loaders["train"], train, samples)
+    if valid is not None:
+        _refetch(lab, "valid", valid, samples, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """What is kept of a sample that was fetched."""
+
+    inputs: bytes | None
+    targets: bytes | None
+    values: Array | None
+    target_shape: tuple[int, ...] | None
+
+
+def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    pairs: list[tuple[int, _Draw, _Draw]] = []
+    with left_alone(split.dataset):
+        for index in _chosen(split, samples):
+            pairs.append((index, _draw(split.dataset, index), _draw(split.dataset, index)))
+            if time.perf_counter() > until:
+                break
+    if any(one.inputs is None for _, one, _ in pairs):
+        raise InapplicableError("inputs of these samples cannot be compared")
+    differing = [(index, one, two) for index, one, two in pairs if one.inputs != two.inputs]
+    lab.write(REFETCH_SAMPLES, [len(pairs)], trial=name)
+    lab.write(REFETCH_INPUTS, [len(differing) / len(pairs)], trial=name)
+    if all(one.targets is not None for _, one, _ in pairs):
+        changed = np.mean([one.targets != two.targets for _, one, two in pairs])
+        lab.write(REFETCH_TARGETS, [float(changed)], trial=name)
+    like = np.mean(
+        [
+            one.values is not None and one.values.ndim > 0 and one.values.shape == one.target_shape
+            for _, one, _ in pairs
+        ]
+    )
+    lab.write(REFETCH_TARGETS_LIKE_INPUTS, [float(like)], trial=name)
+    if not differing:
+        return
+    nearer = _nearer(differing)
+    if nearer is not None:
+        lab.write(REFETCH_NEARER, [nearer], trial=name)
+    unexplained = [_differs(split.dataset, index, own=True) for index, _, _ in differing]
+    lab.write(REFETCH_UNEXPLAINED, [float(np.mean(unexplained))], trial=name)
+
+
+def _chosen(split: Served, samples: int) -> list[int]:
+    count = min(samples, len(split.positions))
+    places = np.random.default_rng(0).choice(len(split.positions), count, replace=False)
+    return list(dict.fromkeys(split.positions[each] for each in places.tolist()))
+
+
+def _draw(dataset: Any, index: int) -> _Draw:
+    inputs, targets = parts(fetch(dataset, index))
+    largest, target = largest_array(inputs), largest_array(targets)
+    return _Draw(
+        digest(inputs),
+        digest(targets),
+        None if largest is None else largest.copy(),  # a data set may write into it
+        None if target is None else target.shape,
+    )
+
+
+def _differs(dataset: Any, index: int, *, own: bool) -> bool:
+    """Whether a sample differs from itself though random numbers are the same."""
+    found = []
+    for _ in range(2):
+        _seed()
+        with left_alone(dataset) if own else nullcontext():
+            found.append(_draw(dataset, index).inputs)
+    return found[0] != found[1]
+
+
+def _seed() -> None:
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+def _nearer(pairs: list[tuple[int, _Draw, _Draw]]) -> float | None:
+    """How often two draws of one sample are nearer than most others are to the first."""
+    if len(pairs) < 2 or any(one.values is None or two.values is None for _, one, two in pairs):
+        return None
+    ones = [one.values for _, one, _ in pairs if one.values is not None]
+    twos = [two.values for _, _, two in pairs if two.values is not None]
+    targets = [one.targets for _, one, _ in pairs]
+    shares = [_nearer_by(_quantiles, ones, twos, targets)]
+    if len({each.shape for each in (*ones, *twos)}) == 1:
+        shares.append(_nearer_by(_elements, ones, twos, targets))
+    return max(shares)
+
+
+def _nearer_by(
+    view: Callable[[Array], Floats],
+    ones: list[Array],
+    twos: list[Array],
+    targets: list[bytes | None],
+) -> float:
+    left, right = np.stack([view(each) for each in ones]), np.stack([view(each) for each in twos])
+    distances = np.stack([np.abs(right - each).mean(axis=1) for each in left])
+    mine = np.diag(distances)
+    others = ~np.eye(len(mine), dtype=bool)
+    # A sample that is made anew each time may still keep its class.
+    alike = others & (np.asarray(targets)[:, None] == np.asarray(targets)[None, :])
+    if alike.any(axis=1).sum() >= _LEAST:
+        others = alike
+    judged = others.any(axis=1)
+    usual = [
+        np.median(row[where]) for row, where in zip(distances, others, strict=True) if where.any()
+    ]
+    return float((mine[judged] < usual).mean())
+
+
+def _elements(values: Array) -> Floats:
+    flat: Floats = values.astype(np.float64).reshape(-1)
+    return flat
+
+
+def _quantiles(values: Array) -> Floats:
+    found: Floats = np.quantile(_elements(values), _QUANTILES)
+    return found
+
+
+def _workers(lab: Lab, loader: DataLoader[Any], split: Served, samples: int) -> None:
+    init = loader.worker_init_fn is not None
+    lab.write(WORKERS, [loader.num_workers], trial="train")
+    lab.write(WORKERS_PERSISTENT, [float(loader.persistent_workers)], trial="train")
+    lab.write(WORKERS_INIT, [float(init)], trial="train")
+    if not loader.num_workers:
+        return
+    chosen = _chosen(split, samples)
+    with left_alone(split.dataset):
+        own = float(np.mean([_differs(split.dataset, each, own=False) for each in chosen]))
+    lab.write(REFETCH_OWN, [own], trial="train")
+    if not own and not init:
+        return  # torch seeds each worker, and each epoch, differently
+    context = loader.multiprocessing_context or multiprocessing.get_context()
+    if context.get_start_method() != "fork":
+        how = context.get_start_method()
+        names = [each.name for each in (WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE)]
+        why = f"workers are started by {how}, which would run the script again"
+        lab.event("not applicable", experiment="augmentation", why=why, signals=names)
+        return
+    drawn = [chosen[each % len(chosen)] for each in range(_DRAWS)]
+    first, again = _in_workers(loader, split, drawn), _in_workers(loader, split, drawn)
+    lab.write(WORKERS_DRAWS, [len(drawn)], trial="train")
+    lab.write(WORKERS_ALIKE, [_alike(first[0], first[1])], trial="train")
+    lab.write(WORKERS_EPOCHS_ALIKE, [_alike(first[0], again[0])], trial="train")
+
+
+def _in_workers(
+    loader: DataLoader[Any], split: Served, indices: list[int]
+) -> dict[int, list[bytes | None]]:
+    """The digests of the same samples as two workers of a loader make them."""
+    twice = [[index] for index in indices for _ in range(2)]  # one for each, in turn
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forks, of few cores
+        probe = DataLoader(
+            split.dataset,
+            batch_sampler=twice,
+            collate_fn=_digest_of,
+            num_workers=2,
+            worker_init_fn=loader.worker_init_fn,
+            multiprocessing_context=loader.multiprocessing_context,
+            timeout=_PATIENCE,
+        )
+        found: dict[int, list[bytes | None]] = {0: [], 1: []}
+        for worker, made in probe:
+            found[worker].append(made)
+    return found
+
+
+def _digest_of(batch: list[Any]) -> tuple[int, bytes | None]:
+    worker = get_worker_info()
+    assert worker is not None
+    return worker.id, digest(parts(batch[0])[0])
+
+
+def _alike(one: list[bytes | None], other: list[bytes | None]) -> float:
+    return float(np.mean([a == b for a, b in zip(one, other, strict=True)]))

@@ -1,0 +1,281 @@
+"""Data sets read sample by sample: what a loader serves of them, and what both splits share."""
+
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+)
+
+from holter.experiments import InapplicableError
+from holter.experiments.batches import changed, size
+from holter.experiments.samples import Sample, array, sample_of
+from holter.experiments.setup import Setup
+
+_NAMES = {"train": "training", "valid": "validation"}
+_MOST = 200_000  # positions taken from a sampler of an unknown kind
+_TRIED = 4  # samples by which a part that is the index itself is known
+_SHOWN = 16  # samples that are described for people
+_DEEP = 5  # objects inside objects that are searched for generators
+_WIDE = 100  # things in a list that are looked at; longer ones are the data
+_NO_HOLDERS = (type, ModuleType, torch.Tensor, torch.nn.Module)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a loader serves: positions in its data set, one as often as it is served."""
+
+    dataset: Any
+    positions: Sequence[int]
+    in_order: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What was read of one split; `served` is None for one that can only be iterated over."""
+
+    name: str
+    length: int
+    samples: tuple[Sample, ...]
+    served: Served | None
+
+
+def served(setup: Setup, split: str) -> Served | None:
+    """What the loader of a split serves; None where there is none, or no positions in it."""
+    loader = setup.loaders.get(split)
+    if loader is None or isinstance(loader.dataset, IterableDataset):
+        return None
+    dataset: Any = loader.dataset
+    sampler = loader.sampler if type(loader.batch_sampler) is BatchSampler else None
+    if type(sampler) in (SequentialSampler, RandomSampler):
+        return Served(dataset, range(len(dataset)), isinstance(sampler, SequentialSampler))
+    if type(sampler) is SubsetRandomSampler:
+        positions: list[Any] = list(sampler.indices)
+    else:
+        positions = _drawn(loader)
+    if not positions or not all(
+        isinstance(each, int | np.integer | torch.Tensor) for each in positions
+    ):
+        return None  # a sampler of keys, or of positions with something beside them
+    return Served(dataset, [int(each) for each in positions], False)
+
+
+def read(
+    setup: Setup, split: str, *, samples: int, seconds: float, ignored: int | None = None
+) -> Split:
+    """Read some samples of a split, chosen at random, in so much time at most."""
+    known = served(setup, split)
+    if known is None:
+        return _read_batches(setup, split, samples, seconds, ignored)
+    positions = known.positions
+    if not isinstance(positions, range):
+        positions = np.unique(positions).tolist()
+    count = min(samples, len(positions))
+    chosen = np.random.default_rng(0).choice(len(positions), count, replace=False)
+    wanted = [positions[each] for each in chosen.tolist()]
+    with left_alone(known.dataset):
+        found = _fetched(known.dataset, wanted, seconds, ignored)
+    if not found:
+        raise InapplicableError(f"the {_NAMES[split]} loader serves no samples")
+    return Split(split, len(positions), tuple(found), known)
+
+
+def _fetched(dataset: Any, wanted: list[int], seconds: float, ignored: int | None) -> list[Sample]:
+    until = time.perf_counter() + seconds
+    begun = [(each, fetch(dataset, each)) for each in wanted[:_TRIED]]
+    spare = _index_places(begun, dataset)
+    found: list[Sample] = []
+    for index, value in chain(begun, ((each, fetch(dataset, each)) for each in wanted[_TRIED:])):
+        kept, show = _without(value, spare), len(found) < _SHOWN
+        found.append(sample_of(kept, index, ignored=ignored, show=show))
+        if time.perf_counter() > until:
+            break
+    return found
+
+
+def fetch(dataset: Any, index: int) -> Any:
+    """One sample, or the reason why there is none."""
+    try:
+        return dataset[index]
+    except Exception as error:
+        raise InapplicableError(
+            f"{type(dataset).__name__}[{index}] raises {type(error).__name__}: {error}"
+        ) from error
+
+
+def origin(dataset: Any, positions: Sequence[int]) -> tuple[Any, Sequence[int], bool]:
+    """The data set that others are parts of, the same positions in it, and if that is known.
+
+    It is not where a data set of its own kind lies between: that may change the order.
+    """
+    known = True
+    while True:
+        if isinstance(dataset, Subset):
+            inner = dataset.indices
+            positions = [int(inner[each]) for each in positions]
+            dataset = dataset.dataset
+        elif (wrapped := _wrapped(dataset)) is not None:
+            dataset, known = wrapped, False
+        else:
+            return dataset, positions, known
+
+
+@contextmanager
+def left_alone(*datasets: Any) -> Iterator[None]:
+    """What data sets hold is afterwards as it was before: their own generators, open files.
+
+    A file that is opened at the first access must not be open when workers are forked.
+    """
+    held = list({id(each): each for one in datasets for each in _inside(one)}.values())
+    generators = [(each, _state(each)) for each in held if _is_generator(each)]
+    attributes = [(vars(each), dict(vars(each))) for each in held if not _is_generator(each)]
+    try:
+        yield
+    finally:
+        for generator, state in generators:
+            _restore(generator, state)
+        for now, before in attributes:
+            now.clear()
+            now.update(before)
+
+
+def _drawn(loader: DataLoader[Any]) -> list[Any]:
+    """Positions as a sampler of an unknown kind gives them, for one epoch."""
+    if loader.batch_sampler is not None:
+        return list(islice(chain.from_iterable(loader.batch_sampler), _MOST))
+    return list(islice(loader.sampler, _MOST))
+
+
+def _read_batches(
+    setup: Setup, split: str, samples: int, seconds: float, ignored: int | None
+) -> Split:
+    """Where there are no positions: the samples of the first batches."""
+    batches = setup.train if split == "train" else setup.valid
+    if batches is None:
+        raise InapplicableError(f"there is no {_NAMES[split]} data")
+    until = time.perf_counter() + seconds
+    found: list[Sample] = []
+    for batch in batches:
+        count = size(batch)
+        for place in range(min(count, samples - len(found))):
+            one = _tensors_only(changed(batch, partial(_row, count=count, place=place)))
+            show = len(found) < _SHOWN
+            found.append(sample_of(one, len(found), ignored=ignored, show=show))
+        if len(found) >= samples or time.perf_counter() > until:
+            break
+    if not found:
+        raise InapplicableError(f"there are no {_NAMES[split]} batches")
+    return Split(split, len(found), tuple(found), None)
+
+
+def _row(tensor: torch.Tensor, *, count: int, place: int) -> torch.Tensor:
+    own = tensor.dim() > 0 and len(tensor) == count
+    return tensor[place] if own else torch.empty(0)
+
+
+def _tensors_only(value: Any) -> Any:
+    """Without what belongs to a batch as a whole: counters, names, lists of strings."""
+    if isinstance(value, dict):
+        return {k: made for k, v in value.items() if (made := _tensors_only(v)) is not None}
+    if isinstance(value, tuple | list):
+        return tuple(made for each in value if (made := _tensors_only(each)) is not None)
+    return value if isinstance(value, torch.Tensor) and value.shape != (0,) else None
+
+
+def _index_places(begun: list[tuple[int, Any]], dataset: Any) -> frozenset[int]:
+    """Parts of a sample that are its own index: `(input, target, index)`."""
+    if len(begun) < _TRIED or not all(isinstance(value, tuple | list) for _, value in begun):
+        return frozenset()
+    _, origins, _ = origin(dataset, [index for index, _ in begun])
+    at = [(value, {index, first}) for (index, value), first in zip(begun, origins, strict=True)]
+    places = range(min(len(value) for value, _ in at))
+    return frozenset(
+        place for place in places if all(_whole(value[place]) in known for value, known in at)
+    )
+
+
+def _whole(part: Any) -> int | None:
+    made = array(part) if not isinstance(part, tuple | list | dict) else None
+    return int(made) if made is not None and made.ndim == 0 and made.dtype.kind in "iu" else None
+
+
+def _without(value: Any, places: frozenset[int]) -> Any:
+    if not places:
+        return value
+    return tuple(each for place, each in enumerate(value) if place not in places)
+
+
+def _wrapped(dataset: Any) -> Any:
+    """The data set inside one that only changes its samples, as a transform does: of one length."""
+    held = vars(dataset).values() if hasattr(dataset, "__dict__") else ()
+    inner = [
+        each for each in held if isinstance(each, Dataset) and not isinstance(each, IterableDataset)
+    ]
+    if len(inner) == 1 and hasattr(inner[0], "__len__") and len(inner[0]) == len(dataset):
+        return inner[0]
+    return None
+
+
+def _inside(thing: Any) -> list[Any]:
+    """Data sets and generators: an object, what it holds, and beside its class in its module."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    module = sys.modules.get(type(thing).__module__)
+    beside = vars(module).values() if module is not None else ()
+    layer = [thing, *(each for each in beside if _is_generator(each))]
+    for _ in range(_DEEP):
+        inside: list[Any] = []
+        for each in layer:
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            if _is_generator(each):
+                found.append(each)
+            elif isinstance(each, list | tuple | dict):
+                if len(each) <= _WIDE:
+                    inside += each.values() if isinstance(each, dict) else each
+            elif hasattr(each, "__dict__") and not isinstance(each, _NO_HOLDERS):
+                inside += vars(each).values()
+                if each is thing or isinstance(each, Dataset):
+                    found.append(each)
+        layer = inside
+    return found
+
+
+def _is_generator(thing: Any) -> bool:
+    kinds = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
+    return isinstance(thing, kinds)
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.get_state()
+
+
+def _restore(generator: Any, state: Any) -> None:
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    else:
+        generator.set_state(state)

@@ -1,0 +1,211 @@
+"""Samples taken apart: inputs and targets, their digests, and the little that is kept of them."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+
+_TARGETS = frozenset(
+    (
+        *("y", "ys", "yb", "y_batch", "batch_y", "label", "labels", "target", "targets", "tgt"),
+        *("class", "classes", "answer", "answers"),
+    )
+)
+_PROBED = 64  # elements of an input that are kept to count its different values
+_COLUMNS = 512  # of a row that is kept whole
+_LONG = 48  # characters of a sample on the screen
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is kept of a sample: where it is, digests of its parts, and a few numbers."""
+
+    index: int
+    inputs: bytes | None  # None where they hold something that cannot be compared
+    targets: bytes | None
+    label: float | None  # the target, if it is a single number
+    is_class: bool  # a whole number
+    extremes: tuple[int, int] | None  # lowest and highest class of the target, whatever its shape
+    row: Floats | None  # the input, if it is a row of a table
+    probe: Floats | None
+    dimensions: int
+    nonfinite: tuple[int, int]  # elements of inputs and of targets
+    moments: tuple[int, float, float, float]  # count, sum, sum of squares, largest
+    shown: tuple[str, str] = ("", "")  # inputs and targets, for people
+
+
+def sample_of(value: Any, index: int, *, ignored: int | None = None, show: bool = False) -> Sample:
+    """What is to be kept of a sample; `ignored` is a class that stands for none."""
+    inputs, targets = ([_arrayed(each) for each in part] for part in parts(value))
+    largest = largest_array(inputs)
+    target = array(targets[0]) if len(targets) == 1 else None
+    label = float(target.reshape(-1)[0]) if target is not None and target.size == 1 else None
+    return Sample(
+        index,
+        digest(inputs),
+        digest(targets),
+        label,
+        label is not None and np.isfinite(label) and label == round(label),
+        _extremes(target, ignored),
+        _row(inputs),
+        _probe(largest),
+        0 if largest is None else largest.ndim,
+        (_nonfinite(inputs), _nonfinite(targets)),
+        _moments(largest),
+        (_shown(inputs), _shown(targets)) if show else ("", ""),
+    )
+
+
+def parts(value: Any) -> tuple[list[Any], list[Any]]:
+    """The leaves of a sample that are inputs, and those that are targets.
+
+    Of a tuple the last is the target, of a dictionary what is named like one.
+    """
+    if isinstance(value, Mapping):
+        inputs: list[Any] = []
+        targets: list[Any] = []
+        for name, each in value.items():
+            if str(name).lower() in _TARGETS:
+                targets += leaves(each)
+            elif _is_pair(each):
+                more = parts(each)
+                inputs += more[0]
+                targets += more[1]
+            else:
+                inputs += leaves(each)
+        return inputs, targets
+    if isinstance(value, tuple | list) and len(value) == 1:
+        return parts(value[0])
+    if isinstance(value, tuple | list) and not (isinstance(value, list) and _is_numbers(value)):
+        return [leaf for each in value[:-1] for leaf in leaves(each)], leaves(value[-1])
+    return leaves(value), []
+
+
+def leaves(value: Any) -> list[Any]:
+    """What is in a structure, in order; a list of numbers is one."""
+    if isinstance(value, Mapping):
+        return [leaf for each in value.values() for leaf in leaves(each)]
+    if isinstance(value, tuple | list):
+        if _is_numbers(value):
+            return [np.asarray(value)]
+        return [leaf for each in value for leaf in leaves(each)]
+    return [value]
+
+
+def array(leaf: Any) -> Array | None:
+    """A leaf as an array of numbers, if it is one: a tensor, an array, an image, a number."""
+    if isinstance(leaf, Tensor):
+        if leaf.is_sparse or leaf.is_quantized or leaf.is_nested:
+            return None
+        held = leaf.detach().cpu()
+        # numpy knows neither bfloat16 nor the floats of 8 bits.
+        return (
+            held.float() if held.is_floating_point() and held.element_size() < 4 else held
+        ).numpy()
+    if isinstance(leaf, np.ndarray | Number) or type(leaf).__module__.startswith("PIL."):
+        made = np.asarray(leaf)
+        return made if made.dtype.kind in "biufc" else None
+    return None
+
+
+def digest(held: list[Any]) -> bytes | None:
+    """A number for the contents of some leaves; None where one of them cannot be read."""
+    if all(each is None for each in held):
+        return None
+    hashed = hashlib.blake2b(digest_size=16)
+    for leaf in held:
+        made = array(leaf)
+        if made is not None:
+            hashed.update(f"{made.dtype.str}{made.shape}".encode())
+            hashed.update(made.tobytes())
+        elif isinstance(leaf, str | bytes | None):
+            hashed.update(repr(leaf).encode())
+        else:
+            return None
+    return hashed.digest()
+
+
+def largest_array(held: list[Any]) -> Array | None:
+    """Of several leaves the array with most elements."""
+    arrays = [each for each in map(array, held) if each is not None and each.size]
+    return max(arrays, key=lambda each: each.size, default=None)
+
+
+def _arrayed(leaf: Any) -> Any:
+    made = array(leaf)
+    return leaf if made is None else made
+
+
+def _is_numbers(value: Any) -> bool:
+    return len(value) > 0 and all(isinstance(each, Number) for each in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) > 1 and not _is_numbers(value)
+
+
+def _extremes(target: Array | None, ignored: int | None) -> tuple[int, int] | None:
+    if target is None or target.dtype.kind not in "iu":
+        return None
+    kept = target if ignored is None else target[target != ignored]
+    return (int(kept.min()), int(kept.max())) if kept.size else None
+
+
+def _row(inputs: list[Any]) -> Floats | None:
+    made = array(inputs[0]) if len(inputs) == 1 else None
+    if made is None or made.ndim != 1 or made.dtype.kind != "f" or len(made) > _COLUMNS:
+        return None
+    return made.astype(np.float64)
+
+
+def _probe(made: Array | None) -> Floats | None:
+    if made is None or not (made.dtype.kind == "f" or (made.dtype == np.uint8 and made.ndim > 1)):
+        return None
+    flat = made.reshape(-1)
+    # The middle of each stretch: the first ones of an image are its border.
+    places = ((np.arange(_PROBED) + 0.5) * flat.size / _PROBED).astype(int)
+    kept: Floats = flat[np.unique(places)].astype(np.float64)
+    return kept
+
+
+def _nonfinite(held: list[Any]) -> int:
+    arrays = [each for each in map(array, held) if each is not None and each.dtype.kind in "fc"]
+    return sum(int(each.size - np.isfinite(each).sum()) for each in arrays)
+
+
+def _moments(made: Array | None) -> tuple[int, float, float, float]:
+    if made is None or made.dtype.kind == "c":
+        return 0, 0.0, 0.0, 0.0
+    values = made.astype(np.float64).reshape(-1)
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return 0, 0.0, 0.0, 0.0
+    return values.size, values.sum(), float(values @ values), np.abs(values).max()
+
+
+def _shown(held: list[Any]) -> str:
+    return "; ".join(_shown_leaf(each) for each in held[:3]) + ("; ..." if held[3:] else "")
+
+
+def _shown_leaf(leaf: Any) -> str:
+    made = array(leaf)
+    if made is None:
+        text = repr(leaf) if isinstance(leaf, str | bytes | None) else type(leaf).__name__
+        return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
+    if made.size == 1:
+        return f"{made.reshape(-1)[0].item():.4g}" if made.dtype.kind == "f" else f"{made.item()}"
+    if made.ndim == 1:
+        some = " ".join(f"{each:.3g}" for each in made[:6].tolist() if made.dtype.kind != "c")
+        return f"[{some}{' ...' if len(made) > 6 else ''}] ({len(made)})"
+    shape = "x".join(map(str, made.shape))
+    if not made.size or made.dtype.kind == "c":
+        return f"{made.dtype} {shape}"
+    return f"{made.dtype} {shape}, {made.min():.3g} to {made.max():.3g}, mean {made.mean():.3g}"
