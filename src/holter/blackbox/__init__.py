@@ -204,7 +204,7 @@ class BlackBox:
     def _copy_if_due(self, step: int) -> None:
         assert self._shadow is not None
         assert self._ring is not None
-        if step < self._due or self._is_writing:
+        if step < self._due or self._is_writing or not self._shadow.is_ready():
             return
         began = time.perf_counter()
         self._shadow.take(step)

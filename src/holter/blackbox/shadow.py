@@ -1,6 +1,7 @@
 """Shadow: a copy of weights, buffers and optimizer state in host memory, taken now and then."""
 
 import math
+import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ class Shadow:
         self._turn = 0
         self._stream: torch.cuda.Stream | None = None
         self._done: torch.cuda.Event | None = None
+        self._making: threading.Thread | None = None
 
     @property
     def _optimizers(self) -> dict[str, Optimizer]:
@@ -62,6 +64,27 @@ class Shadow:
         return 2 * sum(
             each.nbytes for each in state_tensors(self._models, self._optimizers).values()
         )
+
+    def is_ready(self) -> bool:
+        """Whether there is room to copy to; pinned memory is made in a thread, as it takes time."""
+        if self._making is not None:
+            if self._making.is_alive():
+                return False
+            self._making = None
+            return True
+        state = state_tensors(self._models, self._optimizers)
+        if (
+            not any(each.is_cuda for each in state.values())
+            or self._copies[1].keys() == state.keys()
+        ):
+            return True
+        self._making = threading.Thread(target=self._make_room, args=(state,), daemon=True)
+        self._making.start()
+        return False
+
+    def _make_room(self, state: Mapping[str, Tensor]) -> None:
+        for turn in (0, 1):
+            self._room(turn, state)
 
     def take(self, step: int) -> None:
         """Copy the state as it is before `step`; on a GPU, begin to."""
