@@ -124,13 +124,13 @@ def outputs_of(value: Any) -> Tensors:
     }
 
 
-def difference(one: Tensor, other: Tensor) -> Tensor:
-    """How much two outputs differ, element by element, in units of the spread of the first."""
+def difference(one: Tensor, other: Tensor, *, of: Tensor | None = None) -> Tensor:
+    """How much two outputs differ, by element, in units of the spread of the first, or `of` all."""
     first, second = one.detach().double(), other.detach().double()
     apart = (first - second).abs()
     same = (first == second) | (first.isnan() & second.isnan())
     apart = torch.where(same, 0.0, apart).nan_to_num(nan=torch.inf)
-    return apart / spread(one)
+    return apart / spread(one if of is None else of)
 
 
 def per_slice(changes: Tensor, dim: int) -> Tensor:

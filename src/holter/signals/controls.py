@@ -73,3 +73,40 @@ CAUSALITY_MODULES = Signal(
     " place of the module in the order of execution as the step. Read only for the first module in"
     " which anything changes.",
 )
+PADDING_CHANGE = Signal(
+    "padding.change",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much the outputs of a sample change at its real positions when its padding is cut off, or"
+    " filled with something else: the largest change, in standard deviations of the outputs.",
+)
+PADDING_AMOUNT = Signal(
+    "padding.amount",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The same change where a few positions of the padding are left.",
+)
+PADDING_LENGTH = Signal(
+    "padding.length",
+    Per.TRIAL,
+    Phase.DATA,
+    "positions",
+    "How many positions of padding that sample has.",
+)
+PADDING_ROUNDING = Signal(
+    "padding.rounding",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The change that may be rounding: of the same sample in a batch of another size, and of the"
+    " data type.",
+)
+PADDING_COUNTED = Signal(
+    "padding.counted",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "fraction",
+    "Share of the targets counted by the loss that are at padded positions.",
+)
