@@ -49,6 +49,28 @@ def test_the_loss_began_far_above_a_constant_answer() -> None:
     assert "1.39" in finding.summary
 
 
+def slowly(steps: int, *, over: float, last: float) -> np.ndarray:
+    return last + (1.386 - last) * np.exp(-np.arange(steps) / over)
+
+
+def test_little_was_learned() -> None:
+    run = given(slowly(200, over=30, last=1.15), 80, 255, entropy=1.386)
+    (finding,) = found(unscaled_inputs, run)
+    assert finding.confidence is Confidence.LIKELY
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        slowly(40, over=15, last=1.1),  # too early to tell
+        slowly(200, over=400, last=0.2),  # on its way
+    ],
+)
+def test_a_loss_that_has_just_begun_to_fall_is_no_harm(loss: np.ndarray) -> None:
+    (verdict,) = said(unscaled_inputs, given(loss, 80, 255, entropy=1.386))
+    assert isinstance(verdict, Clear)
+
+
 def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
     meta = {"parameters": {"rnn.weight_hh_l0": [[32, 8], "float32"]}}
     assert found(unscaled_inputs, given(flat(), 300, 900, inside={"rnn": 0.5}, meta=meta))
@@ -61,6 +83,7 @@ def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
         given(falling(), 80, 255),
         given(falling(), 80, 255, entropy=1.386),
         given(flat(), 80, 255, inside={"norm": 1.0, "0": 90.0}),  # normalised inside
+        given(flat(), 0.004, 0.01, inside={"norm": 1.0, "0": 0.6}),
         given(flat(), 0.01, 1),  # words of a large vocabulary, one of thousands is 1
         given(flat(), 0, 0),
     ],

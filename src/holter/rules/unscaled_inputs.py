@@ -7,7 +7,7 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import anchor, readings
-from holter.rules._curves import training_curve
+from holter.rules._curves import Curve, training_curve
 from holter.rules._outcome import outcome
 from holter.run import Run
 from holter.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
@@ -15,7 +15,9 @@ from holter.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 _FEWEST = 5  # sampled steps
 _EARLY = 10  # readings of the first layer, before its weights have changed much
 _USUAL = 3.0  # standard deviation of what a first layer returns, at most
+_SMALL = 0.3  # and the least that small inputs were brought to, as by a norm
 _LEFT = 0.7  # share of what a constant answer gives that is left where little was learned
+_MANY = 50  # losses after which that may be said
 _FAR = 3.0  # times the loss of a constant answer
 _SPARSE = 0.1  # largest input over which a small deviation means few values, not small ones
 
@@ -67,10 +69,11 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
     Looks at the numbers that the model is called with. They are far too large where their standard
     deviation is over `large`, such as pixels from 0 to 255 or a column in its own unit; far too
     small where it is under `small` and none is over 0.1, such as pixels divided by 255 twice. That
-    is a finding where the loss was bad, ended above 70 % of what a constant answer gives, or began
-    above three times what a constant answer gives and was above it still half-way; a hint where
-    losses of several optimizers compete and cannot be judged. Where the first layer of the model
-    brings large inputs to a usual size it is silent.
+    is a finding where the loss was bad, where it ended above 70 % of what a constant answer gives
+    and would after as many steps again, or where it began above three times what a constant answer
+    gives and was above it still half-way; a hint where losses of several optimizers compete and
+    cannot be judged. Where the first layer of the model brings the inputs to a usual size it is
+    silent.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
@@ -101,7 +104,7 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
             yield unscaled_inputs.clear(said)
             continue
         inside = _first_layer(run, owner)
-        if big and inside is not None and inside < _USUAL:
+        if inside is not None and (inside < _USUAL if big else inside > _SMALL):
             yield unscaled_inputs.clear(f"{said}; behind the first layer it is {inside:.2g}")
             continue
         harm, losses = _harm(run), run[LOSS].values() if LOSS in run else ()
@@ -154,8 +157,9 @@ def _harm(run: Run) -> Evidence | None:
         return None
     level = constant.level * constant.scale
     highest, later = float(curve.values[:10].max()), curve.part(0.4, 0.6)
-    if len(end := curve.part(0.8)) and float(np.median(end)) > _LEFT * level:
-        says = f"the loss is {np.median(end):.3g} at last; a constant answer has {level:.3g}"
+    if len(curve) >= _MANY and _promise(curve) > _LEFT * level:
+        end = float(np.median(curve.part(0.8)))
+        says = f"the loss is {end:.3g} at last; a constant answer has {level:.3g}"
         return Evidence(LOSS, curve.span, says, curve.owner)
     if highest < _FAR * level or not len(later) or float(np.median(later)) < level:
         return None
@@ -166,3 +170,9 @@ def _harm(run: Run) -> Evidence | None:
         f" answer has {level:.3g}",
         curve.owner,
     )
+
+
+def _promise(curve: Curve) -> float:
+    """Where the loss would be after as many steps again: it falls as much in each doubling."""
+    half, end = float(np.median(curve.part(0.4, 0.5))), float(np.median(curve.part(0.8)))
+    return end - max(half - end, 0.0)
