@@ -17,14 +17,6 @@ SHARPNESS_RESIDUAL = Signal(
     "ratio",
     "What is left over of that eigenvalue's equation, as a share of it: how far it may be off.",
 )
-SHARPNESS_AGREEMENT = Signal(
-    "sharpness.agreement",
-    Per.TRIAL,
-    Phase.BACKWARD,
-    "ratio",
-    "Curvature along the gradient by second derivatives, over the same by differences of"
-    " gradients: far from 1 where an operator's second derivative is wrong or missing.",
-)
 SHARPNESS_BOUND = Signal(
     "sharpness.bound",
     Per.TRIAL,
@@ -117,7 +109,7 @@ BATCH_NOISE_SCALE = Signal(
     "samples",
     "Gradient noise scale: trace of the gradients' covariance over the squared norm of their mean,"
     " by the training steps made before; `lower` and `upper` are the ends of a bootstrap interval"
-    " of 90 %.",
+    " of 95 %.",
 )
 BATCH_LARGEST = Signal(
     "batch.largest",
