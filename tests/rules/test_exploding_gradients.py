@@ -42,6 +42,7 @@ def test_from_the_first_step() -> None:
     (finding,) = found(exploding_gradients, run(flat(), 1e6, more))
     assert finding.onset == 0
     assert "huge-updates" in finding.explains
+    assert "large-initial-loss" not in finding.explains  # the first loss comes before them
     assert [each.owner for each in finding.evidence if each.signal is GRAD_NORM] == ["0.weight"]
 
 

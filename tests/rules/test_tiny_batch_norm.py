@@ -26,6 +26,7 @@ def test_two_values() -> None:
 def test_with_a_validation_that_is_worse_from_the_start() -> None:
     (finding,) = found(tiny_batch_norm, run_with([2.0] * STEPS, [5.0, 9.0, 4.0, 7.0]))
     assert finding.confidence is Confidence.LIKELY
+    assert {"validation-mismatch", "erratic-validation"} <= set(finding.explains)
 
 
 def test_a_validation_that_is_as_good_makes_it_a_hint() -> None:

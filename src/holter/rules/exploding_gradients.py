@@ -118,7 +118,7 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness
     if loud is not None:
         # where the loss is as large as its gradients, and no update was, the start is to blame
         sure = loud.by_loss > BORN or _moved(run)
-        causes = (*causes, "huge-updates", "large-initial-loss") if sure else CURVES
+        causes = (*causes, "huge-updates") if sure else CURVES
         since = norm.first
         summary = (
             f"gradients{of(owner)} explode from the first step: norm {values[0]:.2g}, by which the"
