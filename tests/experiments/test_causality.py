@@ -5,21 +5,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import HEALTHY, Causal, adam, loader, next_token, text
+from trainings import HEALTHY, Causal, adam, checked, loader, next_token, text
 
-from holter import check
-from holter.experiments.running import run
 from holter.experiments.setup import Setup
-from holter.experiments.state import State
 from holter.findings import Clear, Confidence, Finding
 from holter.rules import Checkup
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:
-    before = State(setup).digest
-    made = run("causality", setup, folder)
-    assert State(setup).digest == before
-    return check(made, select=["leaking-future"])
+    return checked("causality", "leaking-future", setup, folder)
 
 
 def found(setup: Setup, folder: Path) -> tuple[Finding, ...]:

@@ -12,6 +12,7 @@ from trainings import (
     Encoder,
     Tagger,
     adam,
+    checked,
     loader,
     sentences,
     tag,
@@ -19,20 +20,14 @@ from trainings import (
     text,
 )
 
-from holter import check
-from holter.experiments.running import run
 from holter.experiments.setup import Setup
-from holter.experiments.state import State
 from holter.findings import Confidence
 from holter.rules import Checkup
 from holter.signals import PADDING_CHANGE, PADDING_COUNTED
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:
-    before = State(setup).digest
-    made = run("padding", setup, folder)
-    assert State(setup).digest == before
-    return check(made, select=["leaking-padding"])
+    return checked("padding", "leaking-padding", setup, folder)
 
 
 @pytest.mark.parametrize("kind", HEALTHY)

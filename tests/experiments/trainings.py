@@ -1,6 +1,7 @@
 """Small healthy trainings of many kinds, on which no control experiment may find a fault."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,9 +10,23 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
+from holter import check
+from holter.experiments.running import run
 from holter.experiments.setup import Phase, Setup
+from holter.experiments.state import State
+from holter.rules import Checkup
 
 HEALTHY: dict[str, Callable[[], Setup]] = {}
+
+
+def checked(experiment: str, rule: str, setup: Setup, folder: Path) -> Checkup:
+    """What a rule says of an experiment, which leaves the training as it was and does not fail."""
+    before = State(setup).digest
+    made = run(experiment, setup, folder)
+    assert State(setup).digest == before
+    said = check(made, select=[rule])
+    assert not [each for each in said.not_examined if "failed" in each.because]
+    return said
 
 
 def healthy(function: Callable[[], Setup]) -> Callable[[], Setup]:

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from holter.experiments import InapplicableError
 from holter.experiments.batches import cloned
+from holter.experiments.boundary import inputs_replaced
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import same_randomness
 
@@ -24,11 +25,12 @@ Tensors = dict[str, Tensor]
 class Probe:
     """The first call of the model in a forward pass, which can be made again with other inputs.
 
-    Calls are made in eval mode, without gradients, with the same random numbers each time, and
-    outside of autocast where the model can do without: that leaves less to rounding.
+    Calls are made in eval mode, unless `as_trained`, without gradients, with the same random
+    numbers each time, and outside of autocast where the model can do without: that leaves less to
+    rounding.
     """
 
-    def __init__(self, setup: Setup, batch: Batch) -> None:
+    def __init__(self, setup: Setup, batch: Batch, *, as_trained: bool = False) -> None:
         self._setup = setup
         self._model = setup.model
         arguments, self._autocast = _captured(setup, batch)
@@ -36,6 +38,7 @@ class Probe:
         self._names = _input_names(self._model, [path for path, _ in found])
         self._flat = [each for _, each in found]
         self._precisely = True
+        self._mode = nullcontext if as_trained else partial(in_eval_mode, self._model)
         self.inputs: Tensors = {
             name: each
             for name, each in zip(self._names, self._flat, strict=True)
@@ -46,7 +49,7 @@ class Probe:
 
     def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
         """The floating-point tensors that come out, by name, with some inputs changed."""
-        with torch.no_grad(), same_randomness(self._setup), in_eval_mode(self._model):
+        with torch.no_grad(), same_randomness(self._setup), self._mode():
             try:
                 return outputs_of(self._call(changes or {}))
             except RuntimeError:
@@ -81,24 +84,40 @@ class Probe:
         """The module of that name."""
         return self._model.get_submodule(name)
 
-    def _call(self, changes: Mapping[str, Tensor]) -> Any:
+    def loss(self, batch: Batch, changes: Mapping[str, Tensor]) -> float:
+        """The loss of a batch with some inputs of the model's first call changed, as trained."""
+        calls = 0
+
+        def change(args: Any, kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return self._arguments(changes) if calls == 1 else (args, kwargs)
+
+        with torch.no_grad(), same_randomness(self._setup), inputs_replaced(self._model, change):
+            return float(self._setup.loss(batch).mean())
+
+    def _arguments(self, changes: Mapping[str, Tensor]) -> Any:
         flat = [
             changes.get(name, each).clone() if isinstance(each, Tensor) else each
             for name, each in zip(self._names, self._flat, strict=True)
         ]
-        args, kwargs = pytree.tree_unflatten(flat, self._structure)
+        return pytree.tree_unflatten(flat, self._structure)
+
+    def _call(self, changes: Mapping[str, Tensor]) -> Any:
+        args, kwargs = self._arguments(changes)
         with nullcontext() if self._precisely or self._autocast is None else self._autocast():
             return self._model(*args, **kwargs)
 
 
-def probed(setup: Setup, batch: Batch) -> tuple[Probe, Tensors]:
+def probed(setup: Setup, batch: Batch, *, as_trained: bool = False) -> tuple[Probe, Tensors]:
     """A probe of the model and what it gives out; declines where that is not possible."""
-    probe = Probe(setup, batch)
+    probe = Probe(setup, batch, as_trained=as_trained)
     try:
         given = probe.outputs()
     except Exception as error:
         raise InapplicableError(
-            f"the model cannot be called in eval mode ({type(error).__name__})"
+            f"the model cannot be called {'again' if as_trained else 'in eval mode'}"
+            f" ({type(error).__name__})"
         ) from error
     if not given:
         raise InapplicableError("the model's output holds no floating-point tensors")

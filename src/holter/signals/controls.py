@@ -110,3 +110,27 @@ PADDING_COUNTED = Signal(
     "fraction",
     "Share of the targets counted by the loss that are at padded positions.",
 )
+INPUT_RESPONSE = Signal(
+    "input_control.response",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much the outputs change when inputs are replaced by those of another batch: the largest"
+    " change, in standard deviations of the outputs; before any training as step 0, after some"
+    " training as step 1. A trial is one input of the model, or all of them.",
+)
+INPUT_ROUNDING = Signal(
+    "input_control.rounding",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The change that may be rounding, at the same two moments.",
+)
+INPUT_LOSS = Signal(
+    "input_control.loss",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Loss of one batch after some training on it: with its own inputs, and with those of another"
+    " batch.",
+)
