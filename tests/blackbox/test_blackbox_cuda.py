@@ -56,7 +56,7 @@ def test_what_is_captured_is_what_was(tmp_path: Path) -> None:
     weights = train(tmp_path / "run", steps=400, bad_at=333)
     (folder,) = captures_in(tmp_path / "run")
     capture = load_capture(folder)
-    assert capture.alarm.step == 333
+    assert 333 <= capture.alarm.step < 333 + 16  # losses of short steps are not read at each
     first = capture.steps[0].step
     assert first <= 333
     kept = capture.state["model/Sequential/0.weight"]

@@ -20,12 +20,13 @@ from holter.signals import Signal
 from holter.stats.shards import local
 
 SHARE = 0.3  # of the budget of a watch
-_STEPS = 512  # in the ring at most
-_SELDOMEST, _OFTENEST = 512, 16  # steps between two copies of the state
+_STEPS = 4096  # in the ring at most
+_SELDOMEST, _OFTENEST = 2048, 16  # steps between two copies of the state
 _MOST = {"nonfinite": 1, "spike": 3, "exception": 1, "asked": 16}  # captures of a kind in a run
 _RING_SHARE, _SHADOW_SHARE = 0.1, 0.25  # of the host's free memory
 _RING_BYTES = 4 << 30
-_LEAD = 8  # steps before a failure
+_LEAD = 16  # steps before a failure: losses of short steps are not read more often
+_ON_GPU = 128  # steps between the first copies, whose cost is known late
 
 
 OnNonfinite = Literal["record", "skip", "raise", "stop"]
@@ -206,11 +207,14 @@ class BlackBox:
         assert self._ring is not None
         if step < self._due or self._is_writing or not self._shadow.is_ready():
             return
+        copied = self._shadow.cost  # of the copy before this one
         began = time.perf_counter()
         self._shadow.take(step)
         took = time.perf_counter() - began
-        if self._share is not None and self._length:
-            wanted = took / (self._share * self._length)
+        if copied is None:
+            self._every = _ON_GPU
+        elif self._share is not None and self._length:
+            wanted = (took + copied) / (self._share * self._length)
             self._every = int(min(max(wanted, _OFTENEST), _SELDOMEST))
         self._every = max(min(self._every, self._ring.most // 2), 1)
         self._due = step + self._every

@@ -42,7 +42,8 @@ class Shadow:
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None, None]
         self._turn = 0
         self._stream: torch.cuda.Stream | None = None
-        self._done: torch.cuda.Event | None = None
+        self._copying: tuple[Any, Any] | None = None  # events before and after a copy
+        self._copied: tuple[Any, Any] | None = None
         self._making: threading.Thread | None = None
 
     @property
@@ -108,9 +109,22 @@ class Shadow:
 
     def before_update(self) -> None:
         """Let an update wait, on the device, for a copy that is under way."""
-        if self._done is not None:
-            torch.cuda.current_stream().wait_event(self._done)
-            self._done = None
+        if self._copying is not None:
+            torch.cuda.current_stream().wait_event(self._copying[1])
+            self._copied, self._copying = self._copying, None
+
+    @property
+    def cost(self) -> float | None:
+        """Seconds of the device's last copy, None while they are not known.
+
+        A device has one engine that copies to the host: other copies wait for ours, and whoever
+        waits for these. So all of it counts.
+        """
+        if self._stream is None:
+            return 0.0
+        if self._copied is None or not self._copied[1].query():
+            return None
+        return float(self._copied[0].elapsed_time(self._copied[1])) / 1e3
 
     def newest_before(self, step: int) -> Snapshot | None:
         """The latest copy of a state from before `step`; waits for one that is under way."""
@@ -143,11 +157,12 @@ class Shadow:
             self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
+            self._copying = _timer(), _timer()
+            self._copying[0].record(self._stream)
             for source, target in zip(sources, targets, strict=True):
                 target.copy_(source, non_blocking=True)
                 source.record_stream(self._stream)
-            self._done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._done.record(self._stream)
+            self._copying[1].record(self._stream)
 
 
 def state_tensors(
@@ -199,6 +214,10 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
 def held_by(optimizer: Optimizer) -> list[Tensor]:
     """The parameters of an optimizer, group by group."""
     return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def _timer() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 def _number(value: Any) -> float:
