@@ -48,23 +48,23 @@ def batch_size(
     - `seed`: of the bootstrap.
     """
     found = _of_one_size(setup, batches)
-    samples = size(found[0])
+    samples = _samples(setup, found[0])
     lab.write(BATCH_SIZE, [samples * setup.accumulation])
-    parts, small = _parts(found, samples)
+    parts, small = _parts(setup, found, samples)
     population = _population(setup)
     start = State(setup)
     for made in dict.fromkeys((0, steps)):
         _train(setup, lab, made)
         measured = _measure(setup, lab, parts, small, population=population, seed=seed)
         start.restore()
-        for name in ("value", "lower", "upper"):
-            trial = "estimate" if name == "value" else name
-            lab.write(BATCH_NOISE_SCALE, [getattr(measured, name)], trial=trial, first=made)
-    if memory:
+        ends = {"estimate": measured.value, "lower": measured.lower, "upper": measured.upper}
+        for trial, value in ends.items():
+            lab.write(BATCH_NOISE_SCALE, [value], trial=trial, first=made)
+    if memory and samples == size(found[0]):
         tried = setup.device.type == "cuda"
         largest = largest_by_trying if tried else largest_by_estimate
-        for trial, value in largest(setup, found[0], doublings).items():
-            lab.write(BATCH_LARGEST, [value * setup.accumulation], trial=trial)
+        for trial, count in largest(setup, found[0], doublings).items():
+            lab.write(BATCH_LARGEST, [count * setup.accumulation], trial=trial)
 
 
 def _of_one_size(setup: Setup, count: int) -> list[Batch]:
@@ -77,16 +77,25 @@ def _of_one_size(setup: Setup, count: int) -> list[Batch]:
     return [each for each, samples in zip(found, sizes, strict=True) if samples == usual]
 
 
-def _parts(batches: Sequence[Batch], samples: int) -> tuple[list[Batch], int]:
+def _samples(setup: Setup, batch: Batch) -> int:
+    """The samples of a batch; the loader knows better where they are not in the first dimension."""
+    loader = setup.loaders.get("train")
+    if loader is None or loader.batch_size is None:
+        return size(batch)
+    return min(loader.batch_size, _population(setup) or loader.batch_size)
+
+
+def _parts(setup: Setup, batches: Sequence[Batch], samples: int) -> tuple[list[Batch], int]:
     """The batches or, where they are few, equal parts of them; and how large each is."""
     pieces = math.ceil(_FEWEST / len(batches))
+    if pieces == 1:
+        return list(batches), samples
     small = samples // pieces
-    if not small:
+    # A graph is no row of samples, and a sequence may come first: only what a loader has stacked.
+    if not small or size(batches[0]) != samples or "train" not in setup.loaders:
         raise InapplicableError(
             f"an epoch has {len(batches)} batches of {samples}: too few gradients to compare"
         )
-    if pieces == 1:
-        return list(batches), samples
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(0))
     places = [order[small * n : small * (n + 1)] for n in range(pieces)]
     return [take(each, place) for each in batches for place in places], small

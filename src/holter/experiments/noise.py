@@ -50,7 +50,7 @@ def _scales(gram: Gram, weights: Gram, samples: int, population: int | None) -> 
     count = weights.sum(1)
     own = weights @ np.diag(gram)
     # A batch that was drawn twice is no pair of different batches.
-    pairs = np.einsum("di,ij,dj->d", weights, gram, weights) - weights**2 @ np.diag(gram)
+    pairs = ((weights @ gram) * weights).sum(1) - weights**2 @ np.diag(gram)
     different = count**2 - (weights**2).sum(1)
     common = pairs / np.maximum(different, 1)
     variance = samples * (own / count - common)

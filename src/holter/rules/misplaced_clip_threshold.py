@@ -23,6 +23,7 @@ class Norms:
 
     values: Values
     limit: float | None
+    owner: str = ""
 
     @property
     def median(self) -> float:
@@ -36,8 +37,9 @@ class Norms:
 
     def __str__(self) -> str:
         return (
-            f"of {len(self.values)} gradient norms the median is {self.median:.3g}, the 95th"
-            f" percentile {self.advised:.3g}, the largest {self.values.max():.3g}"
+            f"of {len(self.values)} gradient norms{of(self.owner)} the median is"
+            f" {self.median:.3g}, the 95th percentile {self.advised:.3g}, the largest"
+            f" {self.values.max():.3g}"
         )
 
 
@@ -104,13 +106,13 @@ def misplaced_clip_threshold(
             continue
         found = run[CLIP_THRESHOLD_LIMIT].get(trial) if has_limit else None
         limit = None if found is None else float(found.values[-1])
-        yield from _judge(run, trial, Norms(finite, limit), max_coefficient)
+        yield from _judge(run, Norms(finite, limit, trial), max_coefficient)
 
 
-def _judge(run: Run, trial: str, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
+def _judge(run: Run, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
     limit = norms.limit
     if limit is None:
-        yield misplaced_clip_threshold.clear(f"{norms}{of(trial)}; nothing is clipped")
+        yield misplaced_clip_threshold.clear(f"{norms}; nothing is clipped")
         return
     share, left = float((norms.values > limit).mean()), min(limit / norms.median, 1.0)
     held = _held_back(run) if share >= _ALWAYS and left < max_coefficient else None
@@ -123,7 +125,10 @@ def _judge(run: Run, trial: str, norms: Norms, max_coefficient: float) -> Iterat
             onset=0,
             evidence=(
                 Evidence(
-                    CLIP_THRESHOLD_NORM, (0, len(norms.values) - 1), f"limit {limit:.3g}", trial
+                    CLIP_THRESHOLD_NORM,
+                    (0, len(norms.values) - 1),
+                    f"median {norms.median:.3g}, limit {limit:.3g}",
+                    norms.owner,
                 ),
                 *_losses(run),
             ),
@@ -140,9 +145,7 @@ def _judge(run: Run, trial: str, norms: Norms, max_coefficient: float) -> Iterat
             f"nothing comes near the limit of {limit:.3g}; {norms}: a limit of {norms.advised:.2g}"
             " would cut one step in twenty"
         )
-    yield misplaced_clip_threshold.clear(
-        f"{norms}; the limit of {limit:.3g} cuts {share:.0%}{of(trial)}"
-    )
+    yield misplaced_clip_threshold.clear(f"{norms}; the limit of {limit:.3g} cuts {share:.0%}")
 
 
 def _held_back(run: Run) -> Losses | None:
