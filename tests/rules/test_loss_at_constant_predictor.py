@@ -55,10 +55,30 @@ def stuck(seed: int = 0, steps: int = 200, noise: float = 0.03) -> np.ndarray:
 
 def test_fires_where_loss_spread_and_accuracy_agree() -> None:
     for seed in SEEDS:
-        (finding,) = found(loss_at_constant_predictor, classifier(stuck(seed)))
+        (finding,) = found(loss_at_constant_predictor, classifier(stuck(seed, steps=300)))
         assert finding.confidence is Confidence.LIKELY
         assert finding.onset < 40
         assert {each.signal for each in finding.evidence} >= {TARGET_ENTROPY, OUTPUT_SPREAD, LOSS}
+
+
+def spreads(*parts: float, steps: int = 100) -> dict[str, dict]:
+    at = np.linspace(0, steps, len(parts))
+    values = np.interp(np.arange(steps), at, parts)
+    return {"signals": {OUTPUT_SPREAD: {"cross_entropy": values}}}
+
+
+def test_a_young_run_is_likely_to_be_stuck_only_where_differences_were_lost() -> None:
+    young = stuck(steps=100)
+    (finding,) = found(loss_at_constant_predictor, classifier(young))
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(loss_at_constant_predictor, classifier(young, **spreads(0.3, 0.01, 0.01)))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_predictions_that_begin_to_differ_are_a_model_that_begins_to_learn() -> None:
+    run = classifier(stuck(steps=100), **spreads(0.01, 0.01, 0.01, 0.05))
+    (verdict,) = said(loss_at_constant_predictor, run)
+    assert isinstance(verdict, Clear)
 
 
 def test_leads_over_flat_loss() -> None:
@@ -73,9 +93,9 @@ def test_fires_on_regression_at_the_variance() -> None:
     rng = np.random.default_rng(0)
     run = run_of(
         {
-            LOSS: {"": 4 + 0.1 * rng.normal(size=150)},
-            TARGET_STD: {"mse_loss": np.full(150, 2.0)},
-            OUTPUT_SPREAD: {"mse_loss": np.full(150, 0.02)},
+            LOSS: {"": 4 + 0.1 * rng.normal(size=250)},
+            TARGET_STD: {"mse_loss": np.full(250, 2.0)},
+            OUTPUT_SPREAD: {"mse_loss": np.full(250, 0.02)},
         }
     )
     (finding,) = found(loss_at_constant_predictor, run)

@@ -144,7 +144,8 @@ class BlackBox:
         if not self._fetches:
             self._copy_if_due(step + 1)
         length, self._last = began - self._last, began
-        self._length = length if self._length is None else 0.9 * self._length + 0.1 * length
+        before = length if self._length is None else self._length
+        self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # pauses are no long steps
         self.spent += time.perf_counter() - began
 
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> None:
@@ -207,10 +208,10 @@ class BlackBox:
         assert self._ring is not None
         if step < self._due or self._is_writing or not self._shadow.is_ready():
             return
-        copied = self._shadow.cost  # of the copy before this one
         began = time.perf_counter()
         self._shadow.take(step)
         took = time.perf_counter() - began
+        copied = self._shadow.cost  # of the copy before this one
         if copied is None:
             self._every = _ON_GPU
         elif self._share is not None and self._length:

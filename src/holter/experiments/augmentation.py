@@ -153,7 +153,7 @@ def _nearer(pairs: list[tuple[int, _Draw, _Draw]]) -> float | None:
     targets = [one.targets for _, one, _ in pairs]
     shares = [_nearer_by(_quantiles, ones, twos, targets)]
     if len({each.shape for each in (*ones, *twos)}) == 1:
-        shares.append(_nearer_by(_elements, ones, twos, targets))
+        shares += [_nearer_by(view, ones, twos, targets) for view in (_elements, _standardised)]
     return max(shares)
 
 
@@ -179,7 +179,15 @@ def _nearer_by(
 
 
 def _elements(values: Array) -> Floats:
-    flat: Floats = values.astype(np.float64).reshape(-1)
+    flat: Floats = values.astype(np.float64).reshape(-1)  # a copy
+    return flat
+
+
+def _standardised(values: Array) -> Floats:
+    """Elements without brightness and contrast, which a random change may give away."""
+    flat = _elements(values)
+    flat -= flat.mean()
+    flat /= max(float(flat.std()), 1e-12)
     return flat
 
 

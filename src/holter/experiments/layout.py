@@ -60,6 +60,8 @@ def samples_of(
             dim = _sample_dim(each, count, told=_tells(loader) or sequences is not None)
             dims |= {} if dim is None else {name: dim}
     _reject_strangers(inputs, dims, count)
+    if not _tells(loader):
+        _reject_links(inputs, dims, count, setup.model.buffers())
     return Samples(count, dims)
 
 
@@ -173,7 +175,7 @@ def _sample_dim(tensor: Tensor, count: int, *, told: bool) -> int | None:
 
 
 def _reject_strangers(inputs: Tensors, dims: Mapping[str, int], count: int) -> None:
-    """Decline inputs that belong to no sample, as the edges of a graph: samples may be linked."""
+    """Decline inputs that belong to no sample, as the edges of a graph: they may link samples."""
     if not dims:
         raise InapplicableError(f"no input of the model has a dimension of the {count} samples")
     others = {
@@ -183,12 +185,19 @@ def _reject_strangers(inputs: Tensors, dims: Mapping[str, int], count: int) -> N
         if at != dim
     }
     for name, each in inputs.items():
-        if name in dims:
-            links = len(dims) > 1 and tuple(each.shape) == (count, count)
-        else:
-            links = each.numel() > 1 and not set(each.shape) <= others | {1}
-        if links:
+        if name not in dims and each.numel() > 1 and not set(each.shape) <= others | {1}:
             raise InapplicableError(f"the input {name} {tuple(each.shape)} may link samples")
+
+
+def _reject_links(
+    inputs: Tensors, dims: Mapping[str, int], count: int, buffers: Iterable[Tensor]
+) -> None:
+    """Decline what looks like a graph of samples: a matrix between them, or a list of pairs."""
+    matrices = [inputs[name] for name in dims if len(dims) > 1]
+    for each in (*matrices, *buffers):
+        pairs = each.dim() == 2 and len(each) == 2 and not each.is_floating_point()
+        if tuple(each.shape) == (count, count) or (pairs and each.numel() > 2):
+            raise InapplicableError(f"a tensor {tuple(each.shape)} may link samples")
 
 
 def _counted(values: Tensor, target: Tensor, dim: int) -> Tensor | None:

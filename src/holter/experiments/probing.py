@@ -1,7 +1,7 @@
 """Probing: the model called again as its training calls it, with other inputs."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -182,6 +182,28 @@ def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
     with rates_raised(setup):
         for number in range(steps):
             setup.step(batches[number % len(batches)])
+
+
+@contextmanager
+def switched_off(model: nn.Module, off: Iterable[nn.Module]) -> Iterator[None]:
+    """Inside, some modules are in eval mode whenever the model is called, whatever the step says.
+
+    Afterwards each is in the mode it was in.
+    """
+    modes = [(each, each.training) for each in model.modules()]
+    chosen = list(off)
+
+    def switch(_: nn.Module, __: Any) -> None:
+        for each in chosen:
+            each.training = False
+
+    handle = model.register_forward_pre_hook(switch, prepend=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+        for each, training in modes:
+            each.training = training
 
 
 @contextmanager

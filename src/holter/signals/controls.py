@@ -134,3 +134,79 @@ INPUT_LOSS = Signal(
     "Loss of one batch after some training on it: with its own inputs, and with those of another"
     " batch.",
 )
+EVAL_GAP_LOSS = Signal(
+    "eval_gap.loss",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Loss of some batches that were trained on, a reading each: in train mode; in train mode with"
+    " dropout off; with batch norm alone in eval mode besides; in eval mode.",
+)
+EVAL_GAP_START = Signal(
+    "eval_gap.start",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Loss of the same batches before that training, in train mode with dropout off.",
+)
+EVAL_GAP_VARIANCE = Signal(
+    "eval_gap.variance",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "By which factor the running variance of a batch norm differs from that of a batch, up or down:"
+    " the median over channels and batches. Of the module with the largest.",
+)
+EVAL_GAP_VALUES = Signal(
+    "eval_gap.values",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "values",
+    "From how many values per channel that batch norm takes its statistics.",
+)
+EVAL_GAP_MOMENTUM = Signal(
+    "eval_gap.momentum",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "The momentum of that batch norm.",
+)
+ACCUMULATION_RESIDUAL = Signal(
+    "accumulation.residual",
+    Per.TRIAL,
+    Phase.BACKWARD,
+    "",
+    "How far the gradient of a batch is from what its parts give, relative to its norm: from the"
+    " mean over parts; from that mean on the best scale; from the mean weighted by numbers of"
+    " targets; and from its own with samples in another order, which is rounding.",
+)
+ACCUMULATION_SCALE = Signal(
+    "accumulation.scale",
+    Per.TRIAL,
+    Phase.BACKWARD,
+    "",
+    "By which factor the mean over parts comes closest to the gradient of the batch.",
+)
+ACCUMULATION_TARGETS = Signal(
+    "accumulation.targets",
+    Per.TRIAL,
+    Phase.DATA,
+    "targets",
+    "Targets that the loss counts, by their weights, in each part of a batch, and in each of the"
+    " batches that make one step.",
+)
+ACCUMULATION_BATCHES = Signal(
+    "accumulation.batches",
+    Per.TRIAL,
+    Phase.BACKWARD,
+    "batches",
+    "Batches that make one step of the training.",
+)
+ACCUMULATION_DEVIATION = Signal(
+    "accumulation.deviation",
+    Per.TRIAL,
+    Phase.BACKWARD,
+    "",
+    "How far the mean of the gradients of the batches of one step is from their mean weighted by"
+    " numbers of targets, relative to its norm.",
+)
