@@ -43,6 +43,8 @@ class Setup:
     others: tuple[Any, ...] = ()
     accumulation: int = 1  # batches that make one step
     source: str = ""  # where the step is written, for people
+    # What a loader delivers -> what the step is given; of None, what the step draws by itself.
+    prepare: Callable[[Any], Batch] | None = None
 
     @classmethod
     def of(

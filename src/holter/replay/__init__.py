@@ -1,0 +1,1 @@
+"""Replay: a captured failure, run again to find its cause and what cures it."""
