@@ -23,11 +23,9 @@ _NEAR = 0.02  # of the anchor: as near as the anchor itself is known
 _NOISY = 0.05  # standard error, as a share of the anchor, with which nothing can be told
 _WORTH = 0.01  # share of the anchor that predictions which vary so little could explain at best
 _FEW = 3  # readings of predictions
-_GROWS = (
-    1.25  # times as much as before that predictions differ where they begin to tell inputs apart
-)
-_LOST = 0.5  # share of their first differences that predictions keep at most where they lost them
-_LONG = 200  # losses at that level after which a model that begins there should have left it
+_GROWS = 1.25  # times as much as before that predictions differ once they tell inputs apart
+_ROUNDING = 1e-6  # share of the anchor under which differences mean nothing, growing or not
+_LONG = 200  # steps at that level after which a fresh model should have left it
 _WILD = 6.0  # standard deviations from the median at which a loss is cut off
 
 
@@ -47,11 +45,11 @@ def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Ver
     compares the loss of the last third and of the last tenth of at least `min_steps` losses after
     warm-up with it: equal within three standard errors or 2 %. It then looks at the predictions.
     If they differ so little between samples that they could explain 1 % of the targets at best,
-    and the accuracy is that of always answering the most frequent class, it speaks. As every fresh
-    model is like that, the finding is likely only where predictions have lost half of what they
-    differed by at first, or after 200 losses at that level; where they differ more and more, the
-    model has begun to learn, and that is clear. If they do differ and only the accuracy is that of
-    chance, among classes of like frequency, it is a hint.
+    and the accuracy is that of always answering the most frequent class, it speaks. Every fresh
+    model is like that: so it is a hint for the first 200 steps at that level and likely only then,
+    and where predictions differ more and more the model has begun to learn, and that is clear. If
+    they do differ and only the accuracy is that of chance, among classes of like frequency, it is a
+    hint.
 
     ## Why it matters
     Nothing of the inputs reaches the answer in a way that helps. The curve may look like learning,
@@ -119,7 +117,7 @@ def _judge(run: Run, curve: Curve, found: Anchor) -> Verdict:
             " answering the most frequent class"
         )
     alike = answers.worth <= _WORTH
-    if alike and answers.grows and not answers.lost:
+    if alike and answers.grows and answers.worth > _ROUNDING:
         return say.clear(
             f"the loss of {level:.4g} is that of a constant answer, but predictions begin to vary:"
             f" by {answers.spread:.2g} between samples now"
@@ -135,7 +133,7 @@ def _judge(run: Run, curve: Curve, found: Anchor) -> Verdict:
     if not alike and answers.accuracy is not None:
         why = f"and the accuracy of {answers.accuracy:.1%} is that of the most frequent class"
     is_recent = answers.last > curve.steps[curve.place(0.5)]
-    is_stuck = int((curve.steps >= onset).sum()) >= _LONG or (answers.lost and not answers.grows)
+    is_stuck = curve.span[1] - onset >= _LONG
     window = (onset, curve.span[1])
     return say.finding(
         f"the loss has been at {level:.4g} since step {onset}: the {found.says}"
@@ -172,7 +170,6 @@ class _Answers:
     worth: float  # share of the anchor that so much spread could explain, were all of it right
     last: int  # the step of the last reading
     grows: bool  # whether they differ more and more
-    lost: bool  # whether they differed more at first
     accuracy: float | None = None
     chance: float = 0.0  # the largest accuracy that may still be chance
     prior: float = 0.0
@@ -190,10 +187,8 @@ def _answers(run: Run, found: Anchor, onset: int) -> _Answers | None:
     spread = float(np.median(spreads))
     before, latest = np.array_split(spreads, 2)
     grows = bool(len(spreads) >= 2 * _FEW and np.median(latest) > _GROWS * np.median(before))
-    first = readings(run, OUTPUT_SPREAD, found.function)[:_FEW]
-    lost = bool(spread <= _LOST * np.median(first))
     if found.signal is not TARGET_ENTROPY:
-        return _Answers(spread, spread**2 / found.level, last_read, grows, lost)
+        return _Answers(spread, spread**2 / found.level, last_read, grows)
     known = most_frequent(run, found.function)
     prior = 0.5 if known is None else known
     logits = spread
@@ -202,7 +197,7 @@ def _answers(run: Run, found: Anchor, onset: int) -> _Answers | None:
     worth = logits**2 * (1 - prior) / found.level
     right = readings(run, ACCURACY, found.function, begin)
     if known is None or len(right) < _FEW:
-        return _Answers(spread, worth, last_read, grows, lost)
+        return _Answers(spread, worth, last_read, grows)
     accuracy, error = _mean(right)
     classes = last(run, TARGET_CLASSES, found.function) or 2
     return _Answers(
@@ -210,7 +205,6 @@ def _answers(run: Run, found: Anchor, onset: int) -> _Answers | None:
         worth,
         last_read,
         grows,
-        lost,
         accuracy,
         prior + max(3 * error, 0.02 * (1 - prior)),
         prior,
