@@ -65,6 +65,11 @@ def test_a_curve_alone_is_a_hint(curve: Callable[[np.random.Generator], np.ndarr
     assert finding.confidence is Confidence.HINT
 
 
+def test_without_the_size_of_batches_it_is_a_hint() -> None:
+    (finding,) = found(oscillating_loss, run_with(turns(np.random.default_rng(0)), batch=None))
+    assert finding.confidence is Confidence.HINT
+
+
 def test_a_noise_floor_is_a_hint_at_most() -> None:
     rng = np.random.default_rng(0)
     loss = 2 * np.exp(0.4 * rng.normal(size=300))

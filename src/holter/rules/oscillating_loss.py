@@ -56,8 +56,8 @@ def oscillating_loss(run: Run, *, min_steps: int = 60) -> Iterator[Verdict]:
     than the noise. *Noise floor*: scatter far beyond what batches of this size give, while the
     learning rate stays at its peak. In each case the scatter must be a tenth of the level and more
     than three times the sampling noise of such batches. It is likely where updates are large as
-    well (1 % of a parameter a step) and a hint where they are not known; a noise floor is never
-    more than a hint.
+    well (1 % of a parameter a step), and a hint where they or the size of batches are not known; a
+    noise floor is never more than a hint.
 
     ## Why it matters
     Each step overshoots the valley it aims at. The loss cannot get lower than the width of these
@@ -131,7 +131,7 @@ def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
         return oscillating_loss.clear(
             f"the loss {shape.says}, but weights change by {update:.1g} a step only"
         )
-    large = update is not None and update >= _LARGE_UPDATE
+    large = update is not None and update >= _LARGE_UPDATE and sampling is not None
     evidence = [Evidence(LOSS, half.span, f"{shape.says}; level {level:.4g}", half.owner)]
     if update is not None:
         evidence.append(
