@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         NotExamined,
         Severity,
     )
+    from holter.rates import one_cycle, warmup_cosine
     from holter.rules import Checkup, Rule, check, rule
     from holter.run import Run, Series
     from holter.watching import Watch, watch
@@ -44,7 +45,9 @@ _HOMES = {
     "Watch": "watching",
     "check": "rules",
     "diagnose": "differential",
+    "one_cycle": "rates",
     "rule": "rules",
+    "warmup_cosine": "rates",
     "watch": "watching",
 }
 
@@ -67,7 +70,9 @@ __all__ = [
     "Watch",
     "check",
     "diagnose",
+    "one_cycle",
     "rule",
+    "warmup_cosine",
     "watch",
 ]
 

@@ -16,6 +16,7 @@ COMMANDS = (
     "try",
     "explain",
     "rules",
+    "schedule",
     "demo",
 )  # modules of this package, in the order of the help
 
