@@ -1,0 +1,111 @@
+"""Recognition: a setup from an unmodified script, by running it up to its first training steps."""
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter.errors import NEEDS_TORCH, HolterError
+from holter.experiments.recognition.declining import NotRecognisedError, declined
+from holter.experiments.recognition.leaving import Leave, Left, leave_process
+from holter.run.folders import require_free
+from holter.scripting import AfterTorch, find_module, find_script, report_end
+
+if TYPE_CHECKING:
+    from holter.experiments.recognition.session import Session
+    from holter.experiments.setup import Setup
+
+__all__ = ["NotRecognisedError", "Recognised", "recognise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The training of a script, ready for experiments."""
+
+    setup: "Setup"
+    path: Path  # the run: the script's first steps
+    exact: bool  # whether a replayed step gave the script's own loss bit for bit
+    notes: tuple[str, ...]  # what was assumed, and what could not be seen
+
+
+def recognise(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    as_module: bool = False,
+    steps: int = 60,
+    seconds: float = 20.0,
+    out: Path | None = None,
+    then: Callable[[Recognised], int],
+    leave: Leave = leave_process,
+) -> int:
+    """Run a script up to `steps` training steps or `seconds`, then hand over.
+
+    `then` is called while the script is paused in its loop, with all objects alive, and its models
+    as they were before the first step. Afterwards nothing of the script runs any more: `leave`
+    ends the process with the exit code of `then`. What the script prints goes to standard error.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise HolterError(NEEDS_TORCH)
+    found = find_module(script) if as_module else find_script(script)
+    if out is not None:
+        require_free(out, 0)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise HolterError("A script is tried in one process: start it without a launcher.")
+    began: list[Session] = []
+    stdout = sys.stdout
+
+    def hand_over(session: "Session") -> int:
+        from holter.experiments.recognition.assembling import assemble
+        from holter.experiments.recognition.contexts import as_in_training
+
+        with as_in_training(session.autocast):
+            try:
+                setup, exact, notes = assemble(session)
+            except HolterError:
+                raise
+            except Exception as error:
+                raise declined(
+                    f"{script} could not be understood: {type(error).__name__}: {error}."
+                ) from error
+            with contextlib.redirect_stdout(stdout):
+                return then(Recognised(setup, _near(session.watch.path), exact, tuple(notes)))
+
+    def begin() -> None:
+        from holter.experiments.recognition.session import Session
+
+        pause = lambda session: leave(lambda: hand_over(session))  # noqa: E731
+        began.append(Session(found.name, out, steps=steps, seconds=seconds, pause=pause))
+
+    waiting = AfterTorch(begin)
+    if "torch" in sys.modules:
+        begin()
+    else:
+        sys.meta_path.insert(0, waiting)
+    with contextlib.redirect_stdout(sys.stderr):
+        error = found.run(arguments)
+    if waiting in sys.meta_path:
+        sys.meta_path.remove(waiting)
+    if isinstance(error, Left):
+        return error.outcome()
+    code = report_end(error)
+    if not began:
+        raise declined(f"{script} never imported torch: there is no training to try anything on.")
+    session = began[0]
+    if isinstance(error, KeyboardInterrupt):
+        session.close()
+        session.watch.close(error=error)
+        return code
+    try:
+        leave(lambda: hand_over(session))
+    except Left as left:
+        return left.outcome()
+
+
+def _near(path: Path) -> Path:
+    """A path as a person would type it here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

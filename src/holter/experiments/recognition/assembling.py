@@ -1,0 +1,203 @@
+"""The setup of a script's training, put together from what was seen of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holter.experiments.recognition.capturing import Row
+from holter.experiments.recognition.declining import declined
+from holter.experiments.recognition.kinds import tensors
+from holter.experiments.recognition.phases import Pattern, patterns
+from holter.experiments.recognition.replaying import Replay
+from holter.experiments.recognition.session import Seen, Session
+from holter.experiments.recognition.validating import with_validation
+from holter.experiments.recognition.verifying import compare, require_repeatable, same
+from holter.experiments.setup import Batch, Phase, Setup
+from holter.experiments.state import State
+from holter.launching import live_models
+
+_VALID = ("val", "dev", "eval", "test")  # parts of names of loaders, the likeliest first
+
+
+def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
+    """The setup, whether a replay gave the script's own loss bit for bit, and notes for people.
+
+    Everything is afterwards as it was before the first update of the script.
+    """
+    roster = {each.label: each.module for each in session.watch.roster.models}
+    session.close()
+    session.watch.close()
+    if session.failure is not None:
+        raise session.failure
+    found = patterns(session.timeline.whole())
+    if not found:
+        raise _nothing(session)
+    order = [key for each in found for key in each.sites]
+    for key in order:
+        if key in session.refusals:
+            raise session.refusals[key]
+    seen = {key: session.sites[key] for key in order}
+    for each in seen.values():
+        if each.capture.proof is None:
+            raise each.site.declined(
+                each.site.statement, "was reached too rarely to see a whole step; two are needed"
+            )
+    _require_steps_without_closure(found, seen)
+    replays = {key: _replay(each) for key, each in seen.items()}
+    batches = _batches(list(seen.values()), list(replays.values()))
+    exact = True
+    for key, replay in replays.items():
+        session.start.restore()
+        proof = seen[key].capture.proof
+        assert proof is not None
+        exact = compare(replay, proof) and exact
+    session.start.restore()
+    trained = {
+        id(p)
+        for each in found
+        for o in each.optimizers
+        for g in o.param_groups
+        for p in g["params"]
+    }
+    for each in seen.values():
+        assert each.capture.proof is not None
+        trained |= each.capture.proof.reached
+    models = {n: m for n, m in roster.items() if any(id(p) in trained for p in m.parameters())}
+    if not models:
+        raise seen[order[0]].site.declined(
+            seen[order[0]].site.statement, "trains tensors that are in no torch.nn.Module"
+        )
+    notes = _notes(session, seen, batches, exact=exact)
+    setup = Setup(
+        models=models,
+        phases=tuple(_phase(each, replays) for each in found),
+        train=batches,
+        loaders={} if session.loader is None else {"train": session.loader},
+        schedulers=tuple(session.start.schedulers),
+        others=_others(session, models, found),
+        accumulation=max(each.accumulation for each in found),
+        source=seen[order[0]].site.place,
+    )
+    state = State(setup)
+    for replay in replays.values():
+        require_repeatable(replay, batches[0], state.restore)
+    if session.loader is not None:
+        setup = with_validation(setup, list(seen.values()), list(replays.values()), notes)
+        state.restore()
+    return setup, exact, notes
+
+
+def _nothing(session: Session) -> Exception:
+    if session.refusals:
+        return next(iter(session.refusals.values()))
+    if session.sites:
+        site = next(iter(session.sites.values())).site
+        return site.declined(site.statement, "is followed by no optimizer.step()")
+    return declined("The script never called backward: no training step was seen.")
+
+
+def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, Seen]) -> None:
+    for each in found:
+        for optimizer in each.optimizers:
+            if isinstance(optimizer, torch.optim.LBFGS):
+                site = seen[each.sites[0]].site
+                raise site.declined(
+                    site.statement,
+                    "is called by the optimizer itself, several times a step, as LBFGS does;"
+                    " such steps are not repeated",
+                )
+
+
+def _replay(seen: Seen) -> Replay:
+    proof = seen.capture.proof
+    assert proof is not None
+    return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
+
+
+def _batches(seen: Sequence[Seen], replays: Sequence[Replay]) -> list[dict[str, Any]]:
+    """What the steps of a script were given: one dictionary for all losses of a step."""
+    merged: list[list[Row]] = []
+    for when, row in seen[-1].rows:
+        earlier = [
+            next((r for t, r in reversed(each.rows) if t < when), each.rows[0][1])
+            for each in seen[:-1]
+        ]
+        merged.append([*earlier, row])
+    taken: dict[str, int] = {}
+    for number, replay in enumerate(replays):
+        for name, key in list(replay.keys.items()):
+            first = taken.setdefault(key, number)
+            if first != number and not all(
+                _is(r[first].get(name), r[number][name]) for r in merged
+            ):
+                line = replay.plan.site.call.lineno
+                replay.keys[name] = f"{key} (line {line})"
+    made = []
+    for rows in merged:
+        batch: dict[str, Any] = {}
+        for replay, row in zip(replays, rows, strict=True):
+            batch.update(replay.batch(row))
+        made.append(batch)
+    return made[:1] if all(_is(each, made[0]) for each in made) else made
+
+
+def _is(one: Any, other: Any) -> bool:
+    a, b = tensors(one), tensors(other)
+    if not a and not b:
+        return bool(one == other)
+    return len(a) == len(b) and all(x is y or same([x], [y]) for x, y in zip(a, b, strict=True))
+
+
+def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> Phase:
+    parts = [replays[key] for key in pattern.sites]
+    loss: Callable[[Batch], Tensor] = parts[0] if len(parts) == 1 else _Sum(parts)
+    return Phase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
+
+
+class _Sum:
+    """Several losses of one step: their gradients add up, as these losses do here."""
+
+    def __init__(self, parts: Sequence[Replay]) -> None:
+        self._parts = parts
+
+    def __call__(self, batch: Batch) -> Tensor:
+        total = self._parts[0](batch)
+        for each in self._parts[1:]:
+            total = total + each(batch)
+        return total
+
+
+def _others(
+    session: Session, models: Mapping[str, nn.Module], found: Sequence[Pattern]
+) -> tuple[Any, ...]:
+    known = {id(each) for each in models.values()}
+    modules = {id(each): each for each in (*session.start.modules, *live_models())}
+    used = {id(o) for each in found for o in each.optimizers}
+    return (
+        *(each for key, each in modules.items() if key not in known),
+        *(each for each in session.start.optimizers if id(each) not in used),
+    )
+
+
+def _notes(
+    session: Session, seen: Mapping[Any, Seen], batches: Sequence[Batch], *, exact: bool
+) -> list[str]:
+    notes = [note for each in seen.values() for note in each.site.notes]
+    if not exact:
+        notes.append("A repeated step gives the script's own loss only but for rounding.")
+    notes += [
+        f"{place}: backward is called again on the same loss; here it is called once."
+        for place in sorted(session.repeated)
+    ]
+    if session.by_value:
+        notes.append("Gradients are clipped one by one in the script; here they are not clipped.")
+    if not any(tensors(row) for each in seen.values() for _, row in each.rows):
+        notes.append(
+            "The step draws its data itself: no batch can be seen, and tests that need one"
+            " are not applicable."
+        )
+    elif len(batches) == 1 and all(len(each.rows) > 1 for each in seen.values()):
+        notes.append("The same data is used at every step: it is taken for one batch.")
+    return notes

@@ -1,0 +1,158 @@
+"""Whether a replayed step is the script's own: bit for bit, and each time the same."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from holter.experiments.recognition.capturing import Proof, leaves_of
+from holter.experiments.recognition.contexts import as_in_training
+from holter.experiments.recognition.declining import NotRecognisedError, at, declined
+from holter.experiments.recognition.kinds import tensors
+from holter.experiments.recognition.randomness import draw_from, drawn
+from holter.experiments.recognition.replaying import Replay
+
+CLOSE = 1e-3  # of the loss; beyond, a replay is another computation
+
+Values = dict[str, list[Tensor]]
+
+
+def compare(replay: Replay, proof: Proof) -> bool:
+    """Repeat the step that was seen in full; whether the loss is the same bit for bit.
+
+    Weights and buffers are left as they were in that step.
+    """
+    assert proof.loss is not None
+    with torch.no_grad():
+        for parameter, value in proof.parameters:
+            parameter.copy_(value)
+        for module, name, value in proof.buffers:
+            held = vars(module)["_buffers"].get(name)
+            if held is not None and held.shape == value.shape:
+                held.copy_(value)
+    proof.belongings.restore()
+
+    def before(place: int) -> None:
+        if place in proof.random:
+            draw_from(proof.random[place])
+
+    with as_in_training(proof.autocast):
+        loss, found = _run(replay, replay.batch(proof.row), before)
+    if missing := proof.reached - leaves_of(loss):
+        raise _refusal(
+            replay,
+            len(replay.plan.forward) - 1,
+            f"depends on {len(missing)} parameters through values that were computed before"
+            " the step began",
+        )
+    if same([proof.loss], [loss]):
+        return True
+    if not close([proof.loss], [loss]):
+        for place, values in enumerate(found):
+            for name, own in proof.values.items():
+                last = _last_writer(replay, name)
+                if name in values and last == place and not close(own, values[name]):
+                    raise _refusal(replay, place, f"gives another `{name}` when it is run again")
+        raise _refusal(
+            replay,
+            len(replay.plan.forward) - 1,
+            f"is {float(loss.detach().mean()):.6g} when it is computed again,"
+            f" and was {float(proof.loss.mean()):.6g}",
+        )
+    return False
+
+
+def require_repeatable(
+    replay: Replay, batch: Mapping[str, Any], restore: Callable[[], None]
+) -> None:
+    """Raise, naming a statement, if two replays from the same state differ."""
+    start = drawn()
+    runs = []
+    for _ in range(2):
+        restore()
+        draw_from(start)
+        runs.append(_run(replay, batch, lambda _: None))
+    restore()
+    (one, first), (other, second) = runs
+    if close([one], [other]):
+        return
+    for place, (values, again) in enumerate(zip(first, second, strict=True)):
+        for name, value in values.items():
+            if not close(value, again[name]):
+                raise _refusal(
+                    replay, place, f"gives another `{name}` each time it is run from the same state"
+                )
+
+
+def _run(
+    replay: Replay, batch: Mapping[str, Any], before: Callable[[int], None]
+) -> tuple[Tensor, list[Values]]:
+    """The loss, and the tensors that each statement has written."""
+    found: list[Values] = []
+    running = 0
+
+    def begin(place: int) -> None:
+        nonlocal running
+        running = place
+        before(place)
+
+    def after(place: int, names: Mapping[str, Any]) -> None:
+        written = replay.plan.forward[place].written
+        found.append(
+            {
+                name: [each.detach().clone() for each in tensors(names[name])]
+                for name in sorted(written)
+                if name in names
+            }
+        )
+
+    try:
+        loss = replay.watched(batch, begin, after)
+    except NotRecognisedError:
+        raise
+    except Exception as error:
+        raise _refusal(
+            replay, running, f"fails when it is run again: {type(error).__name__}: {error}"
+        ) from error
+    return loss, found
+
+
+def _last_writer(replay: Replay, name: str) -> int | None:
+    places = [p for p, each in enumerate(replay.plan.forward) if name in each.written]
+    return places[-1] if places else None
+
+
+def _refusal(replay: Replay, place: int, why: str) -> NotRecognisedError:
+    source = replay.plan.site.source
+    line = replay.plan.forward[place].lines[0]
+    said = source.text.splitlines()[line - 1]
+    return declined(at(source.file, line, said, why))
+
+
+def same(one: list[Tensor], other: list[Tensor]) -> bool:
+    """Whether tensors are the same bit for bit, NaN where NaN is."""
+    return len(one) == len(other) and all(
+        a.shape == b.shape
+        and torch.equal(a.detach().isnan(), b.detach().isnan())
+        and torch.equal(a.detach().nan_to_num(), b.detach().nan_to_num())
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def close(one: list[Tensor], other: list[Tensor]) -> bool:
+    """Whether tensors are the same but for rounding."""
+    return len(one) == len(other) and all(
+        a.shape == b.shape and _near(a.detach(), b.detach())
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _near(one: Tensor, other: Tensor) -> bool:
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    one, other = one.double(), other.double()
+    if torch.equal(one, other) or torch.allclose(one, other, rtol=CLOSE, atol=0, equal_nan=True):
+        return True
+    scale = one[one.isfinite()].abs().max() if bool(one.isfinite().any()) else one.new_tensor(0.0)
+    return torch.allclose(one, other, rtol=CLOSE, atol=float(scale) * CLOSE, equal_nan=True)
