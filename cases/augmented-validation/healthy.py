@@ -11,7 +11,7 @@ images = patterns[labels] + torch.randn(1200, 1, 8, 8)
 
 
 class Images(Dataset):
-    """Images of which some, where wanted, are shifted by a pixel at random."""
+    """Images of which some, where wanted, are shifted by a pixel or two at random."""
 
     def __init__(self, augment):
         self.augment = augment
@@ -22,7 +22,7 @@ class Images(Dataset):
     def __getitem__(self, index):
         image = images[index]
         if self.augment:
-            image = image.roll(int(torch.randint(-1, 2, ())), dims=2)
+            image = image.roll(int(torch.randint(-2, 3, ())), dims=2)
         return image, labels[index]
 
 

@@ -4,9 +4,7 @@ import multiprocessing
 import random
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +12,10 @@ import torch
 from torch.utils.data import DataLoader, get_worker_info
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.datasets import Served, fetch, left_alone, served
+from holter.experiments.datasets import Served, left_alone, served
+from holter.experiments.draws import Draw, draw, have_partners, nearer
 from holter.experiments.lab import Lab
-from holter.experiments.samples import Array, Floats, digest, largest_array, parts
+from holter.experiments.samples import digest, parts
 from holter.experiments.setup import Setup
 from holter.signals import (
     REFETCH_INPUTS,
@@ -26,6 +25,7 @@ from holter.signals import (
     REFETCH_TARGETS,
     REFETCH_TARGETS_LIKE_INPUTS,
     REFETCH_UNEXPLAINED,
+    REFETCH_WITHIN_CLASSES,
     WORKERS,
     WORKERS_ALIKE,
     WORKERS_DRAWS,
@@ -36,14 +36,13 @@ from holter.signals import (
 
 _DRAWS = 24  # samples that each of two workers fetches
 _PATIENCE = 30  # seconds that a worker may take for one sample
-_QUANTILES = np.linspace(0, 1, 33)
-_LEAST = 4  # samples with another of the same target, to compare within targets alone
+_OTHERS = 160  # samples among which others of the same class are looked for
 
 
 @experiment(
     emits=(
         *(REFETCH_SAMPLES, REFETCH_INPUTS, REFETCH_TARGETS, REFETCH_TARGETS_LIKE_INPUTS),
-        *(REFETCH_NEARER, REFETCH_UNEXPLAINED, REFETCH_OWN),
+        *(REFETCH_NEARER, REFETCH_WITHIN_CLASSES, REFETCH_UNEXPLAINED, REFETCH_OWN),
         *(WORKERS, WORKERS_PERSISTENT, WORKERS_INIT),
         *(WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE),
     ),
@@ -69,46 +68,50 @@ def augmentation(setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 
         _refetch(lab, "valid", valid, samples, seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Draw:
-    """What is kept of a sample that was fetched."""
-
-    inputs: bytes | None
-    targets: bytes | None
-    values: Array | None
-    target_shape: tuple[int, ...] | None
-
-
 def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -> None:
     until = time.perf_counter() + seconds
-    pairs: list[tuple[int, _Draw, _Draw]] = []
+    pairs: list[tuple[Draw, Draw]] = []
+    chosen = _chosen(split, samples)
     with left_alone(split.dataset):
-        for index in _chosen(split, samples):
-            pairs.append((index, _draw(split.dataset, index), _draw(split.dataset, index)))
+        for index in chosen:
+            pairs.append((draw(split.dataset, index), draw(split.dataset, index)))
             if time.perf_counter() > until:
                 break
-    if any(one.inputs is None for _, one, _ in pairs):
+    if any(one.inputs is None for one, _ in pairs):
         raise InapplicableError("inputs of these samples cannot be compared")
-    differing = [(index, one, two) for index, one, two in pairs if one.inputs != two.inputs]
+    differ = [one.inputs != two.inputs for one, two in pairs]
     lab.write(REFETCH_SAMPLES, [len(pairs)], trial=name)
-    lab.write(REFETCH_INPUTS, [len(differing) / len(pairs)], trial=name)
-    if all(one.targets is not None for _, one, _ in pairs):
-        changed = np.mean([one.targets != two.targets for _, one, two in pairs])
-        lab.write(REFETCH_TARGETS, [float(changed)], trial=name)
-    like = np.mean(
-        [
-            one.values is not None and one.values.ndim > 0 and one.values.shape == one.target_shape
-            for _, one, _ in pairs
-        ]
-    )
-    lab.write(REFETCH_TARGETS_LIKE_INPUTS, [float(like)], trial=name)
-    if not differing:
-        return
-    nearer = _nearer(differing)
-    if nearer is not None:
-        lab.write(REFETCH_NEARER, [nearer], trial=name)
-    unexplained = [_differs(split.dataset, index, own=True) for index, _, _ in differing]
-    lab.write(REFETCH_UNEXPLAINED, [float(np.mean(unexplained))], trial=name)
+    lab.write(REFETCH_INPUTS, [float(np.mean(differ))], trial=name)
+    if all(one.targets is not None for one, _ in pairs):
+        changed = [one.targets != two.targets for one, two in pairs]
+        lab.write(REFETCH_TARGETS, [float(np.mean(changed))], trial=name)
+    like = [bool(one.shape) and one.shape == one.target_shape for one, _ in pairs]
+    lab.write(REFETCH_TARGETS_LIKE_INPUTS, [float(np.mean(like))], trial=name)
+    if any(differ):
+        indices = [index for index, each in zip(chosen, differ, strict=False) if each]
+        versions = [pair for pair, each in zip(pairs, differ, strict=True) if each]
+        _versions(lab, name, split, versions, until)
+        unexplained = [_differs(split.dataset, index, own=True) for index in indices]
+        lab.write(REFETCH_UNEXPLAINED, [float(np.mean(unexplained))], trial=name)
+
+
+def _versions(
+    lab: Lab, name: str, split: Served, pairs: list[tuple[Draw, Draw]], until: float
+) -> None:
+    """Compare the two of each sample with others, of the same class if there are enough."""
+    ones = [one for one, _ in pairs]
+    others: list[Draw] = []
+    if all(one.is_class for one in ones):
+        with left_alone(split.dataset):
+            for index in _chosen(split, _OTHERS)[len(ones) :]:
+                if have_partners(ones, others) or time.perf_counter() > until:
+                    break
+                others.append(draw(split.dataset, index))
+        within = have_partners(ones, others)
+        lab.write(REFETCH_WITHIN_CLASSES, [float(within)], trial=name)
+    share = nearer(pairs, others)
+    if share is not None:
+        lab.write(REFETCH_NEARER, [share], trial=name)
 
 
 def _chosen(split: Served, samples: int) -> list[int]:
@@ -117,24 +120,13 @@ def _chosen(split: Served, samples: int) -> list[int]:
     return list(dict.fromkeys(split.positions[each] for each in places.tolist()))
 
 
-def _draw(dataset: Any, index: int) -> _Draw:
-    inputs, targets = parts(fetch(dataset, index))
-    largest, target = largest_array(inputs), largest_array(targets)
-    return _Draw(
-        digest(inputs),
-        digest(targets),
-        None if largest is None else largest.copy(),  # a data set may write into it
-        None if target is None else target.shape,
-    )
-
-
 def _differs(dataset: Any, index: int, *, own: bool) -> bool:
     """Whether a sample differs from itself though random numbers are the same."""
     found = []
     for _ in range(2):
         _seed()
         with left_alone(dataset) if own else nullcontext():
-            found.append(_draw(dataset, index).inputs)
+            found.append(draw(dataset, index).inputs)
     return found[0] != found[1]
 
 
@@ -142,58 +134,6 @@ def _seed() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
-
-
-def _nearer(pairs: list[tuple[int, _Draw, _Draw]]) -> float | None:
-    """How often two draws of one sample are nearer than most others are to the first."""
-    if len(pairs) < 2 or any(one.values is None or two.values is None for _, one, two in pairs):
-        return None
-    ones = [one.values for _, one, _ in pairs if one.values is not None]
-    twos = [two.values for _, _, two in pairs if two.values is not None]
-    targets = [one.targets for _, one, _ in pairs]
-    shares = [_nearer_by(_quantiles, ones, twos, targets)]
-    if len({each.shape for each in (*ones, *twos)}) == 1:
-        shares += [_nearer_by(view, ones, twos, targets) for view in (_elements, _standardised)]
-    return max(shares)
-
-
-def _nearer_by(
-    view: Callable[[Array], Floats],
-    ones: list[Array],
-    twos: list[Array],
-    targets: list[bytes | None],
-) -> float:
-    left, right = np.stack([view(each) for each in ones]), np.stack([view(each) for each in twos])
-    distances = np.stack([np.abs(right - each).mean(axis=1) for each in left])
-    mine = np.diag(distances)
-    others = ~np.eye(len(mine), dtype=bool)
-    # A sample that is made anew each time may still keep its class.
-    alike = others & (np.asarray(targets)[:, None] == np.asarray(targets)[None, :])
-    if alike.any(axis=1).sum() >= _LEAST:
-        others = alike
-    judged = others.any(axis=1)
-    usual = [
-        np.median(row[where]) for row, where in zip(distances, others, strict=True) if where.any()
-    ]
-    return float((mine[judged] < usual).mean())
-
-
-def _elements(values: Array) -> Floats:
-    flat: Floats = values.astype(np.float64).reshape(-1)  # a copy
-    return flat
-
-
-def _standardised(values: Array) -> Floats:
-    """Elements without brightness and contrast, which a random change may give away."""
-    flat = _elements(values)
-    flat -= flat.mean()
-    flat /= max(float(flat.std()), 1e-12)
-    return flat
-
-
-def _quantiles(values: Array) -> Floats:
-    found: Floats = np.quantile(_elements(values), _QUANTILES)
-    return found
 
 
 def _workers(lab: Lab, loader: DataLoader[Any], split: Served, samples: int) -> None:

@@ -13,6 +13,7 @@ from holter.signals import (
     REFETCH_TARGETS,
     REFETCH_TARGETS_LIKE_INPUTS,
     REFETCH_UNEXPLAINED,
+    REFETCH_WITHIN_CLASSES,
 )
 
 
@@ -23,16 +24,17 @@ from holter.signals import (
     explains=("erratic-validation",),
 )
 def augmented_validation(
-    run: Run, *, nearer: float = 0.85, min_samples: int = 8
+    run: Run, *, nearer: float = 0.9, min_samples: int = 8
 ) -> Iterator[Verdict]:
     """Validation samples are changed at random, as if for training.
 
     ## What it does
     Preflight fetches the same validation samples twice. The rule speaks where inputs differ and
     targets do not, for at least `min_samples`, and the two are versions of one sample: in `nearer`
-    of them or more they are nearer to one another than to others of the same target. Samples that
-    are drawn anew each time are none, nor are those whose targets change with them or have the
-    shape of the input, as in masking and denoising.
+    of them or more they are nearer to one another than to others of the same class. It is a hint
+    where there are that many classes that no others were met, or where inputs differ even with the
+    same random numbers. Samples that are drawn anew each time are no versions, nor are those whose
+    targets change with them or have the shape of the input, as in masking and denoising.
 
     ## Why it matters
     Validation then measures harder samples than those the model is made for, and another draw of
@@ -86,6 +88,8 @@ def _finding(run: Run, said: str, differ: float) -> Verdict:
     near = measured(run, REFETCH_NEARER, "valid")
     train = measured(run, REFETCH_INPUTS, "train")
     strange = measured(run, REFETCH_UNEXPLAINED, "valid") or 0.0
+    # Where each has a class of its own, an index may stand for a class, and a sample for any of it.
+    unsure = strange or measured(run, REFETCH_WITHIN_CLASSES, "valid") == 0
     beside = "" if train is None else f"; of training samples {train:.0%} do"
     evidence = [
         Evidence(REFETCH_INPUTS, (0, 0), f"{differ:.0%} differ when fetched again", "valid"),
@@ -101,7 +105,7 @@ def _finding(run: Run, said: str, differ: float) -> Verdict:
         )
     return augmented_validation.finding(
         said + beside,
-        confidence=Confidence.HINT if strange else Confidence.LIKELY,
+        confidence=Confidence.HINT if unsure else Confidence.LIKELY,
         onset=0,
         evidence=evidence,
         fix="give validation a data set of its own, without random transforms",

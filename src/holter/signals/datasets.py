@@ -145,7 +145,14 @@ REFETCH_NEARER = _signal(
     "refetch.nearer",
     "share",
     "Of the samples that differ, the share in which the two are nearer to one another than to most"
-    " other samples of the same target, element by element or in the distribution of their values.",
+    " others: element by element, with or without brightness and contrast, or in the distribution"
+    " of their values.",
+)
+REFETCH_WITHIN_CLASSES = _signal(
+    "refetch.within_classes",
+    "",
+    "Whether these others were of the same class: 1, or 0 where too few were met. Not of targets"
+    " that are no classes.",
 )
 REFETCH_UNEXPLAINED = _signal(
     "refetch.unexplained",
