@@ -66,11 +66,7 @@ class Window:
         self._models = _paired_models(setup.models, capture.state)
         self._optimizers = _paired_optimizers(setup.optimizers, capture.plain)
         _require_fitting(self._models, capture)
-
-    @property
-    def failing(self) -> int:
-        """The step of the alarm."""
-        return self.capture.alarm.step
+        self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
 
     def recorded(self, step: int) -> float | None:
         """The loss that the run recorded for a step, if it did."""

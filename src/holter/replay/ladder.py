@@ -1,0 +1,196 @@
+"""The ladder: a failure is replayed under one intervention after another; which of them cure it?"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from holter.replay.interventions import Rung, rungs
+from holter.replay.window import Change, Trial, Window
+
+CURES, DOES_NOT, WORSENS, NOT_APPLICABLE = "cures", "does not", "worsens", "not applicable"
+
+_SPREADS = 8.0  # above the band that a loss may be and still count as back in it
+_BEYOND = 8  # steps after the failing one that have to be well, so far as they were captured
+# What is done to a training, from the least to the most: the minimal cure comes first here.
+_ORDER = (
+    *("without compile", "math attention", "deterministic algorithms", "clip to 1.0"),
+    *("larger epsilon", "learning rate / 3", "float32", "second moment reset"),
+    *("learning rate / 10", "without dropout", "skip the step", "previous batch", "another batch"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Climbed:
+    """A rung that was tried."""
+
+    name: str
+    family: str
+    outcome: str
+    says: str
+    trial: Trial | None = None
+
+
+@dataclass(slots=True)
+class Ladder:
+    """What was tried, and what it shows."""
+
+    band: tuple[float, float]  # of the losses before the failure: middle and spread
+    climbed: list[Climbed] = field(default_factory=list)
+    pairs: list[tuple[str, str]] = field(default_factory=list)  # two that cure only together
+
+    @property
+    def cures(self) -> list[Climbed]:
+        """The interventions that cure, the least first."""
+        found = [each for each in self.climbed if each.outcome == CURES]
+        return sorted(found, key=lambda each: _place(each.name))
+
+    @property
+    def minimal(self) -> Climbed | None:
+        """The least intervention that cures: of those that keep the step, if any does."""
+        keeping = [each for each in self.cures if each.family not in ("batch", "skip")]
+        return next(iter(keeping or self.cures), None)
+
+    def cured_by(self, family: str) -> bool:
+        """Whether any intervention of a family cures."""
+        return any(each.family == family and each.outcome == CURES for each in self.climbed)
+
+    def tried(self, family: str) -> bool:
+        """Whether any intervention of a family applied."""
+        return any(
+            each.family == family and each.outcome != NOT_APPLICABLE for each in self.climbed
+        )
+
+
+def climb(
+    window: Window,
+    plain: Trial,
+    *,
+    tell: Callable[[Climbed], None] = lambda _: None,
+    chosen: Sequence[Rung] | None = None,
+) -> Iterator[Ladder]:
+    """Try every rung; yields the ladder after each, so that an interrupt keeps what is known."""
+    ladder = Ladder(band_of(window, plain))
+    everything = rungs(window) if chosen is None else chosen
+    for rung in everything:
+        ladder.climbed.append(_try(window, plain, ladder.band, rung))
+        tell(ladder.climbed[-1])
+        yield ladder
+    if not ladder.cures:
+        yield from _in_pairs(window, plain, ladder, everything, tell)
+
+
+def band_of(window: Window, plain: Trial) -> tuple[float, float]:
+    """Middle and spread of the losses before the failure."""
+    before = [
+        loss
+        for step, loss in zip(plain.steps, plain.losses, strict=True)
+        if step < window.failing and math.isfinite(loss)
+    ]
+    if not before:
+        return math.nan, math.nan
+    middle = statistics.median(before)
+    spread = 1.4826 * statistics.median(abs(each - middle) for each in before)
+    return middle, max(spread, 0.02 * abs(middle), 1e-6)
+
+
+def _try(window: Window, plain: Trial, band: tuple[float, float], rung: Rung) -> Climbed:
+    if rung.change is None:
+        return Climbed(rung.name, rung.family, NOT_APPLICABLE, rung.why_not)
+    trial = window.play(rung.change, beyond=_BEYOND)
+    outcome, says = judge(window, plain, band, trial)
+    return Climbed(rung.name, rung.family, outcome, says, trial)
+
+
+def judge(window: Window, plain: Trial, band: tuple[float, float], trial: Trial) -> tuple[str, str]:
+    """Whether loss and norms return to the band of before the failure."""
+    bad = trial.first_bad
+    if trial.error:
+        return DOES_NOT, trial.error
+    if bad is not None:
+        was = plain.first_bad
+        if was is not None and bad < was:
+            return WORSENS, f"not finite at step {bad} already"
+        return DOES_NOT, f"not finite at step {bad}"
+    after = [
+        loss for step, loss in zip(trial.steps, trial.losses, strict=True) if step >= window.failing
+    ]
+    if not after:
+        return DOES_NOT, "no step was left to judge by"
+    middle, spread = band
+    late = statistics.median(after)
+    if math.isfinite(middle) and late > middle + _SPREADS * spread:
+        return DOES_NOT, f"loss {late:.4g}, before the failure {middle:.4g}"
+    return CURES, f"loss {late:.4g}, before the failure {middle:.4g}"
+
+
+def _in_pairs(
+    window: Window,
+    plain: Trial,
+    ladder: Ladder,
+    everything: Sequence[Rung],
+    tell: Callable[[Climbed], None],
+) -> Iterator[Ladder]:
+    """Where nothing cures alone: two of those that act on the step itself, together."""
+    acting = [
+        each
+        for each in everything
+        if each.change is not None and each.family in ("rate", "clip", "precision", "state")
+    ]
+    for one, other in combinations(acting, 2):
+        if one.family == other.family:
+            continue
+        both = Rung(f"{one.name} and {other.name}", "pair", _both(one.change, other.change))
+        climbed = _try(window, plain, ladder.band, both)
+        if climbed.outcome == CURES:
+            ladder.climbed.append(climbed)
+            ladder.pairs.append((one.name, other.name))
+            tell(climbed)
+            yield ladder
+            return
+
+
+def _both(one: Change | None, other: Change | None) -> Change:
+    import contextlib
+
+    assert one is not None
+    assert other is not None
+
+    @contextlib.contextmanager
+    def around() -> Iterator[None]:
+        with one.around(), other.around():
+            yield
+
+    def prepared(setup: object) -> None:
+        for each in (one, other):
+            if each.prepared is not None:
+                each.prepared(setup)  # type: ignore[arg-type]
+
+    def before(setup: object, step: int) -> None:
+        for each in (one, other):
+            if each.before is not None:
+                each.before(setup, step)  # type: ignore[arg-type]
+
+    return Change(
+        f"{one.name} and {other.name}",
+        around=around,
+        prepared=prepared,
+        before=before,
+        rate=one.rate * other.rate,
+        max_norm=one.max_norm if other.max_norm is None else other.max_norm,
+    )
+
+
+def _place(name: str) -> int:
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+
+def timed(window: Window) -> tuple[Trial, float]:
+    """The window as it was, and how long it took; the failing step is now known to the step."""
+    began = time.perf_counter()
+    trial = window.play(beyond=_BEYOND)
+    if trial.first_bad is not None:
+        window.failing = trial.first_bad
+    return trial, time.perf_counter() - began
