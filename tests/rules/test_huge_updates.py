@@ -12,6 +12,7 @@ from holter.signals import (
     LOSS,
     LR,
     UPDATE_RATIO,
+    WEIGHT_NORM,
     WEIGHT_TOTAL_NORM,
 )
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers, rising
@@ -72,6 +73,18 @@ def test_weights_that_begin_at_zero_do_not_count() -> None:
     born = np.r_[[0.0, np.inf], 1 / np.arange(1, STEPS - 1)]
     assert not found(huge_updates, run(flat(), [born, 1e-3, born]))
     (verdict,) = said(huge_updates, run(flat(), [born, born]))
+    assert isinstance(verdict, NotExamined)
+
+
+def test_weights_that_begin_small_have_to_grow() -> None:
+    small = {WEIGHT_NORM: by_layer([0.2] * 2)}  # 0.006 of an element, in place of 0.18
+    (verdict,) = said(huge_updates, run(flat(), [0.3] * 2, small))
+    assert isinstance(verdict, NotExamined)
+    assert found(huge_updates, run(flat(), [0.3] * 2, {WEIGHT_NORM: by_layer([5.0] * 2)}))
+
+
+def test_what_came_of_it_cannot_be_seen_in_a_few_losses() -> None:
+    (verdict,) = said(huge_updates, run(flat(15), [0.3] * 2))
     assert isinstance(verdict, NotExamined)
 
 

@@ -1,6 +1,7 @@
 """Updates are so large that the weights are replaced rather than adjusted."""
 
 from collections.abc import Iterator
+from math import prod, sqrt
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from holter.rules._anchors import anchor
 from holter.rules._curves import training_curve
 from holter.rules._growth import weight_decay
 from holter.rules._layers import (
+    Layer,
     Matrix,
     Sample,
     inner_activations,
@@ -24,13 +26,17 @@ from holter.run import Run
 from holter.signals import (
     ACTIVATION_DEAD_FRACTION,
     ACTIVATION_SATURATED_FRACTION,
+    LOSS,
     LR,
     UPDATE_RATIO,
+    WEIGHT_NORM,
 )
 
 _HELD = 10  # samples in a row over which the usual update has to be large
 _REPLACED = 1.0  # an update of the size of the weight itself
 _USUAL = 1e-3  # update of a weight in most trainings that go well
+_SMALL = 0.1  # of the root mean square that keeps the size of what goes through a weight
+_FEWEST = 20  # losses without which nobody can tell whether harm was done
 _GONE = 0.95  # share of dead units from which on a layer is as good as gone
 _STUCK = 0.8  # the same for saturated outputs
 _MOST = 0.6  # share of what a constant answer gives that is left where little was learned
@@ -78,7 +84,8 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
     did harm: the loss is not finite, ended above its start, came back after a fall, or is no better
     than a constant answer, or a layer of units died or saturated since. Where the loss fell, but by
     less than a third or not under 60 % of what a constant answer gives, this is a hint. Vectors are
-    left out, and so are weights that begin at zero, whose first change is infinite.
+    left out, and so are weights that begin at zero or at less than a tenth of what keeps the size
+    of their input (one over the root of its width), as embeddings may: they have to grow.
 
     ## Why it matters
     A step follows a slope that holds only nearby. One as large as the weights leads anywhere: the
@@ -99,7 +106,8 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
     - Sweep the learning rate upwards within one run and see where the loss turns up.
     """
     layers = trained_layers(run)
-    ratios = _born_small_left_out(sample(run, UPDATE_RATIO, [each.name for each in layers] or None))
+    names = [each.name for each in layers if not _born_small(run, each)]
+    ratios = _born_at_zero_left_out(sample(run, UPDATE_RATIO, names if layers else None))
     result = outcome(run)
     typical = ratios.typical()
     failed = result is not None and not result.finite
@@ -120,6 +128,11 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
         )
         return
     harm = _harm(run)
+    if result is None and harm is None and _young(run):
+        yield huge_updates.not_examined(
+            f"weights changed by {size:.2g} a step at most; too few losses to see what came of it"
+        )
+        return
     fell = result is not None and not result.bad and result.fall > _POOR
     if harm is None and result is not None and fell and not _little_learned(run):
         yield huge_updates.clear(f"weights changed by {size:.2g} a step at most, but {result.says}")
@@ -216,7 +229,21 @@ def _little_learned(run: Run) -> bool:
     return midmean(curve.part(0.8)) > _MOST * constant.level * constant.scale
 
 
-def _born_small_left_out(ratios: Sample) -> Sample:
+def _young(run: Run) -> bool:
+    """Whether so few losses were read that nobody can tell how they went."""
+    return LOSS not in run or max(map(len, run[LOSS].values()), default=0) < _FEWEST
+
+
+def _born_small(run: Run, layer: Layer) -> bool:
+    """Whether a weight began far smaller than one that keeps the size of its input."""
+    norms = run[WEIGHT_NORM].get(layer.name) if WEIGHT_NORM in run else None
+    if norms is None or not len(norms):
+        return False
+    width = prod(layer.shape[1:])
+    return float(norms.values[0]) / layer.root < _SMALL / sqrt(width)
+
+
+def _born_at_zero_left_out(ratios: Sample) -> Sample:
     """Without weights that were zero when they first moved: that ratio was infinite."""
     moved = ~(ratios.values == 0)
     if not moved.any():
