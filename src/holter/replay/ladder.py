@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -68,7 +68,6 @@ def climb(
     window: Window,
     plain: Trial,
     *,
-    tell: Callable[[Climbed], None] = lambda _: None,
     chosen: Sequence[Rung] | None = None,
 ) -> Iterator[Ladder]:
     """Try every rung; yields the ladder after each, so that an interrupt keeps what is known."""
@@ -76,10 +75,9 @@ def climb(
     everything = rungs(window) if chosen is None else chosen
     for rung in everything:
         ladder.climbed.append(_try(window, plain, ladder.band, rung))
-        tell(ladder.climbed[-1])
         yield ladder
     if not ladder.cures:
-        yield from _in_pairs(window, plain, ladder, everything, tell)
+        yield from _in_pairs(window, plain, ladder, everything)
 
 
 def band_of(window: Window, plain: Trial) -> tuple[float, float]:
@@ -131,7 +129,6 @@ def _in_pairs(
     plain: Trial,
     ladder: Ladder,
     everything: Sequence[Rung],
-    tell: Callable[[Climbed], None],
 ) -> Iterator[Ladder]:
     """Where nothing cures alone: two of those that act on the step itself, together."""
     acting = [
@@ -147,7 +144,6 @@ def _in_pairs(
         if climbed.outcome == CURES:
             ladder.climbed.append(climbed)
             ladder.pairs.append((one.name, other.name))
-            tell(climbed)
             yield ladder
             return
 

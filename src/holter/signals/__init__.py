@@ -17,6 +17,7 @@ from holter.signals.lr_range import *
 from holter.signals.optimizers import *
 from holter.signals.outputs import *
 from holter.signals.overfit import *
+from holter.signals.replays import *
 from holter.signals.watch import *
 from holter.signals.weights import *
 

@@ -1,0 +1,215 @@
+"""An investigation: a captured failure is reproduced, traced to its birth, and cured."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from holter import birth
+from holter.birth import Birth
+from holter.experiments import InapplicableError
+from holter.experiments.batches import size
+from holter.experiments.lab import Lab
+from holter.replay.ladder import Climbed, climb, timed
+from holter.replay.samples import guilty, triage
+from holter.replay.window import Change, Trial, Window
+from holter.signals import REPLAY_LOSS, REPLAY_NORM
+
+EXACT, REPRODUCED, NOT_REPRODUCED = "bit for bit", "reproduced", "not reproduced"
+AS_IT_WAS = "as it was"
+_CLOSE = 1e-3  # relative, of losses that are not the same to the bit
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """How far a replay gave what was recorded."""
+
+    verdict: str
+    same: int  # steps whose loss is the recorded one to the bit
+    compared: int
+    repeatable: bool  # two replays gave the same
+
+    @property
+    def says(self) -> str:
+        """The verdict in a sentence."""
+        equal = f"{self.same} of {self.compared} recorded losses are equal to the bit"
+        if self.verdict == EXACT:
+            return f"reproduced bit for bit: {equal}"
+        if self.verdict == REPRODUCED:
+            return f"reproduced: it fails again; {equal}"
+        why = (
+            "two replays differ: nondeterminism"
+            if not self.repeatable
+            else ("two replays agree: what failed was not in the window, or it was the hardware")
+        )
+        return f"not reproduced: {equal}; {why}"
+
+
+class Investigation:
+    """Goes through a captured failure; what is known is written down at once."""
+
+    def __init__(self, window: Window, lab: Lab) -> None:
+        self._window, self._lab = window, lab
+        self.plain, self.seconds = timed(window)
+        self._write(AS_IT_WAS, self.plain)
+        self.fails_by_nan = self.plain.first_bad is not None
+
+    def reproduce(self) -> Reproduction:
+        """Run the window once more, and compare with what was recorded."""
+        window, plain = self._window, self.plain
+        again = window.play(until=plain.steps[-1])
+        repeatable = all(map(_same, plain.losses, again.losses))
+        pairs = [
+            (loss, recorded)
+            for step, loss in zip(plain.steps, plain.losses, strict=True)
+            if (recorded := window.recorded(step)) is not None
+        ]
+        same = sum(_same(loss, recorded) for loss, recorded in pairs)
+        fails = self.fails_by_nan or window.capture.alarm.kind in ("spike", "asked", "exception")
+        if pairs and same == len(pairs) and repeatable:
+            verdict = EXACT
+        elif fails and all(_near(loss, recorded) for loss, recorded in pairs):
+            verdict = REPRODUCED
+        else:
+            verdict = NOT_REPRODUCED
+        found = Reproduction(verdict, same, len(pairs), repeatable)
+        self._lab.event(
+            "reproduction",
+            says=found.says,
+            failing=window.failing,
+            state_step=window.capture.steps[0].step,
+            alarm=window.capture.alarm.kind,
+            **asdict(found),
+        )
+        return found
+
+    def trace(self) -> Birth | None:
+        """The birth of what is not finite, if anything is."""
+        if not self.fails_by_nan:
+            return None
+        window = self._window
+        steps = [each for each in window.steps if each.step <= window.failing]
+        if len(steps) > 1:
+            window.play(until=steps[-2].step)
+        else:
+            window.restore()
+        window.set_rates(steps[-1])
+        batches = window.batches(steps[-1])
+        window.set_scale(steps[-1].step)
+        found = None
+        for phase in window.setup.phases:
+            for optimizer in phase.optimizers:
+                optimizer.zero_grad()
+            found = birth.find(
+                lambda phase=phase: phase.loss(batches[0]),  # type: ignore[misc]
+                window.setup.models,
+                phase.optimizers,
+                samples=_count(batches[0]),
+            )
+            if found is not None:
+                break
+        if found is not None:
+            self._lab.event("birth", **asdict(found), failing=window.failing)
+        return found
+
+    def climb(self) -> Iterator[Climbed]:
+        """The ladder, rung by rung."""
+        ladder = None
+        for known in climb(self._window, self.plain):
+            ladder, each = known, known.climbed[-1]
+            if each.trial is not None:
+                self._write(each.name, each.trial)
+            self._lab.event(
+                "rung", name=each.name, family=each.family, outcome=each.outcome, says=each.says
+            )
+            yield each
+        if ladder is not None:
+            minimal = ladder.minimal
+            self._lab.event(
+                "ladder",
+                cures=[each.name for each in ladder.cures],
+                families=sorted({each.family for each in ladder.cures}),
+                tried=sorted({e.family for e in ladder.climbed if e.trial is not None}),
+                minimal=None if minimal is None else minimal.name,
+                pairs=ladder.pairs,
+                middle=ladder.band[0],
+                spread=ladder.band[1],
+            )
+            self._ceiling = ladder.band[0] + 8 * ladder.band[1]
+
+    def separate(self) -> str:
+        """Data or state, and which samples."""
+        ceiling = self._ceiling if math.isfinite(self._ceiling) else math.inf
+        found = triage(self._window, ceiling)
+        samples = guilty(self._window, ceiling)
+        self._lab.event(
+            "triage",
+            batch_on_older_weights=found.batch_on_older_weights,
+            older_batch_on_these_weights=found.older_batch_on_these_weights,
+            says=found.says,
+            samples=samples,
+        )
+        return found.says
+
+    _ceiling = math.inf
+
+    def _write(self, name: str, trial: Trial) -> None:
+        for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
+            for first, part in _runs(trial.steps, values):
+                self._lab.write(signal, part, trial=name, first=first)
+
+
+def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
+    """Pieces whose steps follow each other."""
+    piece: list[float] = []
+    for place, (step, value) in enumerate(zip(steps, values, strict=True)):
+        if piece and step != steps[place - 1] + 1:
+            yield steps[place - 1] + 1 - len(piece), piece
+            piece = []
+        piece.append(value)
+    if piece:
+        yield steps[-1] + 1 - len(piece), piece
+
+
+def _count(batch: object) -> int | None:
+    try:
+        return size(batch)
+    except InapplicableError:
+        return None
+
+
+def _same(one: float, other: float) -> bool:
+    import numpy as np
+
+    return np.float32(one).tobytes() == np.float32(other).tobytes() or (
+        math.isnan(one) and math.isnan(other)
+    )
+
+
+def _near(one: float, other: float) -> bool:
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return math.isfinite(one) == math.isfinite(other)
+    return abs(one - other) <= _CLOSE * max(abs(one), abs(other), 1e-12)
+
+
+def estimate(investigation: Investigation, rungs: int = 14) -> float:
+    """Seconds that the whole will take, by what one window took."""
+    return investigation.seconds * (rungs + 4)
+
+
+def whole(window: Window, lab: Lab) -> Iterator[str]:
+    """All of it, with a line for people after each part."""
+    began = time.perf_counter()
+    found = Investigation(window, lab)
+    yield f"one window takes {found.seconds:.2g} s; all of it some {estimate(found):.2g} s"
+    yield found.reproduce().says
+    traced = found.trace()
+    if traced is not None:
+        yield traced.says
+    for each in found.climb():
+        yield f"{each.name}: {each.outcome} ({each.says})"
+    yield found.separate()
+    lab.event("experiment", experiment="replay", seconds=time.perf_counter() - began)
+
+
+__all__ = ["Change", "Investigation", "Reproduction", "whole"]
