@@ -115,6 +115,15 @@ def test_few_batches_are_split(tmp_path: Path) -> None:
     assert found["estimate"][0] == pytest.approx(true_scale(0.5, 1.0), rel=0.5)
 
 
+def test_only_one_epoch_is_compared(tmp_path: Path) -> None:
+    setup = linear(sigma=0.5, distance=1.0, samples=512, batch=128)
+    once = scales(measured(setup, tmp_path / "once", steps=0, memory=False))
+    captured = replace(setup, train=[batch for _ in range(5) for batch in setup.batches(4)])
+    again = scales(measured(captured, tmp_path / "again", steps=0, memory=False))
+    assert again["estimate"][0] == pytest.approx(once["estimate"][0], rel=0.3)
+    assert again["upper"][0] > 1.2 * again["lower"][0]  # of eight gradients, not of forty
+
+
 def test_what_cannot_be_split_is_declined(tmp_path: Path) -> None:
     made = measured(HEALTHY["graph"](), tmp_path / "run")
     (event,) = (each for each in made.events if each.kind == "not applicable")

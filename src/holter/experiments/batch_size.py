@@ -72,6 +72,8 @@ def _of_one_size(setup: Setup, count: int) -> list[Batch]:
     found = setup.batches(count)
     if not found:
         raise InapplicableError("there are no training batches")
+    if population := _population(setup):  # what is captured from a script may be many epochs
+        found = found[: max(population // _samples(setup, found[0]), 1)]
     sizes = [size(each) for each in found]
     usual = Counter(sizes).most_common(1)[0][0]
     return [each for each, samples in zip(found, sizes, strict=True) if samples == usual]
