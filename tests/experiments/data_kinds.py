@@ -373,6 +373,13 @@ def batches_in_a_list() -> Setup:
 
 
 @healthy
+def the_same_batch_again_and_again() -> Setup:
+    x = table(500)
+    batch = (x, x.sum(1, keepdim=True) + torch.randn(500, 1))
+    return training([batch] * 10, None, nn.Linear(6, 1), nn.MSELoss())
+
+
+@healthy
 def strings() -> Setup:
     said = [(f"it was number {random.Random(i).randrange(400)}", i % 2) for i in range(600)]
 

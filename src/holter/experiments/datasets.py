@@ -34,6 +34,7 @@ _MOST = 200_000  # positions taken from a sampler of an unknown kind
 _TRIED = 4  # samples by which a part that is the index itself is known
 _SHOWN = 16  # samples that are described for people
 _DEEP = 5  # objects inside objects that are searched for generators
+_LAYER = 1000  # of them at one depth
 _WIDE = 100  # things in a list that are looked at; longer ones are the data
 _NO_HOLDERS = (type, ModuleType, torch.Tensor, torch.nn.Module)
 
@@ -158,9 +159,10 @@ def left_alone(*datasets: Any) -> Iterator[None]:
 
 def _drawn(loader: DataLoader[Any]) -> list[Any]:
     """Positions as a sampler of an unknown kind gives them, for one epoch."""
-    if loader.batch_sampler is not None:
-        return list(islice(chain.from_iterable(loader.batch_sampler), _MOST))
-    return list(islice(loader.sampler, _MOST))
+    with left_alone(loader.sampler, loader.batch_sampler):
+        if loader.batch_sampler is not None:
+            return list(islice(chain.from_iterable(loader.batch_sampler), _MOST))
+        return list(islice(loader.sampler, _MOST))
 
 
 def _read_batches(
@@ -172,12 +174,18 @@ def _read_batches(
         raise InapplicableError(f"there is no {_NAMES[split]} data")
     until = time.perf_counter() + seconds
     found: list[Sample] = []
+    begun: list[bytes | None] = []
     for batch in batches:
-        count = size(batch)
+        count, first = size(batch), len(found)
         for place in range(min(count, samples - len(found))):
             one = _tensors_only(changed(batch, partial(_row, count=count, place=place)))
             show = len(found) < _SHOWN
             found.append(sample_of(one, len(found), ignored=ignored, show=show))
+        read = [each.inputs for each in found[first:]]
+        if first and read == begun[: len(read)]:  # the same again: all there is
+            del found[first:]
+            break
+        begun = begun or read
         if len(found) >= samples or time.perf_counter() > until:
             break
     if not found:
@@ -225,12 +233,11 @@ def _without(value: Any, places: frozenset[int]) -> Any:
 def _wrapped(dataset: Any) -> Any:
     """The data set inside one that only changes its samples, as a transform does: of one length."""
     held = vars(dataset).values() if hasattr(dataset, "__dict__") else ()
-    inner = [
+    inner: list[Any] = [
         each for each in held if isinstance(each, Dataset) and not isinstance(each, IterableDataset)
     ]
-    if len(inner) == 1 and hasattr(inner[0], "__len__") and len(inner[0]) == len(dataset):
-        return inner[0]
-    return None
+    sized = len(inner) == 1 and hasattr(inner[0], "__len__") and hasattr(dataset, "__len__")
+    return inner[0] if sized and len(inner[0]) == len(dataset) else None
 
 
 def _inside(thing: Any) -> list[Any]:
@@ -242,7 +249,7 @@ def _inside(thing: Any) -> list[Any]:
     layer = [thing, *(each for each in beside if _is_generator(each))]
     for _ in range(_DEEP):
         inside: list[Any] = []
-        for each in layer:
+        for each in layer[:_LAYER]:
             if id(each) in seen:
                 continue
             seen.add(id(each))

@@ -1,0 +1,29 @@
+from holter.findings import Clear, Finding
+from holter.rules.out_of_range_labels import out_of_range_labels
+from holter.run import Event, Run
+from holter.signals import DATASET_EXAMINED, DATASET_OUT_OF_RANGE, DATASET_OUTPUTS
+from synthetic import run_of, said
+
+
+def labels(**outside: float) -> Run:
+    data = {"what": "out of range", "split": "train", "indices": [7]}
+    return run_of(
+        {
+            DATASET_EXAMINED: {key: [500.0] for key in outside},
+            DATASET_OUTPUTS: {key: [4.0] for key in outside},
+            DATASET_OUT_OF_RANGE: {split: [count] for split, count in outside.items()},
+        },
+        events=[Event(0, 0.0, "samples found", data)],
+    )
+
+
+def test_within() -> None:
+    verdicts = said(out_of_range_labels, labels(train=0, valid=0))
+    assert [type(each) for each in verdicts] == [Clear, Clear]
+
+
+def test_outside() -> None:
+    finding, clear = said(out_of_range_labels, labels(train=1, valid=0))
+    assert isinstance(finding, Finding)
+    assert isinstance(clear, Clear)
+    assert "4 classes that the loss is given (7)" in finding.summary
