@@ -109,9 +109,15 @@ def groups(setup: Setup) -> list[dict[str, Any]]:
     return [group for optimizer in setup.optimizers for group in optimizer.param_groups]
 
 
-def peak(group: dict[str, Any]) -> float:
-    """The learning rate of a group, or the highest that its schedule is known to come to."""
-    return max(float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group)
+def peaks(setup: Setup) -> list[float]:
+    """The learning rate of each group, or the highest that its schedule is known to come to."""
+    found = []
+    for optimizer in setup.optimizers:
+        for group in optimizer.param_groups:
+            rates = [float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group]
+            by_hand = optimizer.defaults.get("lr")  # a warm-up that begins at 0
+            found.append(max(rates) or float(by_hand or 0.0))
+    return found
 
 
 def set_rate(group: dict[str, Any], rate: float) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from holter.experiments.batches import cloned
-from holter.experiments.branches import Branch, groups, peak, set_rate
+from holter.experiments.branches import Branch, groups, peaks, set_rate
 from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State, same_randomness
@@ -41,16 +41,14 @@ class Fitting:
         self.state.restore()
         self._with_gradient.clear()
         setup = branch.setup
-        now = [float(group["lr"]) for group in groups(setup)]
-        for group in groups(setup):
-            set_rate(group, peak(group))
+        highest = peaks(setup)
+        warming = any(float(g["lr"]) < top for g, top in zip(groups(setup), highest, strict=True))
+        for group, top in zip(groups(setup), highest, strict=True):
+            set_rate(group, top)
         losses: list[float] = []
         with branch.during():
             rates = [float(group["lr"]) for group in groups(setup)]
             self.rate = rates[0]
-            warming = any(
-                rate > was for rate, was in zip(map(peak, groups(setup)), now, strict=True)
-            )
             for number in self.lab.progress(range(_LONGER * self._steps), branch.name):
                 if warming and number < _WARM:
                     for group, rate in zip(groups(setup), rates, strict=True):

@@ -18,7 +18,8 @@ _WHOLE = 64  # a loss may be divided by so many batches that make one step
 class Floor:
     """The least loss of any predictions, and of one answer for all samples.
 
-    It is not `exact` where inputs are drawn anew in each step: a model may be unable to reach it.
+    It is not `exact` where a model may be unable to reach it: inputs are drawn anew in each step,
+    or samples are the classes of one another.
     """
 
     least: float
@@ -69,10 +70,12 @@ def _floor(calls: Sequence[LossCall], of: Pass, count: int, passes: int) -> Floo
     same = sameness(of.inputs, count)
     least = constant = 0.0
     because = []
+    exact = True
     for call in calls:
         part = taken_apart(call)
         if isinstance(part, str):
             return part
+        exact &= part.exact
         groupings = same.of_rows(part.rows // passes)
         if groupings is None:
             return "samples with the same input cannot be told apart in the loss"
@@ -85,7 +88,7 @@ def _floor(calls: Sequence[LossCall], of: Pass, count: int, passes: int) -> Floo
             because.append("sequences with the same beginning")
     if same.repeated:
         because.append(f"{same.repeated} samples with the input of another")
-    return Floor(least, constant, ", ".join(dict.fromkeys(because)))
+    return Floor(least, constant, ", ".join(dict.fromkeys(because)), exact)
 
 
 def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:

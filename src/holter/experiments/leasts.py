@@ -27,6 +27,7 @@ class Part:
     columns: Tensor  # the grouping of a constant answer
     divisor: float
     because: str
+    exact: bool = True  # not where samples are the classes of one another: a model may be bound
 
 
 def taken_apart(call: LossCall) -> Part | str:
@@ -89,6 +90,7 @@ def _of_classes(name: str, arguments: Mapping[str, Any]) -> Part | str:
         columns=torch.zeros(len(labels), dtype=torch.long),
         divisor=_divisor(arguments, len(labels), mean=float(own.sum())),
         because=words[0] + (f" with {words[1]}" if words[1:] else "") + _and(words[2:]),
+        exact=len(labels) != classes or len(torch.unique(labels)) != classes,
     )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import changed
 from holter.experiments.boundary import inputs_replaced
-from holter.experiments.branches import Branch, Facts, branches, groups, peak
+from holter.experiments.branches import Branch, Facts, branches, groups, peaks
 from holter.experiments.few_samples import Few, confirmed, few_samples, look, with_free_floor
 from holter.experiments.fits import Fitting
 from holter.experiments.freeing import PASSES
@@ -84,6 +84,8 @@ def overfit_batch(
         raise InapplicableError("the step trains on several losses in turn: they have no floor")
     if any(isinstance(each, torch.optim.LBFGS) for each in setup.optimizers):
         raise InapplicableError("LBFGS steps with a closure, which is not recognised")
+    if any("lr" not in group for group in groups(setup)):
+        raise InapplicableError("an optimizer has no learning rate that could be set")
     began = time.perf_counter()
     state = State(setup)
     few = few_samples(setup, state, samples)
@@ -167,7 +169,7 @@ def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
         OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
         OVERFIT_HELD: sum(each.numel() for each in trainable if id(each) in held),
-        OVERFIT_RATE: peak(groups(setup)[0]),
+        OVERFIT_RATE: peaks(setup)[0],
         OVERFIT_NOISE: few.noise,
     }
     if predictions is not None:

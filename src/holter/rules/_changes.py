@@ -20,6 +20,7 @@ class Change:
     recipe: bool = False
     harmless: bool = False
     sure: bool = True
+    hurries: bool = False  # it makes faster what may come by itself
 
 
 _KNOWN = {
@@ -113,6 +114,7 @@ def _of_rate(run: Run, plain: Trial, factor: float) -> Change:
             f"raise the learning rate to {to}",
             recipe=True,
             sure=factor >= 100,  # ten times is a matter of taste
+            hurries=True,
         )
     diverged = plain.fit.lost or plain.fit.last > plain.fit.start
     return Change(

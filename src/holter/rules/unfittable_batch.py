@@ -103,7 +103,7 @@ def unfittable_batch(run: Run, *, partly: float = 0.5, far: float = FAR) -> Iter
     elif (why := fitted.is_under_way(far)) is not None:
         yield unfittable_batch.not_examined(why)
     else:
-        yield _by_change(fitted, partly)
+        yield _by_change(fitted, partly, far)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class _Fitted:
             return None
         if one_answer(constant, least):
             same = "all samples have the same target: one answer fits them all"
-            return same if fit.fits else None
+            return same if fit.fits and self.exact else None
         if aim.share(fit.start) >= REACHED:
             return f"{self.samples} are known by heart before the first step: {fit.start:.4g}"
         if self.value(OVERFIT_NOISE) and constant - least < _DROWNED * abs(constant):
@@ -235,12 +235,17 @@ class _Fitted:
         return any(event.kind == "out of time" for event in self.run.events)
 
 
-def _by_change(fitted: _Fitted, partly: float) -> Verdict:
+def _by_change(fitted: _Fitted, partly: float, far: float) -> Verdict:
     """The first change that made the samples fit names the cause."""
     trial = fitted.fitting
     if trial is None:
         return _unexplained(fitted, partly)
     change = change_of(fitted.run, fitted.plain, trial)
+    if change.hurries and fitted.fit.ahead <= far:  # a plateau may be longer than the trial
+        return unfittable_batch.not_examined(
+            f"the loss still falls, but slowly: {_went(fitted.fit)}, {fitted.way}; with"
+            f" {trial.name} {_went(trial.fit)}"
+        )
     only = f"{_went(fitted.fit)}, {fitted.way}; with {trial.name} {_went(trial.fit)}"
     if change.harmless or (change.recipe and fitted.share >= partly):
         return unfittable_batch.normal(
@@ -260,7 +265,7 @@ def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
     """No change made them fit: what is known all the same."""
     fit = fitted.fit
     count = sum(each.name != _FEWER for each in fitted.others)
-    tried = f"none of {count} changes makes it fit"
+    tried = f"none of {count} changes makes it fit" if count > 1 else "no change makes it fit"
     if fit.lost:
         lost = [each for each in fitted.others if each.fit.lost]
         return _finding(
@@ -293,8 +298,8 @@ def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
     if not fitted.exact or fitted.share >= partly or two:
         fewer = "; two samples fit" if two else ""
         return unfittable_batch.not_examined(
-            f"the loss comes to rest at {fit.best:.4g}, {fitted.way}, and {tried}{fewer}:"
-            " whether it could get there is not known"
+            f"whether the loss can get further than {fit.best:.4g} is not known: {fitted.way},"
+            f" {tried}{fewer}"
         )
     return _finding(
         fitted,
