@@ -75,10 +75,10 @@ class Sweep:
 
     @property
     def diverges(self) -> float:
-        """The rate from which on the loss is above its start for good; infinite if none is."""
-        under = np.flatnonzero(~(self.curve > self.start + _OVER * self.error))
-        after = int(under[-1]) + 1 if len(under) else 0
-        return float(self.rates[after]) if after < len(self.rates) else np.inf
+        """The first rate after the lowest point with a loss above the start; infinite if none."""
+        after = self.lowest + 1
+        over = self.curve[after:] > self.start + _OVER * self.error
+        return float(self.rates[after + int(over.argmax())]) if over.any() else np.inf
 
     def fallen(self, share: float) -> float:
         """The first rate by which the curve has done this share of its fall."""

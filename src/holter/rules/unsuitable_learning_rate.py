@@ -175,7 +175,8 @@ def _clear(test: RangeTest) -> str:
     trial = test.trial_at(peak)
     if trial is None or inside:
         return said
-    return f"{said}, but gains {max(test.gain(trial) / test.gain(test.best), 0):.0%} of the best"
+    share = max(test.gain(trial) / test.gain(test.best), 0.0)
+    return f"{said}; as configured, a short training gains {share:.0%} of the best"
 
 
 def _ends(test: RangeTest, trial: Trial) -> str:
