@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holter.experiments import Experiment
     from holter.experiments.setup import Setup
 
-PREFLIGHT = "preflight"
+PREFLIGHT, REPLAY = "preflight", "replay"
 
 EPILOG = """\
 examples:
@@ -28,6 +28,7 @@ examples:
   holter try preflight --only overfit,padding train.py
   holter try overfit-batch --option samples=4 train.py
   holter try preflight --format json train.py
+  holter try replay RUN                        a captured failure: its birth, and what cures it
 
 A script is run up to its first training steps, and ends there: its training step is recognised and
 repeated on the side. Where it cannot be, the statement is named, and a function does instead:
@@ -102,6 +103,19 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
     )
     trial.add_argument("--json", action="store_true", help="short for --format json")
+    failure = parser.add_argument_group("replay", "`holter try replay RUN`: of a captured failure")
+    failure.add_argument(
+        "--capture", metavar="STEP", help="which capture of the run (default: the first)"
+    )
+    failure.add_argument(
+        "--on", metavar="MODULE:FUNCTION", help="the training, where its script cannot be run again"
+    )
+    failure.add_argument(
+        "--no-ladder", action="store_true", help="only reproduce it and find its birth"
+    )
+    failure.add_argument(
+        "--export", metavar="FILE.py", help="write a script that shows the failure by itself"
+    )
     add_checking(parser)
     return parser
 
@@ -117,6 +131,8 @@ def execute(args: argparse.Namespace) -> int:
         raise HolterError(NEEDS_TORCH)
     if args.experiment is None:
         return _list(as_json=args.format == "json")
+    if args.experiment == REPLAY:
+        return _replay(args)
     if args.experiment != PREFLIGHT:
         from holter.experiments import named_experiment
 
@@ -158,6 +174,14 @@ def execute(args: argparse.Namespace) -> int:
         out=args.out,
         then=then,
     )
+
+
+def _replay(args: argparse.Namespace) -> int:
+    from holter._cli import replaying
+    from holter.run import Run
+
+    settings = settings_of(args)
+    return replaying.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
 
 
 def _on_function(
@@ -272,11 +296,14 @@ def _list(*, as_json: bool) -> int:
         return 0
     width = text_width(sys.stdout)
     lines: list[Line] = []
-    lead: Line = ((f"  {PREFLIGHT:<18}", "bold"),)
-    lines += hanging("all checks marked + below, in one table", width=width, lead=lead)
+    for name, does in (
+        (PREFLIGHT, "all checks marked + below, in one table"),
+        (REPLAY, "a failure that was captured in a run: where it was born, and what cures it"),
+    ):
+        lines += hanging(does, width=width, lead=((f"  {name:<18}", "bold"),))
     for each in experiments:
         mark = "+" if each.preflight else " "
-        lead = ((f"{mark} {each.name:<18}", "bold"),)
+        lead: Line = ((f"{mark} {each.name:<18}", "bold"),)
         lines += hanging(each.title, width=width, lead=lead)
         if each.options:
             told = ", ".join(f"{name}={value}" for name, value in each.options.items())

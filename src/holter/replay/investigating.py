@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from holter import birth
 from holter.birth import Birth
+from holter.errors import HolterError
 from holter.experiments import InapplicableError
 from holter.experiments.batches import size
 from holter.experiments.lab import Lab
@@ -51,6 +52,8 @@ class Investigation:
     def __init__(self, window: Window, lab: Lab) -> None:
         self._window, self._lab = window, lab
         self.plain, self.seconds = timed(window)
+        if not self.plain.steps:
+            raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
         self._write(AS_IT_WAS, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
 
@@ -109,7 +112,7 @@ class Investigation:
             if found is not None:
                 break
         if found is not None:
-            self._lab.event("birth", **asdict(found), failing=window.failing)
+            self._lab.event("birth", birth=asdict(found), failing=window.failing)
         return found
 
     def climb(self) -> Iterator[Climbed]:
@@ -197,7 +200,7 @@ def estimate(investigation: Investigation, rungs: int = 14) -> float:
     return investigation.seconds * (rungs + 4)
 
 
-def whole(window: Window, lab: Lab) -> Iterator[str]:
+def whole(window: Window, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
     """All of it, with a line for people after each part."""
     began = time.perf_counter()
     found = Investigation(window, lab)
@@ -206,9 +209,10 @@ def whole(window: Window, lab: Lab) -> Iterator[str]:
     traced = found.trace()
     if traced is not None:
         yield traced.says
-    for each in found.climb():
-        yield f"{each.name}: {each.outcome} ({each.says})"
-    yield found.separate()
+    if ladder:
+        for each in found.climb():
+            yield f"{each.name}: {each.outcome} ({each.says})"
+        yield found.separate()
     lab.event("experiment", experiment="replay", seconds=time.perf_counter() - began)
 
 

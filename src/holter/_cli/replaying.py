@@ -1,0 +1,121 @@
+"""`holter try replay RUN`: a captured failure, run again to find its cause and what cures it."""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter.errors import HolterError
+from holter.notices import tell
+
+if TYPE_CHECKING:
+    from holter.blackbox.capture import Capture
+    from holter.experiments.setup import Setup
+    from holter.run import Run
+
+
+def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
+    """Replay the last capture of a run, on the training of its own command or of --on."""
+    from holter.run import Run
+    from holter.run.folders import newest_run
+
+    folder = Path(args.target) if args.target else newest_run()
+    run = Run.load(folder)
+    capture = _capture(folder, args.capture)
+    tell(f"{capture.alarm.says} at step {capture.alarm.step}; {len(capture.steps)} steps are kept")
+    if args.on:
+        from holter.experiments.functions import setup_from
+
+        _investigate(setup_from(args.on), run, capture, args)
+        return report(folder)
+    from holter.experiments.recognition import Recognised, recognise
+
+    def then(found: Recognised) -> int:
+        for note in found.notes:
+            tell(note)
+        with contextlib.chdir(here):
+            _investigate(found.setup, run, capture, args)
+            shutil.rmtree(scratch, ignore_errors=True)
+            return report(folder)
+
+    here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
+    script, *arguments = _command(run, folder)
+    with _in_folder(run), _unwatched():
+        return recognise(
+            script, arguments, steps=3, seconds=600, out=scratch / "first-steps", then=then
+        )
+
+
+def _capture(folder: Path, name: str | None) -> "Capture":
+    from holter.blackbox.capture import captures_in, load_capture
+
+    found = captures_in(folder)
+    if not found:
+        raise HolterError(
+            f"{folder} holds no capture: nothing broke while it was recorded, or the black box was"
+            " off. `w.capture()` and `holter run --capture-at STEP` make one on purpose."
+        )
+    if name is None:
+        return load_capture(found[0])
+    for each in found:
+        if each.name == name or each.name.startswith(f"step-{name.zfill(8)}"):
+            return load_capture(each)
+    raise HolterError(f"{folder} has no capture {name}; it has {', '.join(e.name for e in found)}.")
+
+
+def _command(run: "Run", folder: Path) -> list[str]:
+    command = [str(each) for each in run.meta.get("command", ())]
+    if not command or not Path(run.meta.get("folder", "."), command[0]).is_file():
+        raise HolterError(
+            f"{folder} does not say which script made it, or the script is gone: name a function"
+            " that gives the training with `--on module:function`."
+        )
+    return command
+
+
+@contextlib.contextmanager
+def _in_folder(run: "Run") -> Iterator[None]:
+    """Where the script was run: it may read files from there."""
+    place = run.meta.get("folder")
+    if place and Path(place).is_dir():
+        os.chdir(place)  # for good: the script may end the process
+    yield
+
+
+@contextlib.contextmanager
+def _unwatched() -> Iterator[None]:
+    """A script that watches itself is not to record itself again."""
+    from holter import watching
+    from holter.replay.unwatched import Unwatched
+
+    before, watching.watch = watching.watch, Unwatched  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        watching.watch = before
+
+
+def _investigate(setup: "Setup", run: "Run", capture: "Capture", args: argparse.Namespace) -> None:
+    from holter.experiments.lab import Lab
+    from holter.experiments.state import kept
+    from holter.replay.investigating import whole
+    from holter.replay.window import Window
+
+    assert run.path is not None
+    window = Window(setup, capture, run)
+    with Lab(run.path, quiet=False) as lab, kept(setup):
+        try:
+            for line in whole(window, lab, ladder=not args.no_ladder):
+                tell(line)
+        except KeyboardInterrupt:
+            tell("interrupted; what is known so far is kept")
+        if args.export is not None:
+            from holter.replay.exporting import export
+
+            tell(export(window, Path(args.export)))
+    sys.stdout.flush()

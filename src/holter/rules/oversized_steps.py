@@ -1,0 +1,62 @@
+"""Steps are too large for where the training has come to."""
+
+from collections.abc import Iterator
+
+from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.rules import rule
+from holter.rules._replays import SYMPTOMS, fails, listed, replayed
+from holter.run import Run
+from holter.signals import REPLAY_LOSS
+
+
+@rule(severity=Severity.ERROR, level=Level.HYPERPARAMETER, needs=(REPLAY_LOSS,), explains=SYMPTOMS)
+def oversized_steps(run: Run) -> Iterator[Verdict]:
+    """Steps are too large for where the training has come to.
+
+    ## What it does
+    `holter try replay` runs the failing window again with one thing changed at a time. The rule
+    speaks where a lower learning rate or clipping cures it, and other batches or float32 do not.
+
+    ## Why it matters
+    The loss has become too curved for steps of this size: each overshoots, and the next one more.
+
+    ## What to do
+    Lower the learning rate, lengthen the warm-up, or clip gradients; the least change that cures
+    it is named. In transformers, normalising queries and keys cures what clipping only puts off.
+
+    ## When it is wrong
+    A window of few steps: a lower rate may only put the failure off to after its end.
+
+    ## How to confirm
+    - Train on from the last good checkpoint with the change that cures it.
+    - `holter try sharpness` measures the curvature against the learning rate.
+    """
+    found = replayed(run)
+    if found is None or found.ladder is None or not fails(found):
+        yield oversized_steps.not_examined("no failure was replayed under interventions")
+        return
+    cured = found.cured_by("rate", "clip")
+    spared = found.not_cured_by("batch", "precision")
+    if not cured or found.cured_by("batch", "precision"):
+        tried = found.not_cured_by("rate", "clip")
+        yield oversized_steps.clear(
+            f"{listed(tried)} does not cure it"
+            if tried
+            else "other batches or float32 cure it as well"
+        )
+        return
+    yield oversized_steps.finding(
+        f"{listed(cured)} cures step {found.failing}"
+        + (f", {listed(spared)} does not" if spared else "")
+        + ": the step is too large for this curvature",
+        confidence=Confidence.LIKELY,
+        onset=found.failing,
+        evidence=(
+            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
+            *(
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each][2], each)
+                for each in cured[:2]
+            ),
+        ),
+        fix="take the change that cures it: a lower learning rate, or clipping",
+    )
