@@ -3,7 +3,7 @@ import pytest
 
 from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.sorted_batches import sorted_batches
-from holter.run import Run
+from holter.run import Event, Run
 from holter.signals import (
     DATA_BATCH_SIZE,
     LOSS,
@@ -12,7 +12,7 @@ from holter.signals import (
     TARGET_COUNT,
     TARGET_ENTROPY,
 )
-from synthetic import found, run_of, said
+from synthetic import found, run_of, said, series
 
 
 def given(
@@ -63,6 +63,45 @@ def test_batches_of_two_have_one_class_half_of_the_time() -> None:
     run = given([0.0, 0.693] * 40, whole=0.693, classes=2, size=2, loader=2)
     (verdict,) = said(sorted_batches, run)
     assert isinstance(verdict, Clear)
+
+
+def tasks(steps: int = 200, *, each: int = 40, again: bool = False) -> Run:
+    """Two classes at a time; a new loader for each task, or the same one."""
+    whole = np.log(2 * (1 + np.arange(steps) // each))
+    number = 0 * (np.arange(steps) // each) if again else np.arange(steps) // each
+    return run_of(
+        {
+            LOSS: {"": np.ones(steps)},
+            TARGET_BATCH_ENTROPY: {"cross_entropy": 0.68 - 0.02 * (np.arange(steps) % 2)},
+            TARGET_ENTROPY: {"cross_entropy": whole},
+            TARGET_CLASSES: {"cross_entropy": np.exp(whole)},
+            TARGET_COUNT: {"cross_entropy": np.full(steps, 64.0)},
+            DATA_BATCH_SIZE: {
+                f"loader {one}": series(
+                    np.full(int((number == one).sum()), 64.0), np.flatnonzero(number == one)
+                )
+                for one in np.unique(number)
+            },
+        },
+        events=[
+            Event(at, 0.0, "pass", {"loader": f"loader {number[at]}"})
+            for at in ((0,) if again else (0, 40, 80, 120))
+        ],
+    )
+
+
+def test_a_pass_over_the_data_that_has_few_classes_as_well_is_a_task_of_its_own() -> None:
+    (finding,) = found(sorted_batches, tasks())
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(sorted_batches, tasks(again=True))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_a_sampler_that_chooses_classes() -> None:
+    run = given([np.log(4)] * 50, whole=np.log(50), classes=50)
+    (verdict,) = said(sorted_batches, run)
+    assert isinstance(verdict, Clear)
+    assert "sampler" in verdict.because
 
 
 def test_samples_with_many_labels() -> None:
