@@ -1,15 +1,18 @@
 """The setup of a script's training, put together from what was seen of it."""
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from holter.experiments.recognition.capturing import Row
 from holter.experiments.recognition.declining import declined
 from holter.experiments.recognition.kinds import tensors
 from holter.experiments.recognition.phases import Pattern, patterns
+from holter.experiments.recognition.preparing import preparation
 from holter.experiments.recognition.replaying import Replay
 from holter.experiments.recognition.session import Seen, Session
 from holter.experiments.recognition.validating import with_validation
@@ -17,8 +20,6 @@ from holter.experiments.recognition.verifying import compare, require_repeatable
 from holter.experiments.setup import Batch, Phase, Setup
 from holter.experiments.state import State
 from holter.launching import live_models
-
-_VALID = ("val", "dev", "eval", "test")  # parts of names of loaders, the likeliest first
 
 
 def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
@@ -75,17 +76,17 @@ def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
         phases=tuple(_phase(each, replays) for each in found),
         train=batches,
         loaders={} if session.loader is None else {"train": session.loader},
-        schedulers=tuple(session.start.schedulers),
+        schedulers=_schedulers(session),
         others=_others(session, models, found),
         accumulation=max(each.accumulation for each in found),
         source=seen[order[0]].site.place,
+        prepare=preparation(list(seen.values()), list(replays.values())),
     )
     state = State(setup)
     for replay in replays.values():
         require_repeatable(replay, batches[0], state.restore)
-    if session.loader is not None:
-        setup = with_validation(setup, list(seen.values()), list(replays.values()), notes)
-        state.restore()
+    setup = with_validation(setup, list(seen.values()), notes)
+    state.restore()
     return setup, exact, notes
 
 
@@ -113,6 +114,13 @@ def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, 
 def _replay(seen: Seen) -> Replay:
     proof = seen.capture.proof
     assert proof is not None
+    names = {**seen.frame.f_globals, **(seen.names or {})}
+    for name, model in proof.models.items():
+        if names.get(name) is not model:
+            raise seen.site.declined(
+                seen.site.statement,
+                f"trains one model after another: `{name}` is not always the same",
+            )
     return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
 
 
@@ -169,6 +177,12 @@ class _Sum:
         return total
 
 
+def _schedulers(session: Session) -> tuple[LRScheduler, ...]:
+    """Those there were at the start, and those that were made since."""
+    live = [each for each in gc.get_objects() if issubclass(type(each), LRScheduler)]
+    return tuple({id(each): each for each in (*session.start.schedulers, *live)}.values())
+
+
 def _others(
     session: Session, models: Mapping[str, nn.Module], found: Sequence[Pattern]
 ) -> tuple[Any, ...]:
@@ -193,11 +207,9 @@ def _notes(
     ]
     if session.by_value:
         notes.append("Gradients are clipped one by one in the script; here they are not clipped.")
-    if not any(tensors(row) for each in seen.values() for _, row in each.rows):
-        notes.append(
-            "The step draws its data itself: no batch can be seen, and tests that need one"
-            " are not applicable."
-        )
+    if not any(tensors(batch) for batch in batches):
+        why = "Batches are objects of another kind" if batches[0] else "The step draws its own data"
+        notes.append(f"{why}: no tensors of a batch are seen, and tests of them are left out.")
     elif len(batches) == 1 and all(len(each.rows) > 1 for each in seen.values()):
         notes.append("The same data is used at every step: it is taken for one batch.")
     return notes

@@ -39,6 +39,8 @@ class Copies:
     def _leaf(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             return self._tensor(value)
+        if isinstance(value, Mapping):  # of a class of its own
+            return self.of(dict(value))
         if not is_plain(value) and is_users(value) and not involves_model(value):
             with suppress(Exception):  # what cannot be copied is used as it is
                 return copy.deepcopy(value)
@@ -65,6 +67,7 @@ class Proof:
     """What was seen of one step in full, to be held against its replay."""
 
     belongings: Belongings
+    models: Mapping[str, nn.Module]  # that the step runs, by variable
     autocast: Autocast
     buffers: list[tuple[nn.Module, str, Tensor]]
     random: dict[int, Randomness] = field(default_factory=dict)  # before each statement
@@ -132,21 +135,20 @@ class Capture:
                 taken = [each.name for each in self.plan.variables if each.code is None]
                 self.ready = self._ready(taken, frame)
                 names = visible(frame)
-                others = [names[each] for each in self.plan.others if each in names]
-                self._trial = Proof(Belongings(others), autocast_now(), _buffers(self.modules))
+                others = {each: names[each] for each in self.plan.others if each in names}
+                models = {n: each for n, each in others.items() if isinstance(each, nn.Module)}
+                held = Belongings(others.values())
+                self._trial = Proof(held, models, autocast_now(), _buffers(self.modules))
         for each in self._wanted.get(place, ()):
             self._open[each.name] = self.copies.of(value_of(each, frame))
         if self._trial is not None:
             self._trial.random[place] = drawn()
 
-    def _ready(self, names: Iterable[str], frame: FrameType) -> Ready | None:
+    def _ready(self, names: Iterable[str], frame: FrameType) -> Ready:
         """Which of these variables are what the loader has delivered."""
-        delivered = self.delivered()
-        if delivered is None:
-            return None
-        known = visible(frame)
+        known, delivered = visible(frame), self.delivered()
         matched = match({each: known[each] for each in names if each in known}, delivered)
-        return None if matched is None else Ready(matched, self.copies.of(delivered), drawn())
+        return Ready(matched, self.copies.of(delivered), drawn())
 
     def close(self) -> Row | None:
         """Backward is called: what the step was given, if all of it was seen."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from holter.experiments.recognition.kinds import Namespace
+from holter.experiments.recognition.kinds import Namespace, tensors
 from holter.experiments.recognition.names import any_touch, reads, root, writes
 
 _PURE = (
@@ -114,8 +114,10 @@ class _Lifter(ast.NodeTransformer):
         used = reads(node)
         if not isinstance(first, ast.Name) or any(any_touch(each, self._bound) for each in used):
             return None
-        if first.id in self._varying or not {root(each) for each in used} <= set(self._names):
+        if not {root(each) for each in used} <= set(self._names):
             return None
+        if first.id in self._varying and tensors(self._names[first.id]):
+            return None  # it is a part of the batch as a whole
         if self._only_varying and not any(any_touch(each, self._varying) for each in used):
             return None
         if isinstance(self._names[first.id], nn.Module) or not self._is_tensor(node):

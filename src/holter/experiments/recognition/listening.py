@@ -21,8 +21,10 @@ Call = Callable[..., Any]
 class Listener(Protocol):
     """Whoever wants to know. Its methods must not raise: they run inside somebody's training."""
 
-    def backward_begins(self, roots: Sequence[Tensor], frame: FrameType) -> None:
-        """`backward()` was called on `roots`; `frame` is the innermost one."""
+    def backward_begins(
+        self, roots: Sequence[Tensor], weights: Sequence[Tensor | None], frame: FrameType
+    ) -> None:
+        """`backward()` was called on `roots`, each with a weight; `frame` is the innermost one."""
 
     def clipped(self, norm: float) -> None:
         """Gradients were clipped to a norm."""
@@ -53,12 +55,13 @@ def listen(listener: Listener) -> list[Any]:
 
 
 def _backward(listener: Listener, original: Call) -> Call:
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> Any:
         roots = (tensors,) if isinstance(tensors, Tensor) else tensors
-        if isinstance(roots, list | tuple):
-            known = [each for each in roots if isinstance(each, Tensor)]
-            listener.backward_begins(known, sys._getframe())  # noqa: SLF001
-        return original(tensors, *args, **kwargs)
+        weights = (grad_tensors,) if isinstance(grad_tensors, Tensor) else grad_tensors
+        if isinstance(roots, list | tuple) and all(isinstance(each, Tensor) for each in roots):
+            weights = weights or [None] * len(roots)
+            listener.backward_begins(roots, weights, sys._getframe())  # noqa: SLF001
+        return original(tensors, grad_tensors, *args, **kwargs)
 
     return backward
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from holter.experiments.recognition.kinds import PLAIN
+
 
 @dataclass(frozen=True, eq=False)
 class Match:
@@ -16,13 +18,22 @@ class Match:
     variables: Mapping[str, tuple[tuple[int | None, ...], Any, tuple[Any, ...]]]
     count: int  # how many leaves a batch of the loader has
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every tensor of the variables is from the loader."""
+        return not any(
+            place is None and isinstance(was, Tensor)
+            for places, _, were in self.variables.values()
+            for place, was in zip(places, were, strict=True)
+        )
+
     def bind(self, delivered: object) -> dict[str, Any]:
         """The variables for another batch; what is not from the loader stays as it was."""
         leaves = pytree.tree_leaves(delivered)
-        if len(leaves) != self.count:
-            raise ValueError("this loader delivers another kind of batch")
         made = {}
         for name, (places, spec, were) in self.variables.items():
+            if any(place is not None for place in places) and len(leaves) != self.count:
+                raise ValueError("this loader delivers another kind of batch")
             now = [
                 was if place is None else _like(leaves[place], was)
                 for place, was in zip(places, were, strict=True)
@@ -31,22 +42,20 @@ class Match:
         return made
 
 
-def match(variables: Mapping[str, Any], delivered: object) -> Match | None:
-    """Find the tensors of a loader's batch in variables; None if there are none of them."""
+def match(variables: Mapping[str, Any], delivered: object) -> Match:
+    """Find the tensors of a loader's batch in variables."""
     leaves = pytree.tree_leaves(delivered)
     found = {}
-    some = False
     for name, value in variables.items():
         own, spec = pytree.tree_flatten(value)
-        places = tuple(_place(each, leaves) for each in own)
-        some = some or any(each is not None for each in places)
-        found[name] = (places, spec, tuple(own))
-    return Match(found, len(leaves)) if some else None
+        found[name] = (tuple(_place(each, leaves) for each in own), spec, tuple(own))
+    return Match(found, len(leaves))
 
 
 def _place(value: object, leaves: list[Any]) -> int | None:
     if not isinstance(value, Tensor):
-        return None
+        same = [place for place, each in enumerate(leaves) if each is value]
+        return same[0] if same and not isinstance(value, PLAIN) else None
     for place, each in enumerate(leaves):
         if isinstance(each, Tensor) and each.shape == value.shape and _same(each, value):
             return place

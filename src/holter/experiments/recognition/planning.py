@@ -1,9 +1,9 @@
 """Plan: a training step taken apart into what makes the batch and what makes the loss of it."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from torch import Tensor, nn
@@ -21,12 +21,12 @@ from holter.experiments.recognition.kinds import (
     is_users,
     look_up,
     may_change,
-    method_of,
 )
 from holter.experiments.recognition.lifting import Lifted, lift
-from holter.experiments.recognition.names import called_on, dotted, reads, root, writes
+from holter.experiments.recognition.names import dotted, reads, root, writes
 from holter.experiments.recognition.sites import LOSS, Site, visible
 from holter.experiments.recognition.slicing import exposed, slice_for
+from holter.experiments.recognition.splitting import depends_on_model, uses_model, writes_inside
 
 Roots = frozenset[str]
 
@@ -79,7 +79,7 @@ def plan(site: Site, frame: FrameType) -> Plan:
         for part in ast.walk(statement):
             if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom):
                 raise site.declined(statement, "gives way to other code in the middle of the step")
-    marks = _forward(kept, names)
+    marks = depends_on_model(kept, names)
     data = [each for each, marked in zip(kept, marks, strict=True) if not marked]
     forward = [each for each, marked in zip(kept, marks, strict=True) if marked]
     varying = _varying(site)
@@ -106,7 +106,7 @@ def plan(site: Site, frame: FrameType) -> Plan:
         tuple(variables),
         frozenset(name for name, _ in entering if name not in taken),
         varying & known & _begun_with(kept, data, variables),
-        any(_writes_inside(each) & taken for each in lifted.statements),
+        any(writes_inside(each) & taken for each in lifted.statements),
     )
 
 
@@ -146,7 +146,7 @@ def _whole(
 
 
 def _involves_model(call: ast.Call, names: Namespace) -> bool:
-    return _uses_model(ast.Expr(call), names)
+    return uses_model(ast.Expr(call), names)
 
 
 def _varying(site: Site) -> Roots:
@@ -165,7 +165,7 @@ def _is_variable(value: object) -> bool:
     if isinstance(value, nn.Module | Optimizer | DataLoader | ModuleType | FunctionType | type):
         return False
     own = is_users(value) and not involves_model(value)
-    return is_data(value) or is_plain(value) or own or isinstance(value, dict)
+    return is_data(value) or is_plain(value) or own or isinstance(value, Mapping)
 
 
 def _is_input(value: object) -> bool:
@@ -203,96 +203,6 @@ def _hidden(value: object, names: Namespace, depth: int = 3) -> Iterator[str]:
             yield from _hidden(names[name], names, depth - 1)
 
 
-def _forward(statements: Sequence[ast.stmt], names: Namespace) -> list[bool]:
-    """Which statements depend on a model, or make what those that do write into."""
-    marks = [_uses_model(each, names) for each in statements]
-    last: dict[str, int] = {}
-    for place, statement in enumerate(statements):
-        last |= {root(each.name): place for each in writes(statement)}
-    for name, place in last.items():
-        marks[place] |= has_graph(names.get(name))
-    marks[-1] = True
-    while True:
-        before = list(marks)
-        for place, statement in enumerate(statements):
-            if not marks[place]:
-                marks[place] = _belongs(place, statement, statements, marks)
-        if marks == before:
-            return marks
-
-
-def _belongs(
-    place: int, statement: ast.stmt, statements: Sequence[ast.stmt], marks: Sequence[bool]
-) -> bool:
-    earlier = [each for each, marked in zip(statements[:place], marks, strict=False) if marked]
-    written_before = {root(each.name) for other in earlier for each in writes(other)}
-    if {root(each) for each in exposed([statement])} & written_before:
-        return True
-    own = {root(each.name) for each in writes(statement)}
-    read_before = {root(each) for other in earlier for each in exposed([other])}
-    if own & (written_before | read_before):
-        return True
-    later = [s for s, marked in zip(statements[place:], marks[place:], strict=True) if marked]
-    return any(own & _writes_inside(each) for each in later)
-
-
-def _writes_inside(statement: ast.stmt) -> set[str]:
-    """The variables whose values a statement changes without setting them anew."""
-    found = {root(each.name) for each in writes(statement) if not each.whole}
-    for part in ast.walk(statement):
-        if isinstance(part, ast.AugAssign):
-            found |= {root(each.name) for each in writes(part)}
-        elif isinstance(part, ast.Expr) and (receiver := called_on(part)) is not None:
-            found.add(root(receiver))
-    return found
-
-
-def _uses_model(statement: ast.stmt, names: Namespace) -> bool:
-    """Whether a statement calls a model, or anything that may call one."""
-    for part in ast.walk(statement):
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-            receiver = dotted(part.func.value)
-            owner = None if receiver is None else look_up(receiver, names)
-            method = _method(owner, part.func.attr)
-            if involves_model(owner) if method is None else involves_model(method):
-                return True
-    return any(involves_model(look_up(each, names)) for each in _arguments(statement))
-
-
-def _method(owner: object, name: str) -> FunctionType | MethodType | None:
-    if isinstance(owner, ModuleType):
-        found = vars(owner).get(name)
-        return found if isinstance(found, FunctionType) else None
-    return method_of(owner, name) if is_users(owner) else None
-
-
-def _arguments(statement: ast.stmt) -> set[str]:
-    """The names a statement reads, those left out that it only calls methods of."""
-    owners = {
-        id(part.func.value)
-        for part in ast.walk(statement)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
-    }
-    found: set[str] = set()
-
-    def visit(node: ast.AST) -> None:
-        name = dotted(node)
-        if name is not None:
-            if id(node) not in owners:
-                found.add(name)
-            return
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            visit(node.func.value)
-            for each in (*node.args, *node.keywords):
-                visit(each)
-            return
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(statement)
-    return found
-
-
 def _statement(node: ast.stmt, site: Site) -> Statement:
     node = _Mangled(site.source.class_around(site.statement)).visit(node)
     module = ast.Module([node], [])
@@ -317,8 +227,3 @@ class _Mangled(ast.NodeTransformer):
         if self._prefix and node.attr.startswith("__") and not node.attr.endswith("__"):
             node.attr = self._prefix + node.attr
         return node
-
-
-def read_names(statements: Sequence[Statement]) -> set[str]:
-    """The variables that statements read."""
-    return {root(name) for each in statements for name in reads(each.node)}

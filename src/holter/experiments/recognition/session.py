@@ -3,6 +3,7 @@
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ from holter.watching import Watch
 MOST_BATCHES = 64
 MOST_BYTES = 256 * 2**20
 _TRIES = 8  # backwards that are not understood, after which nothing more is expected
+_PATIENCE = 50  # backwards and batches that are waited for a whole step when time is over
 
 Key = tuple[Any, int]  # of a site: the code it stands in, and which call it is
 
@@ -73,14 +75,15 @@ class Session:
         self.refusals: dict[Key, Exception] = {}  # why the step at a place cannot be repeated
         self.repeated: set[str] = set()  # places where backward is called again on the same loss
         self.by_value = False  # whether gradients are clipped one by one
-        self.loader: DataLoader[Any] | None = None  # that has fed the last step
         self.failure: Exception | None = None
         self._steps, self._seconds, self._pause = steps, seconds, pause
         self._deadline = float("inf")
         self._thread: int | None = None  # that trains
         self._fetched: tuple[DataLoader[Any], object] | None = None
+        self._fed: list[DataLoader[Any]] = []  # a loader for each backward that a fetch preceded
+        self._is_fed = False
         self._roots: list[weakref.ref[Tensor]] = []  # on which backward was called in this step
-        self._refused = self._clock = 0
+        self._refused = self._late = self._clock = 0
         self._copies = Copies()
         self._tracer = Tracer(self._fail)
         self._handles = listen(self)
@@ -91,6 +94,14 @@ class Session:
         """Whether steps run with autocast on around them."""
         proofs = [each.capture.proof for each in self.sites.values()]
         return next((each.autocast for each in proofs if each is not None), {})
+
+    @property
+    def loader(self) -> DataLoader[Any] | None:
+        """The loader that feeds the steps; one that was asked for a batch once in a while does not."""
+        counts = Counter(id(each) for each in self._fed)
+        if not counts or counts.most_common(1)[0][1] < 0.3 * self.timeline.steps:
+            return None
+        return next(each for each in self._fed if id(each) == counts.most_common(1)[0][0])
 
     def close(self) -> None:
         """Listen no longer; the recording ends. Safe to call twice."""
@@ -103,14 +114,16 @@ class Session:
 
     # What torch tells.
 
-    def backward_begins(self, roots: Sequence[Tensor], frame: FrameType) -> None:
+    def backward_begins(
+        self, roots: Sequence[Tensor], weights: Sequence[Tensor | None], frame: FrameType
+    ) -> None:
         """Look at the step that has led here."""
         if self._is_deaf or not roots or not roots[0].requires_grad:
             return
         self._thread = threading.get_ident()
         self._pause_if_enough()
         try:
-            self._backward(roots, frame)
+            self._backward(roots, weights, frame)
         except Exception as error:
             self._fail(error)
 
@@ -138,7 +151,7 @@ class Session:
         """Remember the batch: the step that follows may be fed by it."""
         if not self._is_deaf:
             self._pause_if_enough()
-            self._fetched = loader, batch
+            self._fetched, self._is_fed = (loader, batch), True
 
     @property
     def _is_deaf(self) -> bool:
@@ -147,7 +160,9 @@ class Session:
     def _pause_if_enough(self) -> None:
         over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
         proven = any(each.capture.proof is not None for each in self.sites.values())
-        if self.failure is not None or self._refused >= _TRIES or (over and proven):
+        self._late += over
+        hopeless = self._refused >= _TRIES or self._late >= _PATIENCE
+        if self.failure is not None or hopeless or (over and proven):
             self._pause(self)
 
     def _fail(self, error: Exception) -> None:
@@ -157,7 +172,9 @@ class Session:
 
     # A backward.
 
-    def _backward(self, roots: Sequence[Tensor], frame: FrameType) -> None:
+    def _backward(
+        self, roots: Sequence[Tensor], weights: Sequence[Tensor | None], frame: FrameType
+    ) -> None:
         if not self.start.kept:
             self.start.keep()
             self._deadline = time.monotonic() + self._seconds
@@ -175,10 +192,12 @@ class Session:
         if key in self.refusals:
             self._refuse(key, self.refusals[key])
             return
-        if self._fetched is not None:
-            self.loader = self._fetched[0]
+        if self._fetched is not None and self._is_fed:
+            self._fed.append(self._fetched[0])
+            self._is_fed = False
         if key in self.sites:
-            self._again(self.sites[key], at, roots)
+            total = [r if w is None else (r * w).sum() for r, w in zip(roots, weights, strict=True)]
+            self._again(self.sites[key], at, total)
         else:
             try:
                 self._meet(key, site, at)
