@@ -1,0 +1,69 @@
+"""Owners: whose a storage is, of the tensors that were there before a step."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from holter.collectors.naming import named_parameters, unwrapped
+
+Role = Literal["parameter", "buffer", "state", "input", "constant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What a tensor is to the training, and its name."""
+
+    role: Role
+    name: str
+    module: str = ""
+
+
+def identity(tensor: Tensor) -> int:
+    """The identity of the memory that a tensor is kept in; views share it."""
+    storage = elements(tensor).untyped_storage()
+    return int(storage._cdata)  # noqa: SLF001  (there is no public way)
+
+
+def elements(tensor: Tensor) -> Tensor:
+    """The tensor itself, or the elements that a sparse one keeps."""
+    return tensor._values() if tensor.layout is torch.sparse_coo else tensor  # noqa: SLF001
+
+
+def owners(models: Mapping[str, nn.Module], optimizers: Sequence[Optimizer]) -> dict[int, Owner]:
+    """The owners of all storages of models and optimizers."""
+    return {identity(each): owner for owner, each in owned(models, optimizers)}
+
+
+def owned(
+    models: Mapping[str, nn.Module], optimizers: Sequence[Optimizer]
+) -> Iterator[tuple[Owner, Tensor]]:
+    """All tensors of models and optimizers, each with its owner."""
+    names: dict[int, str] = {}
+    for label, model in models.items():
+        prefix = f"{label}." if label else ""
+        for name, buffer in unwrapped(model).named_buffers():
+            yield _owner("buffer", prefix + name.replace("_orig_mod.", "")), buffer
+        for name, parameter in named_parameters(model):
+            names[id(parameter)] = prefix + name
+            yield _owner("parameter", prefix + name), parameter
+    for optimizer in optimizers:
+        held = (each for group in optimizer.param_groups for each in group["params"])
+        for number, parameter in enumerate(held):
+            name = names.get(id(parameter), f"parameter {number} of {type(optimizer).__name__}")
+            if id(parameter) not in names:
+                yield Owner("parameter", name), parameter
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    yield Owner("state", f"{key} of {name}", _parent(name)), value
+
+
+def _owner(role: Role, name: str) -> Owner:
+    return Owner(role, name, _parent(name))
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(".")[0]
