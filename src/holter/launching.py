@@ -45,6 +45,7 @@ def launch(
     budget: float | None = 0.01,
     blackbox: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
+    capture_at: int | None = None,
 ) -> Outcome:
     """Run a script as `python script arguments` would, recording what it trains.
 
@@ -60,7 +61,14 @@ def launch(
 
     def begin() -> None:
         recorder = _recorder(found.name, out, resume=resume)
-        began.append(_begin(recorder, budget=budget, blackbox=blackbox, on_nonfinite=on_nonfinite))
+        watch = _begin(
+            recorder,
+            budget=budget,
+            blackbox=blackbox,
+            on_nonfinite=on_nonfinite,
+            capture_at=capture_at,
+        )
+        began.append(watch)
 
     waiting = AfterTorch(begin)
     if "torch" in sys.modules:

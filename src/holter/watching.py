@@ -41,6 +41,7 @@ class Watch:
         announce: bool = True,
         blackbox: bool = True,
         on_nonfinite: OnNonfinite = "record",
+        capture_at: int | None = None,
         rank: int = 0,
     ) -> None:
         self._recorder = recorder
@@ -55,6 +56,7 @@ class Watch:
                 event=recorder.event,
                 note=self.note,
                 on_nonfinite=on_nonfinite,
+                capture_at=capture_at,
                 rank=rank,
             )
             recorder.see = self._stepper.blackbox.see

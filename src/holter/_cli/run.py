@@ -69,6 +69,12 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         " the training before weights are spoiled; all but record wait for each step's gradients",
     )
     recording.add_argument(
+        "--capture-at",
+        type=int,
+        metavar="STEP",
+        help="keep the steps up to this one, as if it had failed, for `holter try replay`",
+    )
+    recording.add_argument(
         "--no-black-box",
         dest="blackbox",
         action="store_false",
@@ -95,6 +101,7 @@ def execute(args: argparse.Namespace) -> int:
         budget=args.budget,
         blackbox=args.blackbox,
         on_nonfinite=args.on_nonfinite,
+        capture_at=args.capture_at,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":

@@ -51,10 +51,11 @@ class BlackBox:
         event: Callable[..., None],
         note: Callable[[str], None],
         on_nonfinite: OnNonfinite = "record",
+        capture_at: int | None = None,
         rank: int = 0,
     ) -> None:
         self._folder, self._about, self._rank = folder, about, rank
-        self._on_nonfinite = on_nonfinite
+        self._on_nonfinite, self._capture_at = on_nonfinite, capture_at
         self._attended: tuple[int, ...] = ()
         self._event, self._note = event, note
         self._share = None if share is None else share * SHARE
@@ -143,6 +144,8 @@ class BlackBox:
             self._ring.begin(step + 1)
         if not self._fetches:
             self._copy_if_due(step + 1)
+        if step == self._capture_at:
+            self.capture(Alarm("asked", step, "asked for"))
         length, self._last = began - self._last, began
         before = length if self._length is None else self._length
         self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # pauses are no long steps

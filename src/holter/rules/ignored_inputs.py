@@ -21,6 +21,7 @@ _ALL = "all inputs"
         "constant-validation",
         "underfitting",
         "loss-plateau",
+        "unrelated-labels",
     ),
 )
 def ignored_inputs(run: Run, *, min_response: float = 0.0) -> Iterator[Verdict]:

@@ -210,3 +210,26 @@ ACCUMULATION_DEVIATION = Signal(
     "How far the mean of the gradients of the batches of one step is from their mean weighted by"
     " numbers of targets, relative to its norm.",
 )
+LABEL_FIT = Signal(
+    "label_control.fit",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Loss of each step of training on a few batches: with their labels, and with labels shuffled"
+    " within each batch, from the same start.",
+)
+LABEL_HELD_OUT = Signal(
+    "label_control.held_out",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Loss after that training of batches that were not trained on, with their own labels, in eval"
+    " mode; a reading a batch.",
+)
+LABEL_SAMPLES = Signal(
+    "label_control.samples",
+    Per.TRIAL,
+    Phase.DATA,
+    "samples",
+    "Samples that were held out.",
+)

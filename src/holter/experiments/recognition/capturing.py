@@ -183,7 +183,8 @@ class Tracer:
     """Follows the lines of some code of the script, and of no other."""
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
-        self._captures: dict[CodeType, list[Capture]] = {}
+        # By identity, with the code itself: its hash takes long, and every call is looked at.
+        self._captures: dict[int, tuple[CodeType, list[Capture]]] = {}
         self._frames: list[FrameType] = []
         self._earlier: Any = None
         self._on = False
@@ -192,7 +193,8 @@ class Tracer:
 
     def follow(self, capture: Capture, frame: FrameType) -> None:
         """Follow the code of a frame, in this frame and whenever it is called again."""
-        self._captures.setdefault(frame.f_code, []).append(capture)
+        code = frame.f_code
+        self._captures.setdefault(id(code), (code, []))[1].append(capture)
         if not self._on:
             self._earlier, self._on = sys.gettrace(), True
             sys.settrace(self._call)
@@ -209,10 +211,10 @@ class Tracer:
         self._frames.clear()
 
     def _call(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        captures = self._captures.get(frame.f_code)
-        if captures is None or not self._on or os.getpid() != self._process:
+        known = self._captures.get(id(frame.f_code))
+        if known is None or not self._on or os.getpid() != self._process:
             return None
-        for each in captures:
+        for each in known[1]:
             each.restart()
         return self._line
 
@@ -221,7 +223,7 @@ class Tracer:
             return None
         if event == "line":
             try:
-                for capture in self._captures[frame.f_code]:
+                for capture in self._captures[id(frame.f_code)][1]:
                     capture.line(frame.f_lineno, frame)
             except Exception as error:
                 self._failed(error)

@@ -3,6 +3,7 @@
 import dis
 import functools
 import inspect
+import os
 import sysconfig
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +24,11 @@ Namespace = Mapping[str, Any]
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, dict, set, deque)
 _HELPERS = (Optimizer, GradScaler, LRScheduler, DataLoader, Dataset, ModuleType, type)
-_HOLTER = str(Path(__file__).parents[2])
-_TORCH = str(Path(torch.__file__).parent)
+_HOLTER = f"{Path(__file__).parents[2]}{os.sep}"
+_TORCH = f"{Path(torch.__file__).parent}{os.sep}"
 _FOLDERS = tuple(
-    {str(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    f"{Path(sysconfig.get_path(name))}{os.sep}"
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _DEPTH = 3  # how far functions that call functions are followed
 

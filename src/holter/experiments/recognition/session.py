@@ -97,7 +97,7 @@ class Session:
 
     @property
     def loader(self) -> DataLoader[Any] | None:
-        """The loader that feeds the steps; one that was asked for a batch once in a while does not."""
+        """The loader that feeds the steps, not one that was asked for a batch once."""
         counts = Counter(id(each) for each in self._fed)
         if not counts or counts.most_common(1)[0][1] < 0.3 * self.timeline.steps:
             return None
@@ -224,11 +224,13 @@ class Session:
         row = seen.capture.close()
         if row is None:
             return
-        if len(seen.rows) < MOST_BATCHES and self._copies.bytes < MOST_BYTES:
-            seen.rows.append((self._clock, row))
+        seen.rows.append((self._clock, row))
         if seen.capture.proof is None:
             loss = self._unscaled(seen.site, frame, roots)
             seen.capture.prove(row, frame, loss, self.start.parameters())
+        if self._copies.bytes > MOST_BYTES or len(seen.rows) >= MOST_BATCHES:
+            if all(each.capture.proof is not None for each in self.sites.values()):
+                self._tracer.stop()
 
     def _unscaled(self, site: Site, frame: FrameType, roots: Sequence[Tensor]) -> Tensor:
         """The loss as the script computed it, before backward multiplied anything on top."""
