@@ -39,12 +39,12 @@ def exhausted_range(run: Run) -> Iterator[Verdict]:
     if not cured or found.cured_by("rate", "clip"):
         tried = found.not_cured_by("precision")
         yield exhausted_range.clear(
-            f"{listed(tried)} does not cure it" if tried else "a smaller step cures it as well"
+            f"it is not cured by {listed(tried)}" if tried else "a smaller step cures it as well"
         )
         return
     yield exhausted_range.finding(
-        f"{listed(cured)} cures step {found.failing}"
-        + (f", {listed(spared)} does not" if spared else "")
+        f"step {found.failing} is cured by {listed(cured)}"
+        + (f", not by {listed(spared)}" if spared else "")
         + ": a number leaves the range of its type",
         confidence=Confidence.LIKELY,
         onset=found.failing,

@@ -28,7 +28,7 @@ _FIXES = {
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(REPLAY_LOSS, REPLAY_NORM),
-    explains=SYMPTOMS,
+    explains=("poisonous-batch", "exhausted-range", *SYMPTOMS),
 )
 def nonfinite_birth(run: Run) -> Iterator[Verdict]:
     """The operation that gave the first value that is not finite is known.

@@ -9,7 +9,12 @@ from holter.run import Run
 from holter.signals import REPLAY_LOSS
 
 
-@rule(severity=Severity.ERROR, level=Level.HYPERPARAMETER, needs=(REPLAY_LOSS,), explains=SYMPTOMS)
+@rule(
+    severity=Severity.ERROR,
+    level=Level.HYPERPARAMETER,
+    needs=(REPLAY_LOSS,),
+    explains=("nonfinite-birth", *SYMPTOMS),
+)
 def oversized_steps(run: Run) -> Iterator[Verdict]:
     """Steps are too large for where the training has come to.
 
@@ -40,14 +45,14 @@ def oversized_steps(run: Run) -> Iterator[Verdict]:
     if not cured or found.cured_by("batch", "precision"):
         tried = found.not_cured_by("rate", "clip")
         yield oversized_steps.clear(
-            f"{listed(tried)} does not cure it"
+            f"it is not cured by {listed(tried)}"
             if tried
             else "other batches or float32 cure it as well"
         )
         return
     yield oversized_steps.finding(
-        f"{listed(cured)} cures step {found.failing}"
-        + (f", {listed(spared)} does not" if spared else "")
+        f"step {found.failing} is cured by {listed(cured)}"
+        + (f", not by {listed(spared)}" if spared else "")
         + ": the step is too large for this curvature",
         confidence=Confidence.LIKELY,
         onset=found.failing,

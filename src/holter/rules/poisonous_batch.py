@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._replays import SYMPTOMS, fails, listed, replayed
+from holter.rules._replays import SYMPTOMS, Replayed, fails, listed, replayed
 from holter.run import Run
 from holter.signals import REPLAY_LOSS
 
@@ -44,15 +44,15 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
     ):
         tried = found.not_cured_by("batch", "skip")
         yield poisonous_batch.clear(
-            f"{listed(tried)} does not cure it"
+            f"it is not cured by {listed(tried)}"
             if tried
             else "a change of the step cures it as well, or older weights bear the batch"
         )
         return
     yield poisonous_batch.finding(
-        f"{listed(cured)} cures step {found.failing}"
-        + (f", {listed(spared)} does not" if spared else "")
-        + ": it is the batch, not the weights",
+        f"step {found.failing} is cured by {listed(cured)}"
+        + (f", not by {listed(spared)}" if spared else "")
+        + f": it is the batch, not the weights{_samples(found)}",
         confidence=Confidence.LIKELY,
         onset=found.failing,
         evidence=(
@@ -64,3 +64,8 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
         ),
         fix="look at the samples that are named; mend or drop them where data is loaded",
     )
+
+
+def _samples(found: Replayed) -> str:
+    samples = (found.triage or {}).get("samples")
+    return f"; samples {listed(list(map(str, samples)))} break it by themselves" if samples else ""

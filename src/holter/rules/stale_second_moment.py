@@ -9,7 +9,12 @@ from holter.run import Run
 from holter.signals import REPLAY_LOSS
 
 
-@rule(severity=Severity.ERROR, level=Level.HYPERPARAMETER, needs=(REPLAY_LOSS,), explains=SYMPTOMS)
+@rule(
+    severity=Severity.ERROR,
+    level=Level.HYPERPARAMETER,
+    needs=(REPLAY_LOSS,),
+    explains=("nonfinite-birth", *SYMPTOMS),
+)
 def stale_second_moment(run: Run) -> Iterator[Verdict]:
     """The optimizer divides by a second moment that no longer fits.
 
@@ -39,14 +44,14 @@ def stale_second_moment(run: Run) -> Iterator[Verdict]:
     if not cured or found.cured_by("clip", "precision", "batch"):
         tried = found.not_cured_by("state")
         yield stale_second_moment.clear(
-            f"{listed(tried)} does not cure it"
+            f"it is not cured by {listed(tried)}"
             if tried
             else "clipping, float32 or another batch cure it as well"
         )
         return
     yield stale_second_moment.finding(
-        f"{listed(cured)} cures step {found.failing}"
-        + (f", {listed(spared)} does not" if spared else "")
+        f"step {found.failing} is cured by {listed(cured)}"
+        + (f", not by {listed(spared)}" if spared else "")
         + ": what Adam divides by no longer fits its gradients",
         confidence=Confidence.LIKELY,
         onset=found.failing,
