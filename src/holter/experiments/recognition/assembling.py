@@ -205,9 +205,8 @@ def _notes(
         f"{place}: backward is called again on the same loss; here it is called once."
         for place in sorted(session.repeated)
     ]
-    if not all(
-        each.capture.proof and each.capture.proof.belongings.complete for each in seen.values()
-    ):
+    proofs = [each.capture.proof for each in seen.values()]
+    if any(each is not None and not each.belongings.complete for each in proofs):
         notes.append("The step uses more objects than can be put back between two repetitions.")
     if session.by_value:
         notes.append("Gradients are clipped one by one in the script; here they are not clipped.")

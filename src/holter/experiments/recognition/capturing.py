@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
@@ -39,6 +40,8 @@ class Copies:
     def _leaf(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             return self._tensor(value)
+        if isinstance(value, np.ndarray):
+            return value.copy()
         if isinstance(value, Mapping):  # of a class of its own
             return self.of(dict(value))
         if not is_plain(value) and is_users(value) and not involves_model(value):
@@ -166,7 +169,7 @@ class Capture:
         trial.reached = leaves_of(loss) & {id(each) for each in parameters}
         trial.parameters = [(each, each.detach().clone()) for each in parameters]
         names = visible(frame)
-        written = {name for each in self.plan.forward for name in each.written if name in names}
+        written = {n for each in self.plan.forward for n in each.touched if n in names}
         trial.values = {name: found for name in written if (found := _values(names[name]))}
         self.proof = trial
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
@@ -22,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 Namespace = Mapping[str, Any]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+FIXED = (slice, range, np.generic, torch.Size, torch.dtype, torch.device)  # nobody can change them
 CONTAINERS = (list, dict, set, deque)
 _HELPERS = (Optimizer, GradScaler, LRScheduler, DataLoader, Dataset, ModuleType, type)
 _HOLTER = f"{Path(__file__).parents[2]}{os.sep}"
@@ -71,11 +73,11 @@ def is_data(value: object) -> bool:
 
 
 def is_plain(value: object) -> bool:
-    """Whether it is a number, a string, or made of such."""
-    if isinstance(value, PLAIN):
+    """Whether it is made of numbers, strings and arrays."""
+    if isinstance(value, (*PLAIN, *FIXED, np.ndarray)):
         return True
     leaves = pytree.tree_leaves(value)
-    return len(leaves) < 10_000 and all(isinstance(each, PLAIN) for each in leaves)
+    return len(leaves) < 10_000 and all(isinstance(e, (*PLAIN, *FIXED, np.ndarray)) for e in leaves)
 
 
 def is_users(value: object) -> bool:

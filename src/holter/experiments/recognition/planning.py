@@ -39,6 +39,7 @@ class Statement:
     code: CodeType
     lines: range
     written: Roots  # variables
+    touched: Roots  # variables that it writes or changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +209,8 @@ def _statement(node: ast.stmt, site: Site) -> Statement:
     module = ast.Module([node], [])
     code = compile(module, site.source.file, "exec", dont_inherit=True)
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return Statement(node, code, lines, frozenset(root(each.name) for each in writes(node)))
+    written = frozenset(root(each.name) for each in writes(node))
+    return Statement(node, code, lines, written, written | writes_inside(node))
 
 
 def _expression(lifted: Any, site: Site) -> CodeType:

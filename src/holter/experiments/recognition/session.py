@@ -228,9 +228,9 @@ class Session:
         if seen.capture.proof is None:
             loss = self._unscaled(seen.site, frame, roots)
             seen.capture.prove(row, frame, loss, self.start.parameters())
-        if self._copies.bytes > MOST_BYTES or len(seen.rows) >= MOST_BATCHES:
-            if all(each.capture.proof is not None for each in self.sites.values()):
-                self._tracer.stop()
+        full = self._copies.bytes > MOST_BYTES or len(seen.rows) >= MOST_BATCHES
+        if full and all(each.capture.proof is not None for each in self.sites.values()):
+            self._tracer.stop()
 
     def _unscaled(self, site: Site, frame: FrameType, roots: Sequence[Tensor]) -> Tensor:
         """The loss as the script computed it, before backward multiplied anything on top."""
