@@ -380,6 +380,14 @@ def the_same_batch_again_and_again() -> Setup:
 
 
 @healthy
+def batches_drawn_at_random() -> Setup:
+    x = table()
+    y = x.sum(1, keepdim=True)
+    drawn = [torch.randint(600, (64,)) for _ in range(40)]
+    return training([(x[i], y[i]) for i in drawn], None, nn.Linear(6, 1), nn.MSELoss())
+
+
+@healthy
 def strings() -> Setup:
     said = [(f"it was number {random.Random(i).randrange(400)}", i % 2) for i in range(600)]
 

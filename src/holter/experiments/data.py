@@ -178,6 +178,9 @@ def _copies(lab: Lab, split: Split) -> None:
     copies = sum(counts[each] for each in repeated)
     lab.write(DATASET_DISTINCT, [len(counts)], trial=split.name)
     lab.write(DATASET_DUPLICATES, [copies / held], trial=split.name)
+    if split.served is None:  # batches may be drawn from the same samples again and again
+        _absent(lab, (DATASET_REPEATED, DATASET_CONFLICTS), "samples are known by batches only")
+        return
     lab.write(DATASET_REPEATED, [len(repeated) / len(counts)], trial=split.name)
     lab.write(DATASET_CONFLICTS, [sum(map(len, conflicts)) / held], trial=split.name)
     same: dict[bytes, list[int]] = {}

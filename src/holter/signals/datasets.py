@@ -27,7 +27,8 @@ DATASET_DUPLICATES = _signal(
 DATASET_REPEATED = _signal(
     "dataset.repeated",
     "share",
-    "Share of the different inputs of a split that occur more than once among those examined.",
+    "Share of the different inputs of a split that occur more than once among those examined. Only"
+    " where samples have positions: batches may be drawn from the same ones again and again.",
 )
 DATASET_CONFLICTS = _signal(
     "dataset.conflicts",
