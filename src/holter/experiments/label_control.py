@@ -1,0 +1,196 @@
+"""Training with true labels against training with shuffled ones."""
+
+import time
+from collections.abc import Iterable
+from itertools import islice
+from math import ceil
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from holter.experiments import InapplicableError, experiment
+from holter.experiments.batches import leaves, tensors
+from holter.experiments.lab import Lab
+from holter.experiments.layout import loss_targets, samples_of, sequences_of
+from holter.experiments.probing import Probe, Tensors, rates_raised, some_batches, switched_off
+from holter.experiments.setup import Batch, Setup
+from holter.experiments.state import State, same_randomness
+from holter.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
+
+_HELD_OUT = 512  # samples, where there are so many
+_FEWEST = 64  # samples that say anything
+_MOST = 32  # batches that are held out
+_BATCHES = 120  # batches to train on; more steps go through them again
+_SLOW = 8  # batches that have to come in time
+_BYTES = 2**28  # that may be kept of all batches
+_CHANGED = 0.3  # share of the samples that have to get another label
+_TELLS = 4  # standard errors by which a difference is beyond doubt
+
+
+@experiment(emits=(LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES), preflight=True)
+def label_control(
+    setup: Setup,
+    lab: Lab,
+    *,
+    steps: int = 60,
+    more_steps: int = 240,
+    twins: int = 3,
+    seconds: float = 30.0,
+) -> None:
+    """Are true labels easier to learn than shuffled ones?
+
+    Trains on batches with their labels, and from the same start with labels shuffled within each
+    batch; then compares the losses of other batches. Where labels belong to their inputs, what was
+    learned from some helps with others. Where no difference shows, it is made again with more steps
+    and several shuffled twins, and one batch is trained on again and again, to see that the model
+    can learn at all.
+
+    `steps`: training steps of the first attempt, and on one batch.
+    `more_steps`: training steps of the second attempt.
+    `twins`: shuffled trainings of the second attempt.
+    `seconds`: no attempt is made that would take longer.
+    """
+    labelled = _Labelled(setup, seconds / 4)
+    start = State(setup)
+    took = labelled.seconds_a_step()
+    if 2 * steps * took > seconds:
+        raise InapplicableError(
+            f"it would take {2 * steps * took:.0f} s, more than the {seconds:.0f} s it may take"
+        )
+    for count, shuffled in ((steps, 1), (more_steps, twins)):
+        if (shuffled + 1) * count * took > seconds:
+            break
+        fits, held = {}, {}
+        for twin in range(shuffled + 1):
+            start.restore()
+            trial = f"shuffled {twin}" if twin else "true"
+            fits[trial], held[trial] = labelled.learn(count, twin)
+        gain = np.mean([held[trial] for trial in held if trial != "true"], 0) - held["true"]
+        if not gain.mean() <= _TELLS * gain.std() / len(gain) ** 0.5:  # or it is not a number
+            break
+    else:
+        start.restore()
+        fits["one batch"] = labelled.learn_one(steps)
+    for trial, losses in fits.items():
+        lab.write(LABEL_FIT, losses, trial=trial)
+    for trial, losses in held.items():
+        lab.write(LABEL_HELD_OUT, losses, trial=trial)
+    lab.write(LABEL_SAMPLES, [labelled.held_out])
+
+
+class _Labelled:
+    """Batches to train on and others, of which the labels are known."""
+
+    def __init__(self, setup: Setup, seconds: float) -> None:
+        if len(setup.phases) > 1:
+            raise InapplicableError("several models are trained against each other")
+        self._setup = setup
+        (batch,) = some_batches(setup, 1)
+        targets = loss_targets(setup, batch)
+        inputs = Probe(setup, batch).inputs
+        if sequences_of(inputs, targets) is not None:
+            raise InapplicableError("the targets are the inputs moved by one")
+        self._names = _label_names(leaves(batch), inputs, targets)
+        samples = samples_of(setup, batch, leaves(batch))
+        self._dims = {name: samples.dims[name] for name in self._names if name in samples.dims}
+        if not self._dims:
+            raise InapplicableError("the labels have no dimension of samples")
+        wanted = min(_MOST, max(2, ceil(_HELD_OUT / samples.count)))
+        batches = _some(setup, wanted + _BATCHES, seconds)
+        wanted = min(wanted, len(batches) // 2)
+        self._others, self._trained = batches[:wanted], batches[wanted:]
+        self.held_out = wanted * samples.count
+        if wanted < 2 or self.held_out < _FEWEST:
+            raise InapplicableError(f"{len(batches)} batches are too few to hold some out")
+        if self._share_changed() < _CHANGED:
+            raise InapplicableError("the labels of a batch are too much alike to shuffle them")
+
+    def seconds_a_step(self) -> float:
+        """How long a training step takes: the second, as the first may have to prepare things."""
+        took = 0.0
+        for batch in self._trained[:2]:
+            began = time.perf_counter()
+            self._setup.step(batch)
+            took = time.perf_counter() - began
+        return took
+
+    def learn(self, steps: int, twin: int) -> tuple[list[float], list[float]]:
+        """The losses of a training, with labels shuffled but for twin 0, and of other batches."""
+        fit = []
+        with rates_raised(self._setup):
+            for step in range(steps):
+                number = step % len(self._trained)
+                fit.append(self._setup.step(self._shuffled(self._trained[number], twin, number)))
+        model = self._setup.model
+        with torch.no_grad(), same_randomness(self._setup), switched_off(model, model.modules()):
+            return fit, [float(self._setup.loss(batch).mean()) for batch in self._others]
+
+    def learn_one(self, steps: int) -> list[float]:
+        """The losses of a training on one batch, again and again."""
+        with rates_raised(self._setup):
+            return [self._setup.step(self._trained[0]) for _ in range(steps)]
+
+    def _shuffled(self, batch: Batch, twin: int, number: int) -> Batch:
+        if not twin:
+            return batch
+        generator = torch.Generator().manual_seed(1000 * twin + number)
+        orders: dict[int, Tensor] = {}
+
+        def replaced(path: pytree.KeyPath, each: object) -> object:
+            dim = self._dims.get(pytree.keystr(path))
+            if dim is None or not isinstance(each, Tensor):
+                return each
+            count = each.shape[dim]
+            order = orders.setdefault(count, torch.randperm(count, generator=generator))
+            return each.index_select(dim, order.to(each.device))
+
+        return pytree.tree_map_with_path(replaced, batch)
+
+    def _share_changed(self) -> float:
+        """The share of samples whose labels are others once they are shuffled."""
+        before, after = (leaves(self._shuffled(self._trained[0], twin, 0)) for twin in (0, 1))
+        differing = [
+            (before[name] != after[name]).movedim(dim, 0).flatten(1).any(1)
+            if before[name].dim() > 1
+            else before[name] != after[name]
+            for name, dim in self._dims.items()
+        ]
+        return float(torch.stack(differing).any(0).float().mean())
+
+
+def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
+    """Some training batches, fewer where they are slow to come by or large."""
+    began, found, taken = time.perf_counter(), [], 0
+    for batch in islice(setup.train, count):
+        found.append(batch)
+        taken += sum(each.nbytes for each in tensors(batch))
+        if taken > _BYTES or time.perf_counter() - began > seconds:
+            break
+    if len(found) < min(count, _SLOW) and time.perf_counter() - began > seconds:
+        raise InapplicableError(f"it would take too long: {len(found)} batches in {seconds:.0f} s")
+    return found
+
+
+def _label_names(named: Tensors, inputs: Tensors, targets: list[Tensor]) -> list[str]:
+    """Those tensors of a batch that the loss compares outputs with."""
+    if targets:
+        names = [name for name, each in named.items() if _is_among(each, targets)]
+    else:  # a loss written by hand: whatever the model is not given
+        names = [name for name, each in named.items() if not _is_among(each, inputs.values())]
+    if not names:
+        raise InapplicableError("the targets are not part of the batch")
+    labels = [named[name] for name in names]
+    if all(_is_among(each, labels) for each in inputs.values()):
+        raise InapplicableError("the targets are the inputs")
+    return names
+
+
+def _is_among(tensor: Tensor, others: Iterable[Tensor]) -> bool:
+    """Whether one of the others has the same values, in whatever shape."""
+    flat = tensor.detach().flatten().double().cpu()
+    return any(
+        other.numel() == flat.numel() and torch.equal(flat, other.detach().flatten().double().cpu())
+        for other in others
+    )
