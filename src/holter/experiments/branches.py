@@ -34,6 +34,7 @@ class Facts:
     batch: Batch
     count: int  # samples
     calls: tuple[LossCall, ...]  # of loss functions, in one pass
+    calls_after: tuple[LossCall, ...]  # the same after training
     outputs: tuple[Any, ...]  # of each call of the model
     last_layers: tuple[nn.Module, ...]  # activations whose output is the model's
     drops: bool  # whether there is dropout
@@ -62,6 +63,7 @@ class Branch:
     factor: float = 1.0  # of the learning rate
     batch: Batch | None = None
     count: int = 0  # of other samples
+    control: bool = False  # what it shows is no cause
     same_numbers: bool = False  # the random numbers of every step are those of the first
 
 
@@ -100,7 +102,7 @@ def _in_order(facts: Facts) -> Iterator[Branch]:
         yield _of_weights(facts.setup)
         yield from _of_inputs(facts)
         yield from _of_labels(facts)
-    yield from _of_outputs(facts)
+        yield from _of_outputs(facts)  # after the rates: scaling makes faster too
     yield from _of_fewer(facts)
 
 
@@ -132,7 +134,7 @@ def _of_predictions(facts: Facts) -> Iterator[Branch]:
     if len(facts.calls) != 1 or "input" not in facts.calls[0].arguments:
         return
     call, setup = facts.calls[0], facts.setup
-    if are_probabilities(call):
+    if are_probabilities(call) and all(map(are_probabilities, facts.calls_after)):
         during = partial(predictions_replaced, _logits)
         yield Branch("logits in place of probabilities", setup, during)
     given, target = call.arguments["input"], call.arguments.get("target")
@@ -311,7 +313,7 @@ def _of_labels(facts: Facts) -> Iterator[Branch]:
     target = facts.target
     if target is not None and bool((target != target.roll(1, 0)).any()):
         during = partial(targets_replaced, lambda each: each.roll(1, 0))
-        yield Branch("labels exchanged", facts.setup, during)
+        yield Branch("labels exchanged", facts.setup, during, control=True)
 
 
 def _of_outputs(facts: Facts) -> Iterator[Branch]:
@@ -357,4 +359,4 @@ def _of_fewer(facts: Facts) -> Iterator[Branch]:
         differs = (facts.target != facts.target[:1]).reshape(facts.count, -1).any(1)
         other = int(differs.int().argmax()) or other
     few = take(facts.batch, torch.tensor([0, other]))
-    yield Branch("2 samples", facts.setup, batch=few, count=2)
+    yield Branch("2 samples", facts.setup, batch=few, count=2, control=True)

@@ -15,6 +15,8 @@ from holter.experiments.state import State, same_randomness
 from holter.rules._fitting import Aim, level, measure
 
 _CLOSE = 0.98  # share of the way at which a trial ends
+_CLOSE_ENOUGH = 0.92  # the same for one that takes longer than `_BRISK`
+_BRISK = 1.0  # seconds
 _LONGER = 3  # times the steps, for a loss that still falls
 _HOPE = 10  # times the steps: what needs more at its pace is given up
 _LOOK = 50  # steps between looks whether it does
@@ -46,6 +48,7 @@ class Fitting:
         for group, top in zip(groups(setup), highest, strict=True):
             set_rate(group, top)
         losses: list[float] = []
+        began = time.perf_counter()
         with branch.during():
             rates = [float(group["lr"]) for group in groups(setup)]
             self.rate = rates[0]
@@ -58,7 +61,7 @@ class Fitting:
                     losses.append(setup.step(*copies))
                 if number == 0:
                     self._see_gradients()
-                if self._is_over(losses, aim, until, patient=patient):
+                if self._is_over(losses, aim, began, until, patient=patient):
                     break
         self.lab.clear()
         self._see_gradients()
@@ -86,11 +89,14 @@ class Fitting:
             if each.requires_grad and each.grad is not None and bool((each.grad != 0).any())
         }
 
-    def _is_over(self, losses: list[float], aim: Aim, until: float, *, patient: bool) -> bool:
+    def _is_over(
+        self, losses: list[float], aim: Aim, began: float, until: float, *, patient: bool
+    ) -> bool:
         done = len(losses)
         if not math.isfinite(losses[-1]) or time.perf_counter() > until:
             return True
-        if aim.share(level(losses, aim)) >= _CLOSE:
+        close = _CLOSE if time.perf_counter() - began < _BRISK else _CLOSE_ENOUGH
+        if aim.share(level(losses, aim)) >= close:
             return True
         if done % _LOOK or done < (self._steps if patient else 2 * _LOOK):
             return False

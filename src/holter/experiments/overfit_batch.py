@@ -32,12 +32,12 @@ from holter.signals import (
     OVERFIT_MOVED,
     OVERFIT_NOISE,
     OVERFIT_PARAMETERS,
-    OVERFIT_PREDICTIONS,
     OVERFIT_QUIET,
     OVERFIT_RATE,
     OVERFIT_REACHED,
     OVERFIT_SAMPLES,
     OVERFIT_SPREAD,
+    OVERFIT_TARGETS,
     OVERFIT_TRAINABLE,
 )
 
@@ -56,8 +56,8 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
         OVERFIT_EXCHANGED,
         OVERFIT_SPREAD,
         OVERFIT_SAMPLES,
+        OVERFIT_TARGETS,
         OVERFIT_RATE,
-        OVERFIT_PREDICTIONS,
         OVERFIT_PARAMETERS,
         OVERFIT_TRAINABLE,
         OVERFIT_HELD,
@@ -67,7 +67,7 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
     preflight=True,
 )
 def overfit_batch(
-    setup: Setup, lab: Lab, *, samples: int = 8, steps: int = 300, seconds: float = 20.0
+    setup: Setup, lab: Lab, *, samples: int = 8, steps: int = 300, seconds: float = 15.0
 ) -> None:
     """Can the model learn a few samples by heart?
 
@@ -104,7 +104,8 @@ def overfit_batch(
     lab.write(OVERFIT_LOSS, losses, trial=AS_IT_IS)
     lab.write_each(OVERFIT_REACHED, {AS_IT_IS: fitting.reached})
     lab.write_each(OVERFIT_MOVED, {AS_IT_IS: fitting.moved})
-    still, spread = fitting.moved == 0, _write_afterwards(setup, lab, few)
+    still, after = fitting.moved == 0, _write_afterwards(setup, lab, few)
+    spread = after.spread(few.count)
     few = confirmed(setup, few)
     _write_floor(lab, few, AS_IT_IS)
     fit = measure(np.asarray(losses), few.aim)
@@ -117,6 +118,7 @@ def overfit_batch(
         calls=few.quiet[0].calls,
         outputs=few.quiet[0].outputs,
         last_layers=few.quiet[0].last_layers,
+        calls_after=after.calls,
         drops=few.drops,
         noisy=few.quiet_noise > 0,
         still=still,
@@ -154,7 +156,7 @@ def _try_changes(fitting: Fitting, few: Few, facts: Facts, *, until: float) -> N
         lab.write(OVERFIT_LOSS, losses, trial=branch.name)
         lab.write_each(OVERFIT_RATE, {branch.name: fitting.rate})
         fit = measure(np.asarray(losses), own.aim)
-        if fit.fits:
+        if fit.fits and not branch.control:
             return
         if branch.factor > 1 and (fit.lost or fit.last > fit.start):
             highest = branch.factor
@@ -164,7 +166,6 @@ def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
     parameters = [each for model in setup.models.values() for each in model.parameters()]
     trainable = [each for each in parameters if each.requires_grad]
     held = {id(each) for each in setup.parameters(setup.phases[0])}
-    predictions = few.quiet[0].predictions(few.count)
     counts = {
         OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
@@ -172,8 +173,8 @@ def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
         OVERFIT_RATE: peaks(setup)[0],
         OVERFIT_NOISE: few.noise,
     }
-    if predictions is not None:
-        counts[OVERFIT_PREDICTIONS] = predictions.numel()
+    if targets := few.quiet[0].targets(few.count):
+        counts[OVERFIT_TARGETS] = targets
     for signal, value in counts.items():
         lab.write_each(signal, {AS_IT_IS: value})
     lab.write_each(OVERFIT_NOISE, {"dropout off": few.quiet_noise})
@@ -189,8 +190,8 @@ def _write_floor(lab: Lab, few: Few, trial: str) -> None:
     lab.event("overfit floor", trial=trial, because=few.floor.because)
 
 
-def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> float:
-    """What the model knows after the trial, without dropout; how its predictions differ."""
+def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:
+    """What the model knows after the trial, without dropout."""
     with dropout_off(setup):
         after = [forward(setup, few.batch) for _ in few.quiet]
         lab.write_each(OVERFIT_QUIET, {AS_IT_IS: float(np.mean([each.loss for each in after]))})
@@ -199,7 +200,7 @@ def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> float:
     spread = after[0].spread(few.count)
     if math.isfinite(spread):
         lab.write_each(OVERFIT_SPREAD, {AS_IT_IS: spread})
-    return spread
+    return after[0]
 
 
 def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:

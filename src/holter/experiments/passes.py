@@ -32,6 +32,17 @@ class Pass:
                 return rows
         return None
 
+    def targets(self, count: int) -> int:
+        """How many classes and numbers are to be learned; 0 where it is not told."""
+        found = 0
+        for call in self.calls:
+            target = call.arguments.get("target")
+            if isinstance(target, Tensor):
+                soft = call.function == "cross_entropy" and target.is_floating_point()
+                found += len(target) if soft else target.numel()
+        predicted = self.predictions(count)
+        return found or (0 if predicted is None else predicted.numel())
+
     def spread(self, count: int) -> float:
         """How much predictions differ over samples, relative to their size; infinite if unknown."""
         rows = self.predictions(count)

@@ -21,6 +21,7 @@ class Change:
     harmless: bool = False
     sure: bool = True
     hurries: bool = False  # it makes faster what may come by itself
+    lucky: bool = False  # it may make a small model fit by chance
 
 
 _KNOWN = {
@@ -35,6 +36,7 @@ _KNOWN = {
     "outputs scaled and shifted": Change(
         "what the model can give does not cover the targets",
         "let the last layer be linear, and standardise the targets",
+        lucky=True,
     ),
     "dropout off": Change(
         "dropout leaves too little to learn from",
@@ -70,18 +72,17 @@ _KNOWN = {
     "weights drawn anew": Change(
         "the weights it begins with cannot learn: zero, all alike, saturated or dead",
         "initialise the layers as they are by default, or load other weights",
+        lucky=True,
     ),
     "inputs standardised": Change(
         "inputs differ too little, or are on too large a scale",
         "standardise the inputs with statistics of the training set",
+        lucky=True,
     ),
     "inputs replaced by noise": Change(
-        "the inputs cannot be told apart", "look at the inputs as the model is given them"
-    ),
-    "labels exchanged": Change(
-        "these labels do not suit these inputs, and exchanged ones do",
-        "look at some samples with their labels",
-        sure=False,
+        "the inputs cannot be told apart",
+        "look at the inputs as the model is given them",
+        lucky=True,
     ),
 }
 

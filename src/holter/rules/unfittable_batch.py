@@ -29,12 +29,12 @@ from holter.signals import (
     OVERFIT_LOSS,
     OVERFIT_MOVED,
     OVERFIT_NOISE,
-    OVERFIT_PREDICTIONS,
     OVERFIT_QUIET,
     OVERFIT_RATE,
     OVERFIT_REACHED,
     OVERFIT_SAMPLES,
     OVERFIT_SPREAD,
+    OVERFIT_TARGETS,
     OVERFIT_TRAINABLE,
     Signal,
 )
@@ -42,6 +42,8 @@ from holter.signals import (
 _BEYOND = 1.5  # share of the way: so far under a floor, it is none
 _DROWNED = 0.1  # of the loss of one answer for all: noise leaves less than this to learn
 _FEWER = "2 samples"
+_CONTROLS = (_FEWER, "labels exchanged")  # what they show is no cause
+_AMPLE = 10  # trainable values for each target
 _ENOUGH = 50  # steps that a trial needs to be judged
 _STUCK = 0.1  # share of the way of a model that gives one answer for all
 
@@ -80,7 +82,7 @@ def unfittable_batch(run: Run, *, partly: float = 0.5, far: float = FAR) -> Iter
 
     ## When it is wrong
     A model that is meant to be too small, or a loss that cannot come near its floor (a bottleneck,
-    embeddings of unit length): it is told where parameters are fewer than predictions, where two
+    embeddings of unit length): it is told where parameters are few for the targets, where two
     samples fit, and where the floor was not computed but searched for. Plateaus that are longer
     than the trial. Losses of which the floor is not known, and that fall below 0, are not judged.
 
@@ -141,6 +143,12 @@ class _Fitted:
         return spread is not None and spread <= ALIKE
 
     @property
+    def is_small(self) -> bool:
+        """Whether there is little to learn with: it may rest anywhere, and fit by chance."""
+        trainable, targets = self.value(OVERFIT_TRAINABLE), self.value(OVERFIT_TARGETS)
+        return trainable is not None and targets is not None and trainable < _AMPLE * targets
+
+    @property
     def exact(self) -> bool:
         return self.value(OVERFIT_FLOOR) is not None
 
@@ -169,7 +177,9 @@ class _Fitted:
     def success(self) -> str:
         """By what it is known that the samples are learned."""
         exchanged = self.value(OVERFIT_EXCHANGED)
-        after = f"; with their inputs exchanged {exchanged:.4g}" if exchanged is not None else ""
+        # Where labels are given to the model they are exchanged too, and nothing is told.
+        tells = exchanged is not None and self.plain.aim.share(exchanged) < REACHED
+        after = f"; with their inputs exchanged {exchanged:.4g}" if tells else ""
         quiet = "" if self.fit.fits else f", {self.value(OVERFIT_QUIET):.4g} with dropout off"
         return f"{self.samples} are learned by heart: {_went(self.fit)}{quiet}, {self.way}{after}"
 
@@ -181,6 +191,8 @@ class _Fitted:
             return "the first loss is not finite"
         if min(fit.start, fit.best) < 0 and (least is None or not (self.exact or fit.fits)):
             return f"the loss falls below 0 and has no floor that is known: {self.about_floor}"
+        if least is None and self.value(OVERFIT_NOISE):
+            return f"the loss draws random numbers and has no floor known: {self.about_floor}"
         if fit.share > _BEYOND:
             return f"the loss falls to {fit.best:.4g}, far under the floor {least or 0:.4g}"
         if constant is None or least is None:
@@ -228,7 +240,7 @@ class _Fitted:
     @property
     def fitting(self) -> Trial | None:
         """The first trial with a change in which the same samples fit."""
-        return next((e for e in self.others if e.fit.fits and e.name != _FEWER), None)
+        return next((e for e in self.others if e.fit.fits and e.name not in _CONTROLS), None)
 
     @property
     def out_of_time(self) -> bool:
@@ -246,25 +258,26 @@ def _by_change(fitted: _Fitted, partly: float, far: float) -> Verdict:
             f"the loss still falls, but slowly: {_went(fitted.fit)}, {fitted.way}; with"
             f" {trial.name} {_went(trial.fit)}"
         )
+    if change.lucky:
+        if fitted.is_small:
+            return _too_small(fitted)
+        if fitted.share >= partly:
+            return _unexplained(fitted, partly)
     only = f"{_went(fitted.fit)}, {fitted.way}; with {trial.name} {_went(trial.fit)}"
     if change.harmless or (change.recipe and fitted.share >= partly):
         return unfittable_batch.normal(
             f"{fitted.samples} are not learned by heart, for {change.cause}: {only}",
             (_evidence(fitted.plain), _evidence(trial)),
         )
-    return _finding(
-        fitted,
-        change.cause,
-        change.fix,
-        Confidence.LIKELY if change.sure else Confidence.HINT,
-        trial,
-    )
+    sure = change.sure and (fitted.share < _STUCK or not change.lucky)
+    confidence = Confidence.LIKELY if sure else Confidence.HINT
+    return _finding(fitted, change.cause, change.fix, confidence, trial)
 
 
 def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
     """No change made them fit: what is known all the same."""
     fit = fitted.fit
-    count = sum(each.name != _FEWER for each in fitted.others)
+    count = sum(each.name not in _CONTROLS for each in fitted.others)
     tried = f"none of {count} changes makes it fit" if count > 1 else "no change makes it fit"
     if fit.lost:
         lost = [each for each in fitted.others if each.fit.lost]
@@ -287,13 +300,8 @@ def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
         return unfittable_batch.not_examined(
             f"the time was over before a change made it fit: {_went(fit)}; give it more `seconds`"
         )
-    trainable, predicted = fitted.value(OVERFIT_TRAINABLE), fitted.value(OVERFIT_PREDICTIONS)
-    if trainable is not None and predicted is not None and trainable < predicted:
-        return unfittable_batch.normal(
-            f"{fitted.samples} are not learned by heart, {fitted.way}: {trainable:,.0f} trainable"
-            f" values are too few for {predicted:,.0f} predictions",
-            (_evidence(fitted.plain),),
-        )
+    if fitted.is_small:
+        return _too_small(fitted)
     two = any(each.fit.fits and each.name == _FEWER for each in fitted.others)
     if not fitted.exact or fitted.share >= partly or two:
         fewer = "; two samples fit" if two else ""
@@ -306,6 +314,15 @@ def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
         tried,
         "take the model apart: fit the last layer alone, then more of it",
         Confidence.HINT,
+    )
+
+
+def _too_small(fitted: _Fitted) -> Verdict:
+    return unfittable_batch.normal(
+        f"{fitted.samples} are not learned by heart, {fitted.way}:"
+        f" {fitted.value(OVERFIT_TRAINABLE):,.0f} trainable values are few for"
+        f" {fitted.value(OVERFIT_TARGETS):,.0f} targets",
+        (_evidence(fitted.plain),),
     )
 
 

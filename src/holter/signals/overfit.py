@@ -80,12 +80,13 @@ OVERFIT_RATE = Signal(
     "",
     "Learning rate of the trial, that of the first group; a schedule's peak where there is one.",
 )
-OVERFIT_PREDICTIONS = Signal(
-    "overfit.predictions",
+OVERFIT_TARGETS = Signal(
+    "overfit.targets",
     Per.TRIAL,
-    Phase.FORWARD,
+    Phase.DATA,
     "values",
-    "Number of values that the model predicts for these samples.",
+    "Number of classes and numbers that are to be learned; of losses written by hand, the number of"
+    " values predicted.",
 )
 OVERFIT_PARAMETERS = Signal(
     "overfit.parameters",
