@@ -62,13 +62,14 @@ def augmentation(setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 
     if train is None and valid is None:
         raise InapplicableError("no loader has a data set with positions that can be fetched again")
     if train is not None:
-        _refetch(lab, "train", train, samples, seconds)
-        _workers(lab, setup.loaders["train"], train, samples)
+        is_random = _refetch(lab, "train", train, samples, seconds)
+        _workers(lab, setup.loaders["train"], train, samples, is_random=is_random)
     if valid is not None:
         _refetch(lab, "valid", valid, samples, seconds)
 
 
-def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -> None:
+def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -> bool:
+    """Fetch samples twice; whether any of them differ."""
     until = time.perf_counter() + seconds
     pairs: list[tuple[Draw, Draw]] = []
     chosen = _chosen(split, samples)
@@ -93,6 +94,7 @@ def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -
         _versions(lab, name, split, versions, until)
         unexplained = [_differs(split.dataset, index, own=True) for index in indices]
         lab.write(REFETCH_UNEXPLAINED, [float(np.mean(unexplained))], trial=name)
+    return any(differ)
 
 
 def _versions(
@@ -136,12 +138,14 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
-def _workers(lab: Lab, loader: DataLoader[Any], split: Served, samples: int) -> None:
+def _workers(
+    lab: Lab, loader: DataLoader[Any], split: Served, samples: int, *, is_random: bool
+) -> None:
     init = loader.worker_init_fn is not None
     lab.write(WORKERS, [loader.num_workers], trial="train")
     lab.write(WORKERS_PERSISTENT, [float(loader.persistent_workers)], trial="train")
     lab.write(WORKERS_INIT, [float(init)], trial="train")
-    if not loader.num_workers:
+    if not loader.num_workers or not is_random:
         return
     chosen = _chosen(split, samples)
     with left_alone(split.dataset):
@@ -149,18 +153,24 @@ def _workers(lab: Lab, loader: DataLoader[Any], split: Served, samples: int) -> 
     lab.write(REFETCH_OWN, [own], trial="train")
     if not own and not init:
         return  # torch seeds each worker, and each epoch, differently
-    context = loader.multiprocessing_context or multiprocessing.get_context()
-    if context.get_start_method() != "fork":
-        how = context.get_start_method()
-        names = [each.name for each in (WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE)]
-        why = f"workers are started by {how}, which would run the script again"
-        lab.event("not applicable", experiment="augmentation", why=why, signals=names)
+    how = (loader.multiprocessing_context or multiprocessing.get_context()).get_start_method()
+    if how != "fork":
+        _absent(lab, f"workers are started by {how}, which would run the script again")
         return
     drawn = [chosen[each % len(chosen)] for each in range(_DRAWS)]
-    first, again = _in_workers(loader, split, drawn), _in_workers(loader, split, drawn)
+    try:
+        first, again = _in_workers(loader, split, drawn), _in_workers(loader, split, drawn)
+    except RuntimeError as error:  # a worker that died, or does not answer
+        _absent(lab, f"workers could not be compared: {error}")
+        return
     lab.write(WORKERS_DRAWS, [len(drawn)], trial="train")
     lab.write(WORKERS_ALIKE, [_alike(first[0], first[1])], trial="train")
     lab.write(WORKERS_EPOCHS_ALIKE, [_alike(first[0], again[0])], trial="train")
+
+
+def _absent(lab: Lab, why: str) -> None:
+    names = [each.name for each in (WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE)]
+    lab.event("not applicable", experiment="augmentation", why=why, signals=names)
 
 
 def _in_workers(

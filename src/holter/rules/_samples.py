@@ -31,6 +31,14 @@ def series(run: Run, signal: Signal, trial: str) -> Series | None:
     return run[signal][trial]
 
 
+def why_absent(run: Run, signal: Signal, otherwise: str) -> str:
+    """What an experiment says of a signal that it did not measure."""
+    for event in run.events:
+        if event.kind == "not applicable" and signal.name in event.data["signals"]:
+            return str(event.data["why"])
+    return otherwise
+
+
 def unread(run: Run, split: str) -> float:
     """How many samples of a split there are for each that was read."""
     length, examined = measured(run, DATASET_LENGTH, split), measured(run, DATASET_EXAMINED, split)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._samples import measured
+from holter.rules._samples import measured, why_absent
 from holter.run import Run
 from holter.signals import (
     REFETCH_INPUTS,
@@ -57,7 +57,8 @@ def identical_augmentation(run: Run, *, chance: float = 1e-3) -> Iterator[Verdic
             "random numbers come from torch, numpy or random, which torch seeds in each worker"
         )
     elif (draws := measured(run, WORKERS_DRAWS, "train")) is None:
-        yield identical_augmentation.not_examined("no workers could be started to compare them")
+        why = why_absent(run, WORKERS_DRAWS, "no workers were started to compare them")
+        yield identical_augmentation.not_examined(why)
     elif (1 - differ) ** draws > chance:
         yield identical_augmentation.not_examined(
             f"only {differ:.0%} of the samples differ when fetched again"
