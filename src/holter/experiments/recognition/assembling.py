@@ -114,13 +114,10 @@ def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, 
 def _replay(seen: Seen) -> Replay:
     proof = seen.capture.proof
     assert proof is not None
-    names = {**seen.frame.f_globals, **(seen.names or {})}
-    for name, model in proof.models.items():
-        if names.get(name) is not model:
-            raise seen.site.declined(
-                seen.site.statement,
-                f"trains one model after another: `{name}` is not always the same",
-            )
+    if (name := seen.capture.changing) is not None:
+        raise seen.site.declined(
+            seen.site.statement, f"trains one model after another: `{name}` is not always the same"
+        )
     return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
 
 

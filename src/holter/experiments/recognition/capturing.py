@@ -70,7 +70,6 @@ class Proof:
     """What was seen of one step in full, to be held against its replay."""
 
     belongings: Belongings
-    models: Mapping[str, nn.Module]  # that the step runs, by variable
     autocast: Autocast
     buffers: list[tuple[nn.Module, str, Tensor]]
     random: dict[int, Randomness] = field(default_factory=dict)  # before each statement
@@ -101,9 +100,11 @@ class Capture:
     proof: Proof | None = None  # of the first step that was seen from its beginning
     entry: Ready | None = None  # before the statements that make the data
     ready: Ready | None = None  # after them
+    changing: str | None = None  # a variable that is not the same model at every step
     _trial: Proof | None = None
     _open: dict[str, Any] = field(default_factory=dict)
     _last: int | None = None
+    _models: dict[str, nn.Module] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._places: dict[int, list[int]] = {}
@@ -134,18 +135,23 @@ class Capture:
     def _begin(self, place: int, frame: FrameType) -> None:
         if place == 0:
             self._open = {}
+            names = visible(frame)
+            self._look_at_models(names)
             if self.proof is None:
                 taken = [each.name for each in self.plan.variables if each.code is None]
                 self.ready = self._ready(taken, frame)
-                names = visible(frame)
-                others = {each: names[each] for each in self.plan.others if each in names}
-                models = {n: each for n, each in others.items() if isinstance(each, nn.Module)}
-                held = Belongings(others.values())
-                self._trial = Proof(held, models, autocast_now(), _buffers(self.modules))
+                held = Belongings(names[each] for each in self.plan.others if each in names)
+                self._trial = Proof(held, autocast_now(), _buffers(self.modules))
         for each in self._wanted.get(place, ()):
             self._open[each.name] = self.copies.of(value_of(each, frame))
         if self._trial is not None:
             self._trial.random[place] = drawn()
+
+    def _look_at_models(self, names: Mapping[str, Any]) -> None:
+        for name in self.plan.others:
+            value = names.get(name)
+            if isinstance(value, nn.Module) and self._models.setdefault(name, value) is not value:
+                self.changing = name
 
     def _ready(self, names: Iterable[str], frame: FrameType) -> Ready:
         """Which of these variables are what the loader has delivered."""
