@@ -101,13 +101,15 @@ def unstable_curvature(run: Run, *, max_ratio: float = 2.0) -> Iterator[Verdict]
     overshoots = _overshoots(present) and ratio > (1 if _leaves(present) else max_ratio)
     if not overshoots and ratio <= max_ratio and off > _EXACT:
         yield unstable_curvature.not_examined(f"{says}, but it may be off by {off:.0%}")
+    elif not overshoots and ratio > max_ratio:
+        yield unstable_curvature.not_examined(
+            f"{says}: {ratio:.2g} of it, but {len(present) - 1} steps on the same batches take the"
+            f" loss from {present.values[0]:.3g} to {present.values[-1]:.3g}: the two disagree"
+        )
     elif not overshoots:
         if ratio > _NEAR and _falls(present):
-            why = "the edge of stability, where training rests by nature:"
             yield unstable_curvature.normal(
-                f"{says}: {ratio:.2g} of it, {why if ratio <= max_ratio else 'and yet'}"
-                f" {len(present) - 1} steps on the same batches take the loss from"
-                f" {present.values[0]:.3g} down to {present.values[-1]:.3g}"
+                f"{says}: {ratio:.2g} of it, the edge of stability, where training rests by nature"
             )
         yield unstable_curvature.clear(f"{says}: {ratio:.2g} of it")
     elif reduced is None or not _falls(reduced):
