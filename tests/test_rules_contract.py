@@ -9,7 +9,7 @@ import pytest
 from holter import Run, check, diagnose
 from holter.experiments import all_experiments
 from holter.rules import HEADINGS, Checkup, Rule, all_rules
-from holter.signals import CATALOGUE, Per
+from holter.signals import CATALOGUE, REPLAY_LOSS, Per
 from zoo.recording import recording
 from zoo.specimens import CASES, Specimen
 
@@ -26,6 +26,8 @@ def checkup_of(rule: str, case: str) -> Checkup:
 def experiment_for(rule: Rule) -> str | None:
     """What a user tries to hear of a rule: nothing, preflight, or an experiment of its own."""
     needed = {signal for signal in rule.needs if signal.per is Per.TRIAL}
+    if REPLAY_LOSS in needed:
+        return "replay"
     makers = [each for each in all_experiments().values() if needed <= set(each.emits)]
     if not needed:
         return None

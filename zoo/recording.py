@@ -123,7 +123,10 @@ def _record(specimen: Specimen, seed: int, folder: Path, experiment: str | None)
     with (folder / "output.txt").open("w") as output, contextlib.chdir(folder):
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        if experiment is not None:
+        if experiment == "replay":  # of what failed, or else of a step that did not
+            main(["run", "--no-check", "--capture-at", "40", "--out", str(run), str(script)])
+            main(["try", "replay", str(run)])
+        elif experiment is not None:
             main(["try", experiment, "--out", str(run), str(script)])
         elif "holter.watch(" in script.read_text():  # it records itself, to the folder `run`
             runpy.run_path(str(script), run_name="__main__")

@@ -60,8 +60,8 @@ def _capture(folder: Path, name: str | None) -> "Capture":
             f"{folder} holds no capture: nothing broke while it was recorded, or the black box was"
             " off. `w.capture()` and `holter run --capture-at STEP` make one on purpose."
         )
-    if name is None:
-        return load_capture(found[0])
+    if name is None:  # what failed goes before what was asked for
+        return load_capture(min(found, key=lambda each: each.name.endswith("asked")))
     for each in found:
         if each.name == name or each.name.startswith(f"step-{name.zfill(8)}"):
             return load_capture(each)

@@ -54,7 +54,7 @@ def rungs(window: Window) -> list[Rung]:
               "there is no step before it in the window"),
         _when(used.other is not None, "another batch", "batch", _instead(window, used.other),
               "there are too few steps in the window"),
-        _rung("skip the step", "skip", Change("", skips=frozenset([window.failing]))),
+        _rung("skip the step", "skip", Change("", skips=frozenset([window.onset]))),
     ]  # fmt: skip
 
 
@@ -113,7 +113,7 @@ class Used:
             for tap in reversed(taps):
                 tap.remove()
         modules = [m for model in setup.models.values() for m in model.modules()]
-        steps = [each.step for each in window.steps if each.step < window.failing]
+        steps = [each.step for each in window.steps if each.step < window.onset]
         return cls(
             attention="attention" in seen,
             compiled=any(_is_compiled(each) for each in modules),
@@ -213,10 +213,10 @@ def _larger_epsilon(setup: Setup) -> None:
 
 
 def _reset_second_moment(window: Window) -> Change:
-    """Right before the failing step, Adam forgets how large gradients were."""
+    """Right before it goes wrong, Adam forgets how large gradients were."""
 
     def before(setup: Setup, step: int) -> None:
-        if step == window.failing:
+        if step == window.onset:
             for optimizer in setup.optimizers:
                 _forget(optimizer)
 
@@ -236,13 +236,13 @@ def _forget(optimizer: Optimizer) -> None:
 
 
 def _instead(window: Window, other: int | None) -> Change | None:
-    """The failing step is given the batch of another one."""
+    """The step from which on it went wrong is given the batch of another one."""
     if other is None:
         return None
     step = next(each for each in window.steps if each.step == other)
 
     def batches(number: int, own: list[Batch]) -> list[Batch]:
-        return window.batches(step) if number == window.failing else own
+        return window.batches(step) if number == window.onset else own
 
     return Change("", batches=batches)
 

@@ -56,6 +56,8 @@ class Investigation:
             raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
         self._write(AS_IT_WAS, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
+        # A spike counts as one if the loss does leave its band again.
+        self.fails = self.fails_by_nan or window.capture.alarm.kind == "spike"
 
     def reproduce(self) -> Reproduction:
         """Run the window once more, and compare with what was recorded."""
@@ -68,7 +70,7 @@ class Investigation:
             if (recorded := window.recorded(step)) is not None
         ]
         same = sum(_same(loss, recorded) for loss, recorded in pairs)
-        fails = self.fails_by_nan or window.capture.alarm.kind in ("spike", "asked", "exception")
+        fails = self.fails or window.capture.alarm.kind in ("asked", "exception")
         if pairs and same == len(pairs) and repeatable:
             verdict = EXACT
         elif fails and all(_near(loss, recorded) for loss, recorded in pairs):
@@ -80,6 +82,7 @@ class Investigation:
             "reproduction",
             says=found.says,
             failing=window.failing,
+            onset=window.onset,
             state_step=window.capture.steps[0].step,
             alarm=window.capture.alarm.kind,
             **asdict(found),
@@ -144,7 +147,7 @@ class Investigation:
         """Data or state, and which samples."""
         ceiling = self._ceiling if math.isfinite(self._ceiling) else math.inf
         found = triage(self._window, ceiling)
-        samples = guilty(self._window, ceiling)
+        samples = guilty(self._window, ceiling) if found.batch_on_older_weights else None
         self._lab.event(
             "triage",
             batch_on_older_weights=found.batch_on_older_weights,
@@ -209,7 +212,9 @@ def whole(window: Window, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
     traced = found.trace()
     if traced is not None:
         yield traced.says
-    if ladder:
+    if not found.fails:
+        yield "it does not fail again: there is nothing to cure"
+    elif ladder:
         for each in found.climb():
             yield f"{each.name}: {each.outcome} ({each.says})"
         yield found.separate()

@@ -13,6 +13,8 @@ from holter.replay.window import Change, Trial, Window
 CURES, DOES_NOT, WORSENS, NOT_APPLICABLE = "cures", "does not", "worsens", "not applicable"
 
 _SPREADS = 8.0  # above the band that a loss may be and still count as back in it
+_FEWEST = 6  # steps that make a band
+_MANY = 10  # times its usual norm that a gradient has to be to count as out of its band
 _BEYOND = 8  # steps after the failing one that have to be well, so far as they were captured
 # What is done to a training, from the least to the most: the minimal cure comes first here.
 _ORDER = (
@@ -189,4 +191,30 @@ def timed(window: Window) -> tuple[Trial, float]:
     trial = window.play(beyond=_BEYOND)
     if trial.first_bad is not None:
         window.failing = trial.first_bad
+    window.onset = onset_of(trial, window.failing)
     return trial, time.perf_counter() - began
+
+
+def onset_of(trial: Trial, failing: int) -> int:
+    """The step from which on loss or gradient norm was out of its band, up to the failing one."""
+    rows = list(zip(trial.steps, trial.losses, trial.norms, strict=True))
+    early = [row for row in rows if row[0] < failing][: max(len(rows) // 2, _FEWEST)]
+    if len(early) < _FEWEST:
+        return failing
+    high = _ceiling([loss for _, loss, _ in early])
+    steep = _MANY * statistics.median(norm for _, _, norm in early)
+    onset = failing
+    for step, loss, norm in reversed([row for row in rows if row[0] < failing]):
+        if loss <= high and norm <= steep:
+            break
+        onset = step
+    return onset
+
+
+def _ceiling(values: Sequence[float]) -> float:
+    finite = [each for each in values if math.isfinite(each)]
+    if not finite:
+        return math.inf
+    middle = statistics.median(finite)
+    spread = 1.4826 * statistics.median(abs(each - middle) for each in finite)
+    return middle + max(_SPREADS * spread, 0.5 * abs(middle))

@@ -38,7 +38,7 @@ class Triage:
 
 def triage(window: Window, ceiling: float) -> Triage:
     """Fail means: not finite, or a loss above `ceiling`."""
-    steps = [each for each in window.steps if each.step <= window.failing]
+    steps = [each for each in window.steps if each.step <= window.onset]
     failing = steps[-1]
     older: bool | None = None
     if len(steps) > 1:
@@ -52,14 +52,14 @@ def triage(window: Window, ceiling: float) -> Triage:
             return window.batches(before) if number == failing.step else own
 
         played = window.play(Change("older batch", batches=batches))
-        if played.steps and played.steps[-1] == failing.step:
+        if played.steps and played.steps[-1] >= failing.step:
             other = _fails((played.losses[-1], played.norms[-1]), ceiling)
     return Triage(older, other)
 
 
 def guilty(window: Window, ceiling: float) -> tuple[int, ...] | None:
-    """The samples of the failing batch that break the step by themselves; None if none does."""
-    steps = [each for each in window.steps if each.step <= window.failing]
+    """The samples of the bad batch that break its step by themselves; None if none does."""
+    steps = [each for each in window.steps if each.step <= window.onset]
     failing = steps[-1]
     if not failing.fetches and window.setup.prepare is None:
         return None

@@ -67,6 +67,7 @@ class Window:
         self._optimizers = _paired_optimizers(setup.optimizers, capture.plain)
         _require_fitting(self._models, capture)
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
+        self.onset = self.failing  # the step that left the band first, from which on it went wrong
 
     def recorded(self, step: int) -> float | None:
         """The loss that the run recorded for a step, if it did."""

@@ -18,6 +18,7 @@ class Replayed:
     """The last replay of a run."""
 
     failing: int  # the step that fails
+    onset: int  # the step from which on it went wrong
     first: int  # of the window
     alarm: str
     verdict: str
@@ -52,6 +53,7 @@ def replayed(run: Run) -> Replayed | None:
     last = {event.kind: event.data for event in events}
     return Replayed(
         failing=int(about["failing"]),
+        onset=int(about["onset"]),
         first=int(about["state_step"]),
         alarm=str(about["alarm"]),
         verdict=str(about["verdict"]),
@@ -75,3 +77,8 @@ def fails(found: Replayed) -> bool:
 def listed(names: list[str]) -> str:
     """`a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def since(found: Replayed) -> str:
+    """Where it began, if that was earlier."""
+    return f", which began with step {found.onset}," if found.onset < found.failing else ""

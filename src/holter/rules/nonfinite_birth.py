@@ -28,7 +28,7 @@ _FIXES = {
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(REPLAY_LOSS, REPLAY_NORM),
-    explains=("poisonous-batch", "exhausted-range", *SYMPTOMS),
+    explains=("poisonous-batch", *SYMPTOMS),
 )
 def nonfinite_birth(run: Run) -> Iterator[Verdict]:
     """The operation that gave the first value that is not finite is known.
@@ -70,6 +70,13 @@ def nonfinite_birth(run: Run) -> Iterator[Verdict]:
         evidence=(
             Evidence(signal, (found.first, found.failing), found.says, "as it was"),
             Evidence(signal, (found.failing, found.failing), where, "as it was"),
+            *(
+                Evidence(signal, (found.first, found.failing), f"cures it: {said}", name)
+                for name, (_, outcome, said) in list(found.rungs.items())
+                if outcome == "cures" and name == (found.ladder or {}).get("minimal")
+            ),
         ),
+        # A batch that broke the weights before is a cause of it, not an effect.
+        explains=SYMPTOMS if found.onset < found.failing else None,
         fix=_FIXES.get(birth["kind"], "look at the operands of this line"),
     )

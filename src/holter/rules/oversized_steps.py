@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._replays import SYMPTOMS, fails, listed, replayed
+from holter.rules._replays import SYMPTOMS, fails, listed, replayed, since
 from holter.run import Run
 from holter.signals import REPLAY_LOSS
 
@@ -37,8 +37,14 @@ def oversized_steps(run: Run) -> Iterator[Verdict]:
     - `holter try sharpness` measures the curvature against the learning rate.
     """
     found = replayed(run)
-    if found is None or found.ladder is None or not fails(found):
-        yield oversized_steps.not_examined("no failure was replayed under interventions")
+    if found is None or found.verdict == "not reproduced":
+        yield oversized_steps.not_examined("no failure was reproduced")
+        return
+    if not fails(found):
+        yield oversized_steps.clear(f"step {found.failing} does not fail when it is replayed")
+        return
+    if found.ladder is None:
+        yield oversized_steps.not_examined("the ladder of interventions was not climbed")
         return
     cured = found.cured_by("rate", "clip")
     spared = found.not_cured_by("batch", "precision")
@@ -51,11 +57,11 @@ def oversized_steps(run: Run) -> Iterator[Verdict]:
         )
         return
     yield oversized_steps.finding(
-        f"step {found.failing} is cured by {listed(cured)}"
+        f"the failure of step {found.failing}{since(found)} is cured by {listed(cured)}"
         + (f", not by {listed(spared)}" if spared else "")
         + ": the step is too large for this curvature",
         confidence=Confidence.LIKELY,
-        onset=found.failing,
+        onset=found.onset,
         evidence=(
             Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
             *(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._replays import SYMPTOMS, Replayed, fails, listed, replayed
+from holter.rules._replays import SYMPTOMS, Replayed, fails, listed, replayed, since
 from holter.run import Run
 from holter.signals import REPLAY_LOSS
 
@@ -15,8 +15,8 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
 
     ## What it does
     `holter try replay` gives the failing step another batch, and the failing batch to older
-    weights. The rule speaks where another batch cures it, no change of the step does, and the batch
-    fails on older weights, too.
+    weights. The rule speaks where another batch cures it, and the batch fails on older weights,
+    too. That clipping or a lower rate may cure it as well is no contradiction: they limit the harm.
 
     ## Why it matters
     Clipping or a lower learning rate only hide such a batch: it comes again in the next epoch.
@@ -32,29 +32,30 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
     - Train an epoch without the samples that are named.
     """
     found = replayed(run)
-    if found is None or found.ladder is None or not fails(found):
-        yield poisonous_batch.not_examined("no failure was replayed under interventions")
+    if found is None or found.verdict == "not reproduced":
+        yield poisonous_batch.not_examined("no failure was reproduced")
+        return
+    if not fails(found):
+        yield poisonous_batch.clear(f"step {found.failing} does not fail when it is replayed")
+        return
+    if found.ladder is None:
+        yield poisonous_batch.not_examined("the ladder of interventions was not climbed")
         return
     cured = found.cured_by("batch", "skip")
     spared = found.not_cured_by("rate", "clip", "precision", "state")
-    if (
-        not cured
-        or found.cured_by("rate", "clip", "precision", "state")
-        or not (found.triage or {}).get("batch_on_older_weights")
-    ):
+    told = found.triage or {}
+    if not cured or not told.get("batch_on_older_weights"):
         tried = found.not_cured_by("batch", "skip")
         yield poisonous_batch.clear(
-            f"it is not cured by {listed(tried)}"
-            if tried
-            else "a change of the step cures it as well, or older weights bear the batch"
+            f"it is not cured by {listed(tried)}" if tried else "older weights bear the batch"
         )
         return
     yield poisonous_batch.finding(
-        f"step {found.failing} is cured by {listed(cured)}"
+        f"the failure of step {found.failing}{since(found)} is cured by {listed(cured)}"
         + (f", not by {listed(spared)}" if spared else "")
         + f": it is the batch, not the weights{_samples(found)}",
         confidence=Confidence.LIKELY,
-        onset=found.failing,
+        onset=found.onset,
         evidence=(
             Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
             *(
@@ -62,6 +63,7 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
                 for each in cured[:2]
             ),
         ),
+        explains=("nonfinite-birth", *SYMPTOMS) if found.onset < found.failing else None,
         fix="look at the samples that are named; mend or drop them where data is loaded",
     )
 

@@ -15,6 +15,9 @@ def lines(run: Run, width: int) -> list[Line]:
         return []
     shown: list[Line] = [(("replay", "bold"), (f"  of step {told['failing']}", ""))]
     shown += _item(told["says"], width)
+    if told["onset"] < told["failing"]:
+        before = told["failing"] - told["onset"]
+        shown += _item(f"out of its band since step {told['onset']}, {before} steps before", width)
     if (birth := _last(run, "birth")) is not None:
         shown += _item(birth["birth"]["says"], width)
         where = birth["birth"]
