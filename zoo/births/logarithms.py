@@ -122,6 +122,23 @@ def softmax_by_hand() -> Step:
     return Step(step, {"": model}, samples=9)
 
 
+@born("exp", "exp overflow", samples=(0, 3))
+def exponential_beside_a_mask() -> Step:
+    """A contrastive loss by hand: the diagonal is masked with -inf, two others overflow."""
+    torch.manual_seed(0)
+    model, x = nn.Linear(4, 4), torch.randn(6, 4)
+
+    def step() -> Tensor:
+        z = model(x)
+        scale = torch.tensor([300.0, 2.0, 2.0, 300.0, 2.0, 2.0])[:, None]
+        scores = (F.normalize(z, dim=1) @ F.normalize(z, dim=1).T).abs() * scale
+        scores = scores.masked_fill(torch.eye(6, dtype=torch.bool), float("-inf"))
+        weights = scores.exp()  # born here
+        return (weights[:, 0] / weights.sum(1)).clamp_min(1e-6).log().mean()
+
+    return Step(step, {"": model}, samples=6)
+
+
 @born("exp", "exp overflow", samples=(1,))
 def logsumexp_by_hand() -> Step:
     """The logarithm of a sum of exponentials, one of which overflows."""

@@ -149,6 +149,38 @@ def forward_algorithm() -> Step:
     return Step(step, {"": model}, samples=5)
 
 
+@born("softmax", "masked row", samples=(1,))
+def mask_by_a_logarithm() -> Step:
+    """The logarithm of a mask of ones and zeros is added: 0 becomes -inf, as it should."""
+    torch.manual_seed(0)
+    model, x = Attention(8), torch.randn(3, 5, 8)
+    keep = torch.ones(3, 1, 5)
+    keep[0, 0, 3:] = 0
+    keep[1] = 0
+
+    def step() -> Tensor:
+        scores, v = model.scores(x)
+        weights = (scores + keep.log()).softmax(-1)  # born here
+        return model.out(weights @ v).pow(2).mean()
+
+    return Step(step, {"": model}, samples=3)
+
+
+@born("scaled_dot_product_attention", "overflow", samples=(2,))
+def fused_attention() -> Step:
+    """Queries and keys of 1e25 in a fused kernel."""
+    torch.manual_seed(0)
+    model, x = Attention(8), torch.randn(4, 5, 8)
+    x[2] *= 1e25
+
+    def step() -> Tensor:
+        q, k, v = (each.view(4, 5, 2, 4).transpose(1, 2) for each in model.qkv(x).chunk(3, -1))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # born here
+        return mixed.clamp(-1, 1).mean()
+
+    return Step(step, {"": model}, samples=4)
+
+
 @born("mul", "zero times infinity", samples=(0, 1))
 def mask_times_infinity() -> Step:
     """A mask of ones and zeros times -inf: where it is 0, that is NaN."""

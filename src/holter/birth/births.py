@@ -1,5 +1,6 @@
 """Birth: what is known of it, put together from the events of a step."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,8 @@ def birth(trace: Trace, course: Course) -> Birth | None:
     """The birth of what is not finite at the end of a step; None if there is none."""
     reached = [(trace.writer(tensor), owner) for owner, tensor in course.symptoms]
     if course.error is not None:
+        if not _is_blamed(course.error):
+            raise course.error
         reached = [(trace.last_read(), None)]
     known = [(number, owner) for number, owner in reached if number is not None]
     found = _origin(trace.events, known, of_loss=course.of_loss)
@@ -51,6 +54,13 @@ def birth(trace: Trace, course: Course) -> Birth | None:
     # A scaler that finds such gradients skips the step and halves its scale: that is its business.
     scaled = course.scale > 1 and told.kind == "half range" and told.phase == "backward"
     return None if scaled else told
+
+
+def _is_blamed(error: Exception) -> bool:
+    """Whether an error may have been raised because something is not finite."""
+    if isinstance(error, AssertionError | ArithmeticError):
+        return True
+    return re.search(r"\b(nan|infs?|infinite|(non-?)?finite)\b", str(error), re.I) is not None
 
 
 def _origin(

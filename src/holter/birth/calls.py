@@ -11,7 +11,11 @@ from torch import Tensor
 from holter.birth.events import Twin
 from holter.birth.values import extent
 
-_NARROW = (torch.float16, torch.bfloat16)
+_WIDER = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.float32: torch.float64,
+}
 _LAYOUTS = (torch.strided, torch.sparse_coo)
 _NONE, _MEAN, _SUM = range(3)  # reductions of a loss, as torch numbers them
 
@@ -61,17 +65,18 @@ class Call:
         return torch.Tag.nondeterministic_seeded in self.func.tags
 
     def twin(self, output: Tensor, before: Mapping[int, Tensor]) -> Twin | None:
-        """The same once more in single precision; None if it was not in less."""
-        if output.dtype not in _NARROW or self.is_random:
+        """The same once more with more bits; None if there are no more."""
+        narrow, more = output.dtype, _WIDER.get(output.dtype)
+        if more is None or self.is_random:
             return None
 
         def wide(value: Any) -> Any:
             if isinstance(value, Tensor):
                 was = before.get(id(value), value)
-                return was.float() if was.dtype in _NARROW else was.clone()
+                return was.to(more) if was.dtype is narrow else was.clone()
             if isinstance(value, list | tuple):
                 return type(value)(wide(each) for each in value)
-            return torch.float32 if value in _NARROW else value
+            return more if value is narrow else value
 
         try:
             result = self.func(*wide(self.args), **{k: wide(v) for k, v in self.kwargs.items()})

@@ -65,7 +65,7 @@ def classify(event: Event, origin: Origin) -> Class:
 
 def _of_mask(event: Event) -> Class | None:
     """Infinities that were meant as a mask, or as a limit."""
-    if not event.parents:
+    if not event.parents or event.fresh:
         if event.constant and event.operation == "mul":
             return Class("zero times infinity", "a factor is infinite, and the other is 0")
         return None
@@ -166,8 +166,16 @@ def _of_range(event: Event, detail: Detail) -> Class:
     if event.constant or not math.isfinite(largest) or not largest:
         given = [f"{k} = {v:g}" for k, v in detail.settings.items() if isinstance(v, float)]
         return Class("unknown", f"with {', '.join(given)}" if given else "no reason was found")
-    reaches = f"operands reach {largest:.3g}, {detail.glance.dtype} ends at {detail.limit:.3g}"
-    return Class("overflow", reaches, largest / detail.limit)
+    limit = f"{detail.glance.dtype} ends at {detail.limit:.3g}"
+    if detail.twin is not None and detail.twin.finite:
+        reaches = f"it would be {detail.twin.largest:.3g}"
+    elif largest > math.sqrt(detail.limit):
+        reaches = f"operands reach {largest:.3g}"
+    elif event.operation == "ctc_loss":
+        return Class("unknown", "there is no alignment: the input is too short for its target")
+    else:
+        return Class("unknown", f"operands reach {largest:.3g} only")
+    return Class("overflow", f"{reaches}, {limit}", largest / detail.limit)
 
 
 def _division(operation: str, detail: Detail) -> Class | None:

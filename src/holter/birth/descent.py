@@ -64,6 +64,8 @@ def _origin(number: int, event: Event, events: Sequence[Event], found: Sequence[
         return min(faults, key=lambda each: each.number)
     if not sources:
         return Origin(number, deliberate=event.constant and not event.extent.nan)
+    if event.fresh and not event.constant:
+        return Origin(number)
     first = min(sources, key=lambda each: each.number)
     if not event.extent.nan:
         return first

@@ -50,7 +50,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The output of the same operation in single precision."""
+    """The output of the same operation with more bits."""
 
     finite: bool
     largest: float
@@ -81,6 +81,7 @@ class Event:
     parents: tuple[Parent, ...]
     constant: bool  # it was given a plain number that is not finite
     in_place: bool
+    fresh: bool  # some of it though the operands are finite there
     shrinks: bool  # it gave out less than it was given
     owner: Owner | None  # of what it has changed
     detail: Detail | None

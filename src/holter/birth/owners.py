@@ -42,28 +42,25 @@ def owned(
     models: Mapping[str, nn.Module], optimizers: Sequence[Optimizer]
 ) -> Iterator[tuple[Owner, Tensor]]:
     """All tensors of models and optimizers, each with its owner."""
-    names: dict[int, str] = {}
+    known: dict[int, Owner] = {}
     for label, model in models.items():
         prefix = f"{label}." if label else ""
-        for name, buffer in unwrapped(model).named_buffers():
-            yield _owner("buffer", prefix + name.replace("_orig_mod.", "")), buffer
+        inner = unwrapped(model)
+        top = label or type(inner).__name__
+        for name, buffer in inner.named_buffers():
+            plain = prefix + name.replace("_orig_mod.", "")
+            yield Owner("buffer", plain, plain.rpartition(".")[0] or top), buffer
         for name, parameter in named_parameters(model):
-            names[id(parameter)] = prefix + name
-            yield _owner("parameter", prefix + name), parameter
+            owner = Owner("parameter", prefix + name, (prefix + name).rpartition(".")[0] or top)
+            known[id(parameter)] = owner
+            yield owner, parameter
     for optimizer in optimizers:
         held = (each for group in optimizer.param_groups for each in group["params"])
         for number, parameter in enumerate(held):
-            name = names.get(id(parameter), f"parameter {number} of {type(optimizer).__name__}")
-            if id(parameter) not in names:
-                yield Owner("parameter", name), parameter
+            unnamed = Owner("parameter", f"parameter {number} of {type(optimizer).__name__}")
+            owner = known.get(id(parameter), unnamed)
+            if owner is unnamed:
+                yield owner, parameter
             for key, value in optimizer.state.get(parameter, {}).items():
                 if isinstance(value, Tensor):
-                    yield Owner("state", f"{key} of {name}", _parent(name)), value
-
-
-def _owner(role: Role, name: str) -> Owner:
-    return Owner(role, name, _parent(name))
-
-
-def _parent(name: str) -> str:
-    return name.rpartition(".")[0]
+                    yield Owner("state", f"{key} of {owner.name}", owner.module), value

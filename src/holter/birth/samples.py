@@ -101,13 +101,14 @@ class Batches:
         """How samples lie in the output of an operation."""
         if output.layout is not torch.strided:
             return None
-        summed = False
+        summed, several, single = False, False, set()
         for place, each, layout in batched:
             along = self._along(each, layout)
             before = int(each.storage_offset()) - layout.base
-            if along is None:  # it is all of one sample
-                sample, step = before // layout.step, max(output.untyped_storage().nbytes(), 1)
-                return _Layout(step, -sample * step)
+            if along is None:
+                single.add(before // layout.step % (self.size or 1))
+                continue
+            several = True
             to = _target(operation, each, output, place=place, dimension=along, settings=settings)
             if to is None:
                 summed = True
@@ -115,12 +116,15 @@ class Batches:
                 stride, now = each.stride(along), output.stride(to)
                 if (layout.step * now) % stride == 0:
                     return _Layout(layout.step * now // stride, -(before // stride) * now)
-        # Lost on the way: told by its size, if at all.
-        found = bool(batched) and not summed
-        return self._by_size(output) if found else None
+        if summed:
+            return None
+        if len(single) == 1 and not several:  # it is all of one sample
+            step = output.untyped_storage().nbytes() + 1
+            return _Layout(step, -single.pop() * step)
+        return self._by_size(output) if batched else None  # lost on the way
 
     def _layout(self, tensor: Tensor) -> _Layout | None:
-        if self.size is None or tensor.layout is not torch.strided or not tensor.dim():
+        if self.size is None or tensor.layout is not torch.strided:
             return None
         key = identity(tensor)
         if key in self._own:

@@ -15,17 +15,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from holter.birth.calls import Call, tensors_in
 from holter.birth.events import Detail, Event, Glance, History, Outside, Parent, Phase
-from holter.birth.operations import OVERWRITES, UNFILLED, called
+from holter.birth.inheritance import inherited
+from holter.birth.operations import UNFILLED, called
 from holter.birth.owners import Owner, elements, identity, owners
 from holter.birth.samples import Batches
 from holter.birth.sources import Sources
-from holter.birth.values import Extent, bad, extent, operand
+from holter.birth.values import Extent, bad, extent, fits, operand
 
 _POSITIONS = 4
 _CHAIN = 4  # operations back that a tensor's history is known
 _RECENT = 256
-
-_Wrong = tuple[Tensor, Tensor, Extent]  # an operand, what it was before, and its range
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -118,11 +117,13 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         """An operation gave out something that is not finite."""
         output, its = found[0]
-        wrong = list(_inherited(call, output, before))
+        wrong, news = inherited(call, output, before)
         # A number that is written into a tensor is news, too.
         old = [each for tensor, _, each in wrong if tensor.dim()]
         fresh = not any(each.nan for each in old) and (its.nan or not old)
+        fresh = fresh or news is not None
         shrinks = any(output.numel() < each.numel() for each in call.tensors)
+        places = news if news is not None else bad(output, nan_only=its.nan and bool(wrong))
         site = self._sources.here(call.name)
         phase: Phase = "backward" if site.node or site.derived else "forward"
         event = Event(
@@ -135,7 +136,8 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             in_place=bool(call.changed),
             shrinks=shrinks,
             owner=self._owner_of(call),
-            detail=self._detail(call, output, wrong, before) if fresh or shrinks else None,
+            fresh=news is not None,
+            detail=self._detail(call, output, places, before) if fresh or shrinks else None,
         )
         for each, _ in found:
             key = identity(each)
@@ -178,11 +180,8 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._sources.variable(tensor) or plain
 
     def _detail(
-        self, call: Call, output: Tensor, wrong: Sequence[_Wrong], before: Mapping[int, Tensor]
+        self, call: Call, output: Tensor, places: Tensor, before: Mapping[int, Tensor]
     ) -> Detail:
-        places = bad(output, nan_only=bool(wrong))
-        if not places.any():
-            places = bad(output)
         tensors = [before.get(id(each), each) for each in call.tensors]
         names = [self._name(call, each) for each in call.tensors]
         first = tuple(places.nonzero()[0].tolist())
@@ -224,41 +223,11 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
 
-def _inherited(call: Call, output: Tensor, before: Mapping[int, Tensor]) -> list[_Wrong]:
-    """The operands that were not finite, if what is wrong with them can be in the output."""
-    wrong = []
-    for place, tensor in enumerate(call.tensors):
-        was = before.get(id(tensor), tensor)
-        if call.name in OVERWRITES and place == 0 and call.changed:
-            continue
-        its = extent(was)
-        if its is not None and _is_passed_on(call, place, was, output):
-            wrong.append((tensor, was, its))
-    return wrong
-
-
-def _is_passed_on(call: Call, place: int, was: Tensor, output: Tensor) -> bool:
-    if call.name == "where" and len(call.tensors) == 3 and place:
-        chosen = call.tensors[0] if place == 1 else ~call.tensors[0]
-        return bool((bad(was) & chosen).any())
-    if call.name == "masked_fill" and place == 0:
-        return bool((bad(was) & ~call.tensors[1]).any())
-    if any(each is call.tensors[place] for each in call.changed) and was.shape == output.shape:
-        return bool((bad(was) & bad(output)).any())
-    return True
-
-
 def _value(operand: Tensor, place: tuple[int, ...], output: Tensor) -> float | None:
     """The element of an operand that meets the element of the output at `place`."""
-    missing = output.dim() - operand.dim()
-    if missing < 0 or not operand.numel() or operand.is_complex():
+    if not fits(operand.shape, output.shape) or not operand.numel() or operand.is_complex():
         return None
-    here = place[missing:]
-    if any(
-        size not in (1, whole)
-        for size, whole in zip(operand.shape, output.shape[missing:], strict=True)
-    ):
-        return None
+    here = place[output.dim() - operand.dim() :]
     index = tuple(0 if size == 1 else at for size, at in zip(operand.shape, here, strict=True))
     return float(operand[index])
 

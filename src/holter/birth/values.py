@@ -1,6 +1,7 @@
 """The numbers in a tensor: whether all are finite, their range, and where they are not."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,7 +50,7 @@ class Operand:
 
 def numbers(tensor: Tensor) -> Tensor | None:
     """The elements of a tensor as dense real floats; None if it has none that can be read."""
-    if tensor.is_meta or tensor.is_nested:
+    if tensor.is_meta or tensor.is_nested or torch._is_zerotensor(tensor):  # noqa: SLF001
         return None
     if tensor.layout is torch.sparse_coo:
         tensor = tensor._values()  # noqa: SLF001  (`values()` asks for coalesced ones)
@@ -84,6 +85,12 @@ def bad(tensor: Tensor, *, nan_only: bool = False) -> Tensor:
     if values.dtype.itemsize == 1:
         values = values.float()
     return torch.isnan(values) if nan_only else ~torch.isfinite(values)
+
+
+def fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether a tensor can be expanded to a shape."""
+    sizes = whole[len(whole) - len(shape) :]
+    return len(shape) <= len(whole) and all(a in (1, b) for a, b in zip(shape, sizes, strict=True))
 
 
 def operand(name: str, tensor: Tensor) -> Operand:

@@ -8,6 +8,7 @@ from holter.birth.events import Event, Glance, Outside
 from holter.birth.owners import Owner
 
 _MOST = 3
+_LONGEST = 60  # of an expression that is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,12 @@ def born(event: Event, found: Class, glance: Glance, act: Act) -> str:
     place = event.site.module
     if act.phase == "update":
         place = f"the update of {act.owner.name}" if act.owner else "an update"
-    at = f" at {event.site.where}" if event.site.where else ""
+    text = event.site.expression
+    exact = f" `{text}`" if 0 < len(text) <= _LONGEST else ""
+    at = f"{exact} at {event.site.where}" if event.site.where else ""
     about = ", ".join(each for each in (act.phase, act.node, glance.dtype) if each)
     amount = f"; {glance.count} of {glance.of} elements" if glance.of > 1 else ""
-    masked = "; the loss is finite without it, but 0 times infinity in its gradient is NaN"
+    masked = "; it is masked out of the loss, but not out of the gradients"
     return (
         f"{event.extent.says} is born in {f'{place}, ' if place else ''}{doing}{at} ({about}):"
         f" {found.why}{amount}{_of_samples(glance.samples)}{masked if act.hidden else ''}"
