@@ -74,7 +74,8 @@ def unstable_curvature(run: Run, *, max_ratio: float = 2.0) -> Iterator[Verdict]
     Wide networks may leap out of a sharp valley and settle in a flatter one after more than 20
     steps. Curvature was measured on a few batches: on very small ones it is larger than on the
     whole data. Around the bound itself training is sound: it rests there by nature, at the edge of
-    stability, and this rule says so.
+    stability, and this rule says so. It misses most of Adam's learning rates that are too high:
+    after a few such steps the weights are where the loss is flat.
 
     ## How to confirm
     - Repeat the first 100 steps with the learning rate divided by the ratio: the loss should fall
