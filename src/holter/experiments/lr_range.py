@@ -13,7 +13,7 @@ from holter.experiments.boundary import first_loss_call
 from holter.experiments.lab import Lab
 from holter.experiments.rate_trials import RateTrials, in_order
 from holter.experiments.setup import Batch, Setup
-from holter.rules._lr_range import RangeTest, another, candidates
+from holter.rules._lr_range import RangeTest, Sweep, another, candidates, worth_sweeping
 from holter.signals import (
     LR_RANGE_CONFIGURED,
     LR_RANGE_END,
@@ -64,7 +64,7 @@ def lr_range(
 
     - `start`, `end`: the rates of a sweep, in equal ratios.
     - `points`: how many.
-    - `repeats`: sweeps.
+    - `repeats`: sweeps; those after the first leave out rates at which it saw nothing.
     - `held`: batches on which the loss is compared; more where they are small.
     - `confirm`: short trainings at rates about the suggestion; 0 for none.
     - `steps`: of each short training.
@@ -86,7 +86,10 @@ def lr_range(
     for note in _notes(setup, trainings.held, points):
         lab.event("lr-range note", note=note)
     ladder = np.geomspace(start, end, points)
-    sweeps = [trainings.sweep(number, ladder) for number in range(repeats)]
+    sweeps: list[Sweep] = []
+    for number in range(repeats):
+        rates = worth_sweeping(ladder, sweeps[0]) if sweeps else ladder
+        sweeps.append(trainings.sweep(number, rates))
     test = RangeTest(trainings.start, tuple(sweeps), trainings.moved)
     if confirm and not test.broken:
         _confirm(trainings, test, confirm, steps)
@@ -125,7 +128,10 @@ def _notes(setup: Setup, held: Sequence[Batch], points: int) -> Iterator[str]:
 
 def _classes(setup: Setup, batch: Batch) -> list[int] | None:
     """The classes of a batch, where its loss function is given some."""
-    call = first_loss_call(setup, batch)
+    try:
+        call = first_loss_call(setup, batch)
+    except RuntimeError:  # a loss that needs gradients itself
+        return None
     target = None if call is None else call.arguments.get("target")
     if isinstance(target, Tensor) and not target.is_floating_point():
         return [int(each) for each in target.flatten().tolist()]

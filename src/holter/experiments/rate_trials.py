@@ -34,7 +34,7 @@ _LOOKS = 10  # times a short training is looked at
 _LAST = 4  # looks that make its end
 _WARM = 0.2  # share of a short training over which the rate rises, where the schedule warms up
 _SAMPLES = 128  # to compare by: more batches where they are small
-_BATCHES = 16  # but not more than these
+_BATCHES = 8  # but not more than these
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,13 @@ class RateTrials:
         self._buffers = [each for model in setup.models.values() for each in model.buffers()]
         self._were = [each.detach().clone() for each in self._weights]
         self.moved = 0.0
+        self._graph = False  # whether the loss itself needs gradients: a penalty on them, say
         self.start = np.zeros(len(self.held))
-        self.start = self._look().losses
+        try:
+            self.start = self._look().losses
+        except RuntimeError:
+            self._graph = True
+            self.start = self._look().losses
 
     @property
     def configured(self) -> dict[str, float]:
@@ -154,11 +159,14 @@ class RateTrials:
         for buffer, was in zip(self._buffers, gathered, strict=True):
             buffer.detach().copy_(was)
         changes = losses - self.start
+        if not np.isfinite(changes).all():
+            return _Look(losses, np.inf)
         error = changes.std(ddof=1) / np.sqrt(len(changes)) if len(changes) > 1 else 0.0
         return _Look(losses, float(error))
 
     def _loss(self, batch: Batch) -> float:
-        return float(self._setup.loss(cloned(batch)).detach().float().mean())
+        with torch.set_grad_enabled(self._graph):
+            return float(self._setup.loss(cloned(batch)).detach().float().mean())
 
     def _limit(self, looks: Sequence[_Look]) -> float:
         """As far above the start as the loss was under it, and more than batches differ by."""
@@ -200,7 +208,9 @@ def _enough(setup: Setup, least: int) -> int:
 def _seed(setup: Setup, number: int) -> None:
     """Begin all random numbers anew, those of loaders with a generator of their own too."""
     seed = number % 2**31
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     if "numpy" in sys.modules:
         np.random.seed(seed)

@@ -19,6 +19,8 @@ class Rates:
             raise InapplicableError("an optimizer has no learning rate that could be set")
         self._groups = [group for _, group in pairs]
         peaks = [_peak(setup, *each) for each in pairs]
+        if not any(peaks):  # a warm-up by hand that begins at 0
+            peaks = [float(each.defaults.get("lr") or 0.0) for each, _ in pairs]
         self.peak = next((each for each in peaks if each > 0), 0.0)
         if not self.peak:
             raise InapplicableError("every learning rate is 0")
@@ -42,6 +44,4 @@ def _peak(setup: Setup, optimizer: Optimizer, group: dict[str, Any]) -> float:
     for each in setup.schedulers:
         if isinstance(each, CyclicLR) and each.optimizer is optimizer:
             known += [float(top) for top in each.max_lrs]
-    if max(known) == 0:  # a warm-up by hand that begins at 0
-        known.append(float(optimizer.defaults.get("lr") or 0.0))
     return max(known)

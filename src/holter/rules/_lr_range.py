@@ -25,6 +25,7 @@ _SURE = 3.0  # standard errors by which a loss has to fall to be told from noise
 _OVER = 2.0  # standard errors by which it has to rise
 _APART = 1.5  # decades between sweeps that still agree
 _STEP = 2.0  # from one candidate to the next
+_GAP = 3.0  # between candidates, that is worth another one
 _WIDE = 5.0  # the same where the sweeps say nothing
 _WORSE = 0.1  # share of the best gain by which a rate may fall short and still count
 _BEGUN = 0.02  # share of the fall before which the curve is taken for flat
@@ -114,7 +115,7 @@ ESTIMATORS: Mapping[str, Callable[[Sweep], float]] = {
 OWN = next(iter(ESTIMATORS))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trial:
     """A short training at one rate: the loss of each held batch in its last part."""
 
@@ -211,6 +212,8 @@ class RangeTest:
     def error(self, trial: Trial) -> float:
         """The standard error of that, over the held batches."""
         gains = self.start - trial.end
+        if not np.isfinite(gains).all():
+            return np.inf
         return float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
 
     def rates(self, estimator: str) -> list[float]:
@@ -243,8 +246,9 @@ class RangeTest:
         if not self.trials:
             own = self.rates(OWN)
             return Suggestion(self.centre, min(own), max(own))
-        places = np.log([each.rate for each in self.trials])
-        short = np.array([each.level - self.best.level for each in self.trials])
+        near = self._near_the_best()
+        places = np.log([each.rate for each in near])
+        short = np.array([each.level - self.best.level for each in near])
         worth = np.maximum(1 - short / (_WORSE * self.gain(self.best)), 0.0)
         fine = np.linspace(places[0], places[-1], 200)
         along = np.interp(fine, places, worth)
@@ -255,9 +259,26 @@ class RangeTest:
         low, high = min(*good, centre), max(*good, centre)
         return Suggestion(*(float(np.exp(each)) for each in (centre, low, high)))
 
+    def _near_the_best(self) -> list[Trial]:
+        """The trials about the best without gaps: nothing is known of what lies in a gap."""
+        rates = [each.rate for each in self.trials]
+        first = last = self.trials.index(self.best)
+        while first > 0 and rates[first] < _GAP * rates[first - 1]:
+            first -= 1
+        while last + 1 < len(rates) and rates[last + 1] < _GAP * rates[last]:
+            last += 1
+        return list(self.trials[first : last + 1])
+
     def trial_at(self, rate: float) -> Trial | None:
         """The short training at this rate, if there was one."""
         return next((each for each in self.trials if abs(each.rate / rate - 1) < 0.01), None)
+
+
+def worth_sweeping(ladder: Values, first: Sweep) -> Values:
+    """The rates at which a further sweep may see something: a decade under the fall and up."""
+    if not len(first.rates) or not first.fall > first.error:
+        return ladder
+    return ladder[ladder > first.fallen(_BEGUN) / 10]
 
 
 def candidates(test: RangeTest, count: int) -> list[float]:
@@ -279,7 +300,7 @@ def another(test: RangeTest) -> float | None:
         return rates[-1] * _STEP
     beside = min((best - 1, best + 1), key=lambda at: test.trials[at].level)
     low, high = sorted((rates[best], rates[beside]))
-    return float(np.sqrt(low * high)) if high > 1.5 * _STEP * low else None
+    return float(np.sqrt(low * high)) if high > _GAP * low else None
 
 
 def read(run: Run) -> RangeTest:

@@ -50,6 +50,8 @@ def _configured(test: RangeTest) -> str:
         return said
     if not np.isfinite(trial.level):
         return f"{said}, with which the loss is soon not finite"
+    if trial.level > test.level:
+        return f"{said}, with which the loss rises to {trial.level:.4g}"
     return f"{said}, gains {test.gain(trial) / test.gain(test.best):.0%} of the best"
 
 
@@ -83,10 +85,12 @@ def _confirmed(test: RangeTest) -> list[str]:
 
 def _chart(test: RangeTest, width: int) -> list[Line]:
     """The held loss over the rate, the mean of the sweeps, cut off where it rises far."""
-    shortest = min((each.rates for each in test.sweeps), key=len)
-    curves = np.array([each.curve[: len(shortest)] for each in test.sweeps])
-    mean = np.minimum(curves.mean(0), test.level + max(test.fall[0], 0.0))
-    places = np.log10(shortest)
+    last = min(float(each.rates[-1]) for each in test.sweeps)
+    places = np.log10(test.sweeps[0].rates[test.sweeps[0].rates <= last])
+    curves = [
+        np.interp(places, np.log10(each.rates), each.curve, left=test.level) for each in test.sweeps
+    ]
+    mean = np.minimum(np.mean(curves, axis=0), test.level + max(test.fall[0], 0.0))
     drawn = chart(
         places.tolist(), mean.tolist(), width=width, height=6, label="log10 of the learning rate"
     )
