@@ -1,6 +1,7 @@
 """`holter try`: an active test of a training; preflight is all the quick ones."""
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from holter.experiments import Experiment
     from holter.experiments.setup import Setup
+    from holter.run import Run
 
 PREFLIGHT, REPLAY = "preflight", "replay"
 
@@ -102,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
     )
+    trial.add_argument("--plot", type=Path, metavar="FILE.png", help="draw what was measured")
     trial.add_argument("--json", action="store_true", help="short for --format json")
     failure = parser.add_argument_group("replay", "`holter try replay RUN`: of a captured failure")
     failure.add_argument(
@@ -149,7 +152,10 @@ def execute(args: argparse.Namespace) -> int:
     from holter.run import Run
 
     def report(path: Path) -> int:
-        return check_and_report(Run.load(path), args, settings)
+        run = Run.load(path)
+        if args.plot is not None:
+            _plot(args.experiment, run, args.plot)
+        return check_and_report(run, args, settings)
 
     if is_function(args.target):
         if args.arguments:
@@ -174,6 +180,16 @@ def execute(args: argparse.Namespace) -> int:
         out=args.out,
         then=then,
     )
+
+
+def _plot(experiment: str, run: "Run", path: Path) -> None:
+    import importlib.util
+
+    name = f"holter.plots.{experiment.replace('-', '_')}"
+    if importlib.util.find_spec(name) is None:
+        raise HolterError(f"There is no picture of {experiment}; lr-range and sharpness have one.")
+    importlib.import_module(name).draw(run, path)
+    tell(f"drawn to {path}")
 
 
 def _replay(args: argparse.Namespace) -> int:
