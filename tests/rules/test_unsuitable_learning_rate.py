@@ -4,53 +4,9 @@ import pytest
 from holter.findings import Clear, Confidence, Finding, NotExamined, Severity, Verdict
 from holter.rules.unsuitable_learning_rate import unsuitable_learning_rate
 from holter.run import Run
-from holter.signals import (
-    LR_RANGE_CONFIGURED,
-    LR_RANGE_END,
-    LR_RANGE_ERROR,
-    LR_RANGE_HELD,
-    LR_RANGE_MOVED,
-    LR_RANGE_RATE,
-    LR_RANGE_START,
-)
-from sweeps import START, falling
-from synthetic import run_of, said
-
-# As short trainings end: best from 2e-3 to 4e-3, nothing at 1e-6, above the start from 0.1 on.
-ENDS = {1e-6: 2.149, 3e-5: 2.1, 1e-3: 1.4, 2e-3: 1.2, 4e-3: 1.2, 8e-3: 1.4, 0.06: 2.1, 0.2: 4.0}
-
-
-def run_with(
-    peak: float,
-    *,
-    now: float | None = None,
-    given: float | None = None,
-    ends: dict[float, float] = ENDS,
-    tried: bool = True,
-    moved: float = 0.5,
-    edge: float = 0.1,
-) -> Run:
-    sweeps = [falling(edge=edge, seed=seed) for seed in range(3)]
-    signals = {
-        LR_RANGE_START: {"": START},
-        LR_RANGE_CONFIGURED: {
-            "peak": [peak],
-            "now": [peak if now is None else now],
-            "given": [peak if given is None else given],
-        },
-        LR_RANGE_RATE: {f"sweep {n}": each.rates for n, each in enumerate(sweeps)},
-        LR_RANGE_HELD: {f"sweep {n}": each.held for n, each in enumerate(sweeps)},
-        LR_RANGE_ERROR: {f"sweep {n}": each.errors for n, each in enumerate(sweeps)},
-        LR_RANGE_MOVED: {f"sweep {n}": [moved] for n in range(3)},
-    }
-    if tried:
-        rates = [rate for rate in ends if 1e-3 <= rate <= 8e-3 or rate == peak]
-        signals[LR_RANGE_RATE] |= {f"confirm {rate:g}": [rate] * 10 for rate in rates}
-        tilt = 0.01 * np.array([-1, 1, -1, 1])  # held batches do not gain alike
-        signals[LR_RANGE_END] = {
-            f"confirm {rate:g}": START - START.mean() + ends[rate] + tilt for rate in rates
-        }
-    return run_of(signals)
+from holter.signals import LR_RANGE_END, LR_RANGE_HELD
+from sweeps import ENDS, run_with
+from synthetic import said
 
 
 def verdict(run: Run, **options: float) -> Verdict:

@@ -106,7 +106,7 @@ def _valley(sweep: Sweep) -> float:
 
 
 ESTIMATORS: Mapping[str, Callable[[Sweep], float]] = {
-    "four fifths fallen / 2": lambda sweep: _PART * sweep.fallen(_DONE),
+    "4/5 fallen / 2": lambda sweep: _PART * sweep.fallen(_DONE),
     "steepest": _steepest,
     "valley": _valley,
     "minimum / 10": lambda sweep: float(sweep.rates[sweep.lowest]) / 10,

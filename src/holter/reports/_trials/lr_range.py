@@ -10,7 +10,7 @@ from holter.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 
 _COLUMN = 14
 _WIDEST = 72  # columns of the chart
-_BAR = 24  # characters of a full gain
+_BAR, _BESIDE = 24, 49  # characters of a full gain, and of what stands in its line
 
 
 def lines(run: Run, width: int) -> list[Line]:
@@ -26,7 +26,7 @@ def lines(run: Run, width: int) -> list[Line]:
         found += _item("configured", _configured(test), width)
         found += _item("diverges", _diverges(test), width)
         found += _table("estimators", _estimates(test))
-        found += _table("confirmed", _confirmed(test))
+        found += _table("confirmed", _confirmed(test, min(width - _BESIDE, _BAR)))
     for event in run.events:
         if event.kind == "lr-range note":
             found += _item("note", str(event.data["note"]), width)
@@ -68,18 +68,18 @@ def _estimates(test: RangeTest) -> list[str]:
         middle = float(np.median(rates))
         value = f"{middle:.2g}" if np.isfinite(middle) else "-"
         span = f"{min(rates):.2g} .. {max(rates):.2g}" if np.isfinite(middle) else ""
-        told.append(f"{name:<24}{value:<9}{span}")
+        told.append(f"{name:<17}{value:<9}{span}")
     return told
 
 
-def _confirmed(test: RangeTest) -> list[str]:
+def _confirmed(test: RangeTest, bar: int) -> list[str]:
     best = test.gain(test.best) if test.trials else 0.0
     told = []
     for trial in test.trials:
         share = max(test.gain(trial) / best, 0.0)
         value = f"{trial.level:.4g}" if np.isfinite(trial.level) else "not finite"
         mark = "  configured" if trial is test.trial_at(test.configured["peak"]) else ""
-        told.append(f"{trial.rate:<9.2g}{value:<12}{'━' * round(_BAR * share)}{mark}")
+        told.append(f"{trial.rate:<9.2g}{value:<12}{'━' * round(bar * share)}{mark}")
     return told
 
 
