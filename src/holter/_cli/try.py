@@ -1,7 +1,6 @@
 """`holter try`: an active test of a training; preflight is all the quick ones."""
 
 import argparse
-import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
