@@ -44,6 +44,7 @@ _DROWNED = 0.1  # of the loss of one answer for all: noise leaves less than this
 _FEWER = "2 samples"
 _CONTROLS = (_FEWER, "labels exchanged")  # what they show is no cause
 _AMPLE = 10  # trainable values for each target
+_ON_PARAMETERS = (OVERFIT_TRAINABLE, OVERFIT_HELD, OVERFIT_REACHED, OVERFIT_MOVED)
 _ENOUGH = 50  # steps that a trial needs to be judged
 _STUCK = 0.1  # share of the way of a model that gives one answer for all
 
@@ -162,26 +163,31 @@ class _Fitted:
 
     @property
     def way(self) -> str:
-        """The floor in words, and where the way to it begins."""
-        least, constant = floor(self.run, AS_IT_IS), self.value(OVERFIT_CONSTANT)
+        """How far it came, and to which floor that would go."""
+        least = floor(self.run, AS_IT_IS)
         if least is None:
             return f"{_percent(self.share)} of the first loss is gone"
-        begins = ""
-        if constant is not None and not one_answer(constant, least):
-            begins = f" from one answer for all ({constant:.4g})"
-        kind = "floor" if self.exact else "least loss that free predictions have,"
+        kind = "floor" if self.exact else "least of free predictions,"
         about = f" ({self.about_floor})" if self.exact and self.about_floor else ""
         shown = least if abs(least) > 1e-4 * abs(self.plain.aim.reference) else 0.0
-        return f"{_percent(self.share)} of the way{begins} to the {kind} {shown:.4g}{about}"
+        return f"{_percent(self.share)} of the way to the {kind} {shown:.4g}{about}"
+
+    @property
+    def begins(self) -> str:
+        """Where that way begins."""
+        least, constant = floor(self.run, AS_IT_IS), self.value(OVERFIT_CONSTANT)
+        if least is None or constant is None or one_answer(constant, least):
+            return ""
+        return f", from one answer for all samples at {constant:.4g}"
 
     def success(self) -> str:
         """By what it is known that the samples are learned."""
         exchanged = self.value(OVERFIT_EXCHANGED)
         # Where labels are given to the model they are exchanged too, and nothing is told.
         tells = exchanged is not None and self.plain.aim.share(exchanged) < REACHED
-        after = f"; with their inputs exchanged {exchanged:.4g}" if tells else ""
+        after = f"; {exchanged:.4g} with inputs exchanged" if tells else ""
         quiet = "" if self.fit.fits else f", {self.value(OVERFIT_QUIET):.4g} with dropout off"
-        return f"{self.samples} are learned by heart: {_went(self.fit)}{quiet}, {self.way}{after}"
+        return f"{self.samples} learned by heart: {_went(self.fit)}{quiet}, {self.way}{after}"
 
     def cannot_tell(self) -> str | None:
         """Why there is nothing to judge by."""
@@ -220,7 +226,7 @@ class _Fitted:
                 f"the optimizer holds none of the {trainable:,.0f} trainable values of the model",
                 "make the optimizer when the model is complete, of `model.parameters()`",
             )
-        if self.value(OVERFIT_REACHED) == 0:
+        if self.value(OVERFIT_REACHED) == 0 and self.fitting is None:  # else it may be dead units
             return (
                 f"no gradient reaches any of the {trainable:,.0f} trainable values",
                 "look for `detach()`, `no_grad`, `.item()` or `.data` between model and loss",
@@ -289,6 +295,8 @@ def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
             Confidence.LIKELY if lost else Confidence.HINT,
             *lost[:1],
         )
+    if fitted.is_small:
+        return _too_small(fitted)
     if fitted.alike and fitted.share < _STUCK:
         return _finding(
             fitted,
@@ -300,8 +308,6 @@ def _unexplained(fitted: _Fitted, partly: float) -> Verdict:
         return unfittable_batch.not_examined(
             f"the time was over before a change made it fit: {_went(fit)}; give it more `seconds`"
         )
-    if fitted.is_small:
-        return _too_small(fitted)
     two = any(each.fit.fits and each.name == _FEWER for each in fitted.others)
     if not fitted.exact or fitted.share >= partly or two:
         fewer = "; two samples fit" if two else ""
@@ -336,9 +342,10 @@ def _finding(
         severity=Severity.WARNING if confidence is Confidence.HINT else None,
         onset=0,
         evidence=(
-            _evidence(fitted.plain, fitted.way),
+            _evidence(fitted.plain, fitted.way + fitted.begins),
             *map(_evidence, beside),
-            *_more(fitted, (OVERFIT_SPREAD, OVERFIT_REACHED, OVERFIT_HELD, OVERFIT_TRAINABLE)),
+            *_more(fitted, _ON_PARAMETERS if fitted.value(OVERFIT_MOVED) == 0 else ()),
+            *_more(fitted, (OVERFIT_SPREAD,) if fitted.alike else ()),
         ),
         fix=fix,
     )
