@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holter.errors import NEEDS_TORCH, HolterError
 from holter.experiments.recognition.declining import NotRecognisedError, declined
@@ -30,6 +30,7 @@ class Recognised:
     path: Path  # the run: the script's first steps
     exact: bool  # whether a replayed step gave the script's own loss bit for bit
     notes: tuple[str, ...]  # what was assumed, and what could not be seen
+    steps: tuple[int, ...] = ()  # of each batch of the setup: the number of its training step
 
 
 def recognise(
@@ -40,13 +41,15 @@ def recognise(
     steps: int = 60,
     seconds: float = 20.0,
     out: Path | None = None,
+    last: int | None = None,
     then: Callable[[Recognised], int],
     leave: Leave = leave_process,
 ) -> int:
     """Run a script up to `steps` training steps or `seconds`, then hand over.
 
     `then` is called while the script is paused in its loop, with all objects alive, and its models
-    as they were before the first step. Afterwards nothing of the script runs any more: `leave`
+    as they were before the first step; of the batches the first are kept, or the `last` so many.
+    Afterwards nothing of the script runs any more: `leave`
     ends the process with the exit code of `then`. What the script prints goes to standard error.
     """
     if importlib.util.find_spec("torch") is None:
@@ -73,13 +76,15 @@ def recognise(
                     f"{script} could not be understood: {type(error).__name__}: {error}."
                 ) from error
             with contextlib.redirect_stdout(stdout):
-                return then(Recognised(setup, _near(session.watch.path), exact, tuple(notes)))
+                path, numbers = _near(session.watch.path), session.last_site.steps
+                return then(Recognised(setup, path, exact, tuple(notes), tuple(numbers)))
 
     def begin() -> None:
         from holter.experiments.recognition.session import Session
 
         pause = lambda session: leave(lambda: hand_over(session))  # noqa: E731
-        began.append(Session(found.name, out, steps=steps, seconds=seconds, pause=pause))
+        limits: dict[str, Any] = {"steps": steps, "seconds": seconds, "last": last}
+        began.append(Session(found.name, out, pause=pause, **limits))
 
     waiting = AfterTorch(begin)
     if "torch" in sys.modules:

@@ -48,6 +48,7 @@ class Seen:
     frame: FrameType  # of its last backward
     names: dict[str, Any] | None = None  # variables of a function at its last backward
     rows: list[tuple[int, Row]] = field(default_factory=list)  # what steps were given, and when
+    steps: list[int] = field(default_factory=list)  # of each row: the number of the training step
 
 
 class Session:
@@ -61,6 +62,7 @@ class Session:
         steps: int,
         seconds: float,
         pause: Callable[["Session"], None],
+        last: int | None = None,
     ) -> None:
         self.watch = Watch(
             # Wherever the script goes from here.
@@ -77,6 +79,7 @@ class Session:
         self.by_value = False  # whether gradients are clipped one by one
         self.failure: Exception | None = None
         self._steps, self._seconds, self._pause = steps, seconds, pause
+        self._last = last  # how many of the latest batches to keep, instead of the first
         self._deadline = float("inf")
         self._thread: int | None = None  # that trains
         self._fetched: tuple[DataLoader[Any], object] | None = None
@@ -88,6 +91,11 @@ class Session:
         self._tracer = Tracer(self._fail)
         self._handles = listen(self)
         self._closed = False
+
+    @property
+    def last_site(self) -> Seen:
+        """Where the last backward of a step is called."""
+        return next(reversed(self.sites.values()))
 
     @property
     def autocast(self) -> Autocast:
@@ -225,11 +233,18 @@ class Session:
         if row is None:
             return
         seen.rows.append((self._clock, row))
+        seen.steps.append(self.timeline.steps)
+        if self._last is not None:
+            del seen.rows[: -self._last], seen.steps[: -self._last]
         if seen.capture.proof is None:
             loss = self._unscaled(seen.site, frame, roots)
             seen.capture.prove(row, frame, loss, self.start.parameters())
         full = self._copies.bytes > MOST_BYTES or len(seen.rows) >= MOST_BATCHES
-        if full and all(each.capture.proof is not None for each in self.sites.values()):
+        if (
+            full
+            and self._last is None
+            and all(each.capture.proof is not None for each in self.sites.values())
+        ):
             self._tracer.stop()
 
     def _unscaled(self, site: Site, frame: FrameType, roots: Sequence[Tensor]) -> Tensor:
