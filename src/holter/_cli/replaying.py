@@ -2,13 +2,14 @@
 
 import argparse
 import contextlib
+import math
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holter.errors import HolterError
 from holter.notices import tell
@@ -38,16 +39,28 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     def then(found: Recognised) -> int:
         for note in found.notes:
             tell(note)
+        drawn = dict(zip(found.steps, found.setup.train, strict=False)) if rerun else {}
         with contextlib.chdir(here):
-            _investigate(found.setup, run, capture, args)
+            _investigate(found.setup, run, capture, args, drawn)
             shutil.rmtree(scratch, ignore_errors=True)
             return report(folder)
 
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     script, *arguments = _command(run, folder)
+    last = capture.steps[-1].step + 1
+    # Without a loader only the script itself knows what its steps are given.
+    rerun = not any(step.fetches for step in capture.steps)
+    if rerun:
+        tell(f"no loader feeds the steps: {script} is run again up to step {last}")
     with _in_folder(run), _unwatched():
         return recognise(
-            script, arguments, steps=3, seconds=600, out=scratch / "first-steps", then=then
+            script,
+            arguments,
+            steps=last if rerun else 3,
+            seconds=math.inf if rerun else 600,
+            last=len(capture.steps) if rerun else None,
+            out=scratch / "first-steps",
+            then=then,
         )
 
 
@@ -100,14 +113,20 @@ def _unwatched() -> Iterator[None]:
         watching.watch = before
 
 
-def _investigate(setup: "Setup", run: "Run", capture: "Capture", args: argparse.Namespace) -> None:
+def _investigate(
+    setup: "Setup",
+    run: "Run",
+    capture: "Capture",
+    args: argparse.Namespace,
+    drawn: Mapping[int, Any] | None = None,
+) -> None:
     from holter.experiments.lab import Lab
     from holter.experiments.state import kept
     from holter.replay.investigating import whole
     from holter.replay.window import Window
 
     assert run.path is not None
-    window = Window(setup, capture, run)
+    window = Window(setup, capture, run, drawn=drawn)
     with Lab(run.path, quiet=False) as lab, kept(setup):
         try:
             for line in whole(window, lab, ladder=not args.no_ladder):

@@ -54,7 +54,7 @@ def rungs(window: Window) -> list[Rung]:
               "there is no step before it in the window"),
         _when(used.other is not None, "another batch", "batch", _instead(window, used.other),
               "there are too few steps in the window"),
-        _rung("skip the step", "skip", Change("", skips=frozenset([window.onset]))),
+        _rung("skip the step", "skip", Change("", skips=window.bad)),
     ]  # fmt: skip
 
 
@@ -236,13 +236,13 @@ def _forget(optimizer: Optimizer) -> None:
 
 
 def _instead(window: Window, other: int | None) -> Change | None:
-    """The step from which on it went wrong is given the batch of another one."""
+    """The steps that went wrong are given the batch of another one."""
     if other is None:
         return None
     step = next(each for each in window.steps if each.step == other)
 
     def batches(number: int, own: list[Batch]) -> list[Batch]:
-        return window.batches(step) if number == window.onset else own
+        return window.batches(step) if number in window.bad else own
 
     return Change("", batches=batches)
 

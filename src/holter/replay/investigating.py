@@ -11,7 +11,7 @@ from holter.errors import HolterError
 from holter.experiments import InapplicableError
 from holter.experiments.batches import size
 from holter.experiments.lab import Lab
-from holter.replay.ladder import Climbed, climb, timed
+from holter.replay.ladder import Climbed, band_of, climb, timed
 from holter.replay.samples import guilty, triage
 from holter.replay.window import Change, Trial, Window
 from holter.signals import REPLAY_LOSS, REPLAY_NORM
@@ -56,8 +56,15 @@ class Investigation:
             raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
         self._write(AS_IT_WAS, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
-        # A spike counts as one if the loss does leave its band again.
-        self.fails = self.fails_by_nan or window.capture.alarm.kind == "spike"
+        spike = window.capture.alarm.kind == "spike" and self._rises()
+        self.fails = self.fails_by_nan or spike
+
+    def _rises(self) -> bool:
+        """Whether the loss leaves its band in the replay, as it did in the training."""
+        middle, spread = band_of(self._window, self.plain)
+        rows = zip(self.plain.steps, self.plain.losses, strict=True)
+        after = [loss for step, loss in rows if step >= self._window.failing]
+        return bool(after) and max(after) > middle + 8 * spread
 
     def reproduce(self) -> Reproduction:
         """Run the window once more, and compare with what was recorded."""

@@ -192,7 +192,22 @@ def timed(window: Window) -> tuple[Trial, float]:
     if trial.first_bad is not None:
         window.failing = trial.first_bad
     window.onset = onset_of(trial, window.failing)
+    window.bad = _bad(window, trial)
     return trial, time.perf_counter() - began
+
+
+def _bad(window: Window, trial: Trial) -> frozenset[int]:
+    """The step it began with, and those after it whose batch fails on the oldest weights, too."""
+    middle, spread = band_of(window, trial)
+    ceiling = middle + _SPREADS * spread
+    found = {window.onset}
+    for step in window.steps:
+        if window.onset < step.step <= window.failing + _BEYOND:
+            window.restore()
+            loss, norm = window.one(step, Change("older weights"))
+            if not (math.isfinite(loss) and math.isfinite(norm)) or loss > ceiling:
+                found.add(step.step)
+    return frozenset(found)
 
 
 def onset_of(trial: Trial, failing: int) -> int:

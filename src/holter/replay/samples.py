@@ -49,7 +49,7 @@ def triage(window: Window, ceiling: float) -> Triage:
         before = steps[-2]
 
         def batches(number: int, own: list[Batch]) -> list[Batch]:
-            return window.batches(before) if number == failing.step else own
+            return window.batches(before) if number in window.bad else own
 
         played = window.play(Change("older batch", batches=batches))
         if played.steps and played.steps[-1] >= failing.step:

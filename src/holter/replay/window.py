@@ -60,14 +60,25 @@ class Change:
 class Window:
     """The steps of a capture in a setup: restored exactly, run any number of times."""
 
-    def __init__(self, setup: Setup, capture: Capture, run: Run | None = None) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        capture: Capture,
+        run: Run | None = None,
+        *,
+        drawn: Mapping[int, Batch] | None = None,
+    ) -> None:
         self.setup, self.capture, self.run = setup, capture, run
+        self._drawn = drawn or {}  # of steps that no loader feeds: what the script gave them
         self.steps = [each for each in capture.steps if each.fetches or not _fetches(capture)]
         self._models = _paired_models(setup.models, capture.state)
         self._optimizers = _paired_optimizers(setup.optimizers, capture.plain)
         _require_fitting(self._models, capture)
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
         self.onset = self.failing  # the step that left the band first, from which on it went wrong
+        self.bad = frozenset(
+            [self.onset]
+        )  # it, and those after it whose batch older weights fail on
 
     def recorded(self, step: int) -> float | None:
         """The loss that the run recorded for a step, if it did."""
@@ -135,7 +146,9 @@ class Window:
         made = [self._batch(fetch) for fetch in step.fetches]
         if not made:
             _set_random(step.random, step.random_cuda)
-            made = [self.setup.prepare(None)] if self.setup.prepare else self.setup.batches(1)
+            # Drawn once more even where it is known: the random numbers that follow depend on it.
+            own = [self.setup.prepare(None)] if self.setup.prepare else self.setup.batches(1)
+            made = [self._drawn[step.step]] if step.step in self._drawn else own
         return made
 
     def _batch(self, fetch: Fetched) -> Batch:

@@ -34,6 +34,14 @@ class Replayed:
             n for n, (f, outcome, _) in self.rungs.items() if f in families and outcome == "cures"
         ]
 
+    @property
+    def is_data(self) -> bool:
+        """Whether the batch fails on older weights, too, and another on these does not."""
+        told = self.triage or {}
+        return bool(told.get("batch_on_older_weights")) and (
+            told.get("older_batch_on_these_weights") is False
+        )
+
     def not_cured_by(self, *families: str) -> list[str]:
         """The interventions of these families that were tried and do not."""
         return [
