@@ -206,6 +206,45 @@ def test_the_expression_of_a_long_line_is_found() -> None:
     assert "`model(x) / y`" in birth.says
 
 
+def test_memory_that_was_filled_unseen_is_no_input() -> None:
+    model, x = nn.Linear(2, 2), torch.ones(3, 2)
+
+    def step() -> Tensor:
+        scratch = torch.empty(3, 2)
+        scratch.numpy()[:] = math.nan  # as a kernel of the user's own would
+        return (model(x) + scratch).mean()
+
+    birth = find(step, {"": model}, samples=3)
+    assert birth is not None
+    assert (birth.kind, birth.operands[0].name) == ("unknown", "scratch")
+    assert "no operation of torch has written" in birth.says
+
+
+def test_an_epsilon_that_was_lost_earlier_is_not_blamed() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(2, 2).half(), torch.rand(3, 2).half()
+
+    def step() -> Tensor:
+        scaled = model(x + 1e-8).abs() * 3
+        return (scaled * 0).log().float().mean()
+
+    birth = find(step, {"": model}, samples=3)
+    assert birth is not None
+    assert birth.kind == "log of zero"
+
+
+def test_a_batch_of_one_is_sample_0_unless_weights_are_spoiled() -> None:
+    model, x = nn.Linear(2, 2), torch.ones(1, 2)
+    birth = find(lambda: (model(x) * 0).log().mean(), {"": model}, samples=1)
+    assert birth is not None
+    assert birth.samples == (0,)
+    with torch.no_grad():
+        model.weight[0] = math.nan
+    birth = find(lambda: model(x).mean(), {"": model}, samples=1)
+    assert birth is not None
+    assert (birth.kind, birth.samples, birth.operands[0].name) == ("spoiled weights", (), "weight")
+
+
 def test_a_loss_of_several_elements_is_averaged() -> None:
     model, x = nn.Linear(2, 1, bias=False), torch.ones(3, 2)
     x[1] = 0

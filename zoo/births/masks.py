@@ -149,6 +149,23 @@ def forward_algorithm() -> Step:
     return Step(step, {"": model}, samples=5)
 
 
+@born("gather", "log of zero", samples=(3,))
+def illegal_move() -> Step:
+    """The move that was made is masked in the policy: its log-probability is -inf."""
+    torch.manual_seed(0)
+    model, x = nn.Linear(4, 5), torch.randn(6, 4)
+    legal = torch.ones(6, 5, dtype=torch.bool)
+    moves = torch.tensor([0, 1, 2, 3, 4, 0])
+    legal[3, 3] = legal[4, 1] = False
+
+    def step() -> Tensor:
+        log_p = model(x).masked_fill(~legal, float("-inf")).log_softmax(1)
+        chosen = log_p.gather(1, moves[:, None])  # born here
+        return -chosen.mean()
+
+    return Step(step, {"": model}, samples=6)
+
+
 @born("softmax", "masked row", samples=(1,))
 def mask_by_a_logarithm() -> Step:
     """The logarithm of a mask of ones and zeros is added: 0 becomes -inf, as it should."""

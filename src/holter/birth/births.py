@@ -94,9 +94,9 @@ def _told(events: Sequence[Event], origin: Origin, owner: Owner | None, *, hidde
     passing = (events[each].site.module for each in after)
     modules = tuple(dict.fromkeys(each for each in passing if each not in ("", module)))
     operands, glance = _given(event, origin, found)
-    outside = origin.outside if found.kind in ("bad input", "spoiled weights") else None
+    outside = origin.outside if found.kind != "in-place edit" else None
     act = Act(event.site.operation or event.operation, phase, node, owner, hidden=hidden)
-    says = brought(outside, event) if outside else born(event, found, glance, act)
+    says = brought(outside, event, act) if outside else born(event, found, glance, act)
     return Birth(
         operation=act.operation,
         kind=found.kind,
@@ -124,7 +124,9 @@ def _given(event: Event, origin: Origin, found: Class) -> tuple[tuple[Operand, .
     if event.detail is None:
         return (), Glance()
     glance = event.detail.glance
-    if found.headroom is not None and not glance.samples:
+    if event.phase == "update":
+        glance = replace(glance, samples=())
+    elif found.headroom is not None and not glance.samples:
         glance = replace(glance, samples=event.detail.loudest)
     return event.detail.operands, glance
 

@@ -17,6 +17,7 @@ _WIDER = {
     torch.float32: torch.float64,
 }
 _LAYOUTS = (torch.strided, torch.sparse_coo)
+_LARGEST = 1 << 27  # elements of an output that is computed once more
 _NONE, _MEAN, _SUM = range(3)  # reductions of a loss, as torch numbers them
 
 
@@ -67,7 +68,7 @@ class Call:
     def twin(self, output: Tensor, before: Mapping[int, Tensor]) -> Twin | None:
         """The same once more with more bits; None if there are no more."""
         narrow, more = output.dtype, _WIDER.get(output.dtype)
-        if more is None or self.is_random:
+        if more is None or self.is_random or output.numel() > _LARGEST:
             return None
 
         def wide(value: Any) -> Any:

@@ -16,7 +16,6 @@ from holter.birth.operations import (
     ROOTS,
     SOFTMAXES,
     SPREADS,
-    UNFILLED,
     of_node,
 )
 
@@ -44,13 +43,13 @@ def classify(event: Event, origin: Origin) -> Class:
     if outside is not None:
         if outside.owner.role == "constant" and event.operation in EDITS and event.in_place:
             return Class("in-place edit", f"{outside.extent.says} is written into it")
+        if outside.owner.role == "memory":
+            return Class("unknown", "no operation of torch has written it")
         if outside.owner.role in ("input", "constant"):
             return Class("bad input", f"it holds {outside.extent.says} before any operation")
         return Class("spoiled weights", f"it holds {outside.extent.says} before the step")
     if event.constant and event.operation in EDITS and event.phase != "update":
         return Class("in-place edit", f"{event.extent.says} is written into it")
-    if event.operation in UNFILLED:
-        return Class("unknown", "memory that was never filled is used")
     detail = event.detail
     if detail is None:
         return Class("unknown", "what it was given is not known")
@@ -74,8 +73,10 @@ def _of_mask(event: Event) -> Class | None:
     softmax = softmax or of_node(event.site.node) in SOFTMAXES | {"logsumexp"}
     if masked and (softmax or (event.operation == "sub" and len(event.parents) > 1)):
         return Class("masked row", "a whole row is masked, all of it is -inf")
-    if masked and event.operation == "nll_loss":
-        return Class("log of zero", "the class that is asked for is masked: its probability is 0")
+    if masked and event.operation in ("nll_loss", "gather", "index"):
+        return Class("log of zero", "what is asked for is masked: its probability is 0")
+    if not event.extent.nan:
+        return Class("unknown", "an infinity that somebody has written down reaches the loss")
     if event.operation in ("mul", "mm", "bmm", "addmm", "baddbmm"):
         return Class("zero times infinity", "an infinite element meets 0")
     return Class("infinity minus infinity", "infinite elements meet")
@@ -123,37 +124,22 @@ def _of_gradient(event: Event, detail: Detail) -> Class | None:
     return None
 
 
-def _of_operation(operation: str, detail: Detail) -> Class | None:  # noqa: PLR0912
+def _of_operation(operation: str, detail: Detail) -> Class | None:
     """What each operation cannot be given."""
-    values, first = detail.values, detail.values[0] if detail.values else None
+    first = detail.values[0] if detail.values else None
     if operation in MEANS:
-        operand, out = detail.operands[0], detail.glance.of
-        elements = math.prod(operand.shape)
-        if not elements:
-            return Class("empty mean", "there is nothing to take the mean of")
-        if operation in SPREADS and elements / out <= _correction(detail):
-            return Class("empty mean", "a single value has no spread")
-        if operation == "nll_loss":
-            return Class("empty mean", "no target counts: all are ignored, or have no weight")
+        return _mean(operation, detail)
     if operation in LOGARITHMS:
-        argument = values[-1]
-        if operation == "log1p" and argument is not None:
-            argument += 1
-        if operation == "slogdet" or argument == 0 or (operation == "logit" and argument == 1):
-            return Class("log of zero", f"{operation} of {_shown(values[-1])}")
-        if argument is not None and not 0 <= argument <= (1 if operation == "logit" else math.inf):
-            return Class("outside domain", f"{operation} of {_shown(values[-1])}")
+        return _logarithm(operation, detail.values[-1])
     if operation in DIVISIONS:
         return _division(operation, detail)
     if operation == "pow":
         return _power(detail)
     if operation in EXPONENTIALS:
         return Class("exp overflow", f"{operation} of {_shown(first)}")
-    if operation in ("sqrt", "rsqrt") and first is not None and first <= 0:
-        if first == 0:
-            return Class("root at zero", f"{operation} of 0")
-        return Class("outside domain", f"{operation} of {_shown(first)}")
-    if operation in BOUNDED and first is not None:
+    if operation in ("sqrt", "rsqrt") and first == 0:
+        return Class("root at zero", f"{operation} of 0")
+    if operation in BOUNDED | {"sqrt", "rsqrt"} and first is not None:
         return Class("outside domain", f"{operation} of {_shown(first)}")
     if operation in NORMALISATIONS and not detail.settings.get("eps"):
         return Class("zero by zero", "all values are the same, and eps is 0")
@@ -178,17 +164,37 @@ def _of_range(event: Event, detail: Detail) -> Class:
     return Class("overflow", f"{reaches}, {limit}", largest / detail.limit)
 
 
+def _mean(operation: str, detail: Detail) -> Class | None:
+    elements = math.prod(detail.operands[0].shape)
+    if not elements:
+        return Class("empty mean", "there is nothing to take the mean of")
+    if operation in SPREADS and elements / detail.glance.of <= _correction(detail):
+        return Class("empty mean", "a single value has no spread")
+    if operation == "nll_loss":
+        return Class("empty mean", "no target counts: all are ignored, or have no weight")
+    return None
+
+
+def _logarithm(operation: str, of: float | None) -> Class | None:
+    if of is None:
+        return Class("log of zero", "it is singular") if operation == "slogdet" else None
+    given = of + 1 if operation == "log1p" else of
+    if given == 0 or (operation == "logit" and given == 1):
+        return Class("log of zero", f"{operation} of {_shown(of)}")
+    if given < 0 or (operation == "logit" and given > 1):
+        return Class("outside domain", f"{operation} of {_shown(of)}")
+    return None
+
+
 def _division(operation: str, detail: Detail) -> Class | None:
-    below = detail.values[-1]
-    history = detail.histories[-1] if detail.histories else None
-    above: float | None = (
-        1.0 if operation == "reciprocal" else detail.values[-2] if len(detail.values) > 1 else None
-    )
-    if len(detail.values) == 1 and operation != "reciprocal":
-        below, above, history = detail.settings.get("other"), detail.values[0], None
+    *rest, below = detail.values
+    above = 1.0 if operation == "reciprocal" else rest[-1] if rest else None
+    chain = detail.histories[-1].chain
+    if "other" in detail.settings:  # it is divided by a plain number
+        below, above, chain = _number(detail.settings["other"]), below, ()
     if below != 0:
         return None
-    if history is not None and _is_norm(history.chain):
+    if _is_norm(chain):
         return Class("zero norm", "the norm that it is divided by is 0")
     if above == 0:
         return Class("zero by zero", "0 is divided by 0")

@@ -17,7 +17,8 @@ def inherited(
 ) -> tuple[list[_Wrong], Tensor | None]:
     """The operands by which an output is not finite; and where it is so without them, if known."""
     found: list[_Wrong] = []
-    wrong, known = bad(output), torch.zeros_like(output, dtype=torch.bool)
+    wrong = bad(output)
+    known = torch.zeros_like(wrong)
     traced = True  # whether each element of the output is known to come from certain ones
     for place, tensor in enumerate(call.tensors):
         was = before.get(id(tensor), tensor)

@@ -10,7 +10,8 @@ from torch.optim import Optimizer
 
 from holter.collectors.naming import named_parameters, unwrapped
 
-Role = Literal["parameter", "buffer", "state", "input", "constant"]
+# Memory is what was allocated, and filled by nobody that was seen.
+Role = Literal["parameter", "buffer", "state", "input", "constant", "memory"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Batches:
     def guilty(self, tensor: Tensor, wrong: Tensor, *, most: int = _MOST) -> tuple[int, ...]:
         """The samples to which the elements marked in `wrong` belong; a few of them."""
         if self.size == 1:
-            return (0,)
+            return () if identity(tensor) in self._own else (0,)
         layout = self._layout(tensor)
         if layout is None or wrong.shape != tensor.shape or self.size is None:
             return ()

@@ -17,7 +17,7 @@ from holter.birth.calls import Call, tensors_in
 from holter.birth.events import Detail, Event, Glance, History, Outside, Parent, Phase
 from holter.birth.inheritance import inherited
 from holter.birth.operations import UNFILLED, called
-from holter.birth.owners import Owner, elements, identity, owners
+from holter.birth.owners import Owner, Role, elements, identity, owners
 from holter.birth.samples import Batches
 from holter.birth.sources import Sources
 from holter.birth.values import Extent, bad, extent, fits, operand
@@ -25,6 +25,7 @@ from holter.birth.values import Extent, bad, extent, fits, operand
 _POSITIONS = 4
 _CHAIN = 4  # operations back that a tensor's history is known
 _RECENT = 256
+_KEEPING_ZERO = ("sqrt", "to", "clone")
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -106,11 +107,10 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._batches.made(call.name, call.tensors, outputs, call.settings)
         first = next((each for each in call.tensors if each.is_floating_point()), None)
         past = History() if first is None else self._histories.get(identity(first), History())
+        chain = (call.name, *past.chain[: _CHAIN - 1])
+        kept = past.lost if call.name in _KEEPING_ZERO else 0.0
         for output in outputs:
-            history = History(
-                (call.name, *past.chain[: _CHAIN - 1]), past.lost or _lost(call, output)
-            )
-            self._histories[identity(output)] = history
+            self._histories[identity(output)] = History(chain, kept or _lost(call, output))
 
     def _note(
         self, call: Call, found: Sequence[tuple[Tensor, Extent]], before: Mapping[int, Tensor]
@@ -122,6 +122,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         old = [each for tensor, _, each in wrong if tensor.dim()]
         fresh = not any(each.nan for each in old) and (its.nan or not old)
         fresh = fresh or news is not None
+        wanted = call.constant and its.only_below  # a mask
         shrinks = any(output.numel() < each.numel() for each in call.tensors)
         places = news if news is not None else bad(output, nan_only=its.nan and bool(wrong))
         site = self._sources.here(call.name)
@@ -137,7 +138,9 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             shrinks=shrinks,
             owner=self._owner_of(call),
             fresh=news is not None,
-            detail=self._detail(call, output, places, before) if fresh or shrinks else None,
+            detail=self._detail(call, output, places, before)
+            if shrinks or (fresh and not wanted)
+            else None,
         )
         for each, _ in found:
             key = identity(each)
@@ -156,7 +159,9 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _outside(self, tensor: Tensor, was: Tensor, its: Extent, name: str) -> Outside:
         """What is known of a tensor that no operation of the step has made."""
-        plain = Owner("input" if tensor.dim() else "constant", name)
+        made_by = self._histories.get(identity(tensor), History()).chain[:1]
+        unseen: Role = "memory" if UNFILLED.intersection(made_by) else "input"
+        plain = Owner(unseen if tensor.dim() else "constant", name)
         owner = self._owners.get(identity(tensor), plain)
         glance = self._glance(tensor, bad(was), ())
         return Outside(owner, its, operand(owner.name, was), glance)

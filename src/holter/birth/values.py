@@ -102,7 +102,7 @@ def operand(name: str, tensor: Tensor) -> Operand:
     if values.dtype is torch.bool:
         values = values.to(torch.uint8)
     wrong = bad(values)
-    fine = values[~wrong]
+    fine = values[~wrong] if wrong.any() else values
     low, high = (each.item() for each in torch.aminmax(fine)) if fine.numel() else (math.nan,) * 2
     zeros = int((values == 0).sum())
     return Operand(name, shape, dtype, float(low), float(high), zeros, int(wrong.sum()))

@@ -9,6 +9,7 @@ from holter.birth.owners import Owner
 
 _MOST = 3
 _LONGEST = 60  # of an expression that is shown
+_HIDDEN = "; it is masked out of the loss, but not out of the gradients"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +34,23 @@ def born(event: Event, found: Class, glance: Glance, act: Act) -> str:
     at = f"{exact} at {event.site.where}" if event.site.where else ""
     about = ", ".join(each for each in (act.phase, act.node, glance.dtype) if each)
     amount = f"; {glance.count} of {glance.of} elements" if glance.of > 1 else ""
-    masked = "; it is masked out of the loss, but not out of the gradients"
     return (
         f"{event.extent.says} is born in {f'{place}, ' if place else ''}{doing}{at} ({about}):"
-        f" {found.why}{amount}{_of_samples(glance.samples)}{masked if act.hidden else ''}"
+        f" {found.why}{amount}{_of_samples(glance.samples)}{_HIDDEN if act.hidden else ''}"
     )
 
 
-def brought(outside: Outside, event: Event) -> str:
+def brought(outside: Outside, event: Event, act: Act) -> str:
     """What was not finite before the step began."""
     what = {"parameter": "The weight", "buffer": "The buffer", "state": "The optimizer's"}
     owner, glance = outside.owner, outside.glance
+    since = " that no operation of torch has written" if owner.role == "memory" else " already"
     at = f" at {event.site.where}" if event.site.where else ""
     amount = f", in {glance.count} of {glance.of} elements" if glance.of > 1 else ""
     return (
         f"{what.get(owner.role, 'The tensor')} {owner.name} holds {outside.extent.says}"
-        f" already{amount}{_of_samples(glance.samples)};"
-        f" {event.operation}{at} is the first to read it"
+        f"{since}{amount}{_of_samples(glance.samples)};"
+        f" {event.operation}{at} is the first to read it{_HIDDEN if act.hidden else ''}"
     )
 
 
