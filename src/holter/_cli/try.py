@@ -157,10 +157,7 @@ def execute(args: argparse.Namespace) -> int:
         return check_and_report(run, args, settings)
 
     if is_function(args.target):
-        if args.arguments:
-            raise HolterError(
-                f"{args.arguments[0]} stands after {args.target}: options go before it."
-            )
+        _require_nothing_after(args)
         return report(_on_function(args, setup_from(args.target), chosen, options))
     from holter.experiments.recognition import Recognised, recognise
 
@@ -181,6 +178,11 @@ def execute(args: argparse.Namespace) -> int:
     )
 
 
+def _require_nothing_after(args: argparse.Namespace) -> None:
+    if args.arguments:
+        raise HolterError(f"{args.arguments[0]} stands after {args.target}: options go before it.")
+
+
 def _plot(experiment: str, run: "Run", path: Path) -> None:
     import importlib.util
 
@@ -195,6 +197,7 @@ def _replay(args: argparse.Namespace) -> int:
     from holter._cli import replaying
     from holter.run import Run
 
+    _require_nothing_after(args)
     settings = settings_of(args)
     return replaying.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
 

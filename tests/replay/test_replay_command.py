@@ -1,0 +1,75 @@
+"""`holter try replay`, as a user calls it on a run of an unmodified script."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = Path(__file__).parent.parent.parent / "cases"
+pytestmark = pytest.mark.slow
+
+
+def holter(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "holter", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("failed")
+    script = folder / "train.py"
+    script.write_text((CASES / "nonfinite-birth" / "sick.py").read_text())
+    ran = holter(folder, "run", "--no-check", "--out", "run", "train.py")
+    assert "holter try replay run" in ran.stderr
+    return folder
+
+
+def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
+    ran = holter(failed, "try", "replay", "--json", "--export", "repro.py", "run")
+    assert ran.returncode == 1, ran.stderr
+    leading = json.loads(ran.stdout)["diagnosis"]["leading"]
+    assert leading["rule"] == "nonfinite-birth"
+    line = next(
+        number
+        for number, text in enumerate((failed / "train.py").read_text().splitlines(), 1)
+        if "probability.log()" in text
+    )
+    assert f"train.py:{line}" in leading["summary"]
+    assert "bit for bit" in ran.stderr
+    assert "skip the step: cures" in ran.stderr
+    shown = subprocess.run(
+        [sys.executable, "repro.py"], cwd=failed, capture_output=True, text=True, check=True
+    )
+    assert "loss nan" in shown.stdout or "loss inf" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "--capture"], "options go before it"),
+        (["--capture", "7", "run"], "has no capture 7"),
+        (["nowhere"], "no folder nowhere"),
+        (["--on", "mine:setup", "run"], "no module mine"),
+    ],
+)
+def test_wrong_use_is_one_sentence(failed: Path, arguments: list[str], told: str) -> None:
+    ran = holter(failed, "try", "replay", *arguments)
+    assert ran.returncode == 2
+    assert told in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_run_without_a_capture_says_so(failed: Path) -> None:
+    (failed / "quiet.py").write_text("import torch\nprint(torch.ones(1))\n")
+    holter(failed, "run", "--no-check", "--out", "quiet", "quiet.py")
+    ran = holter(failed, "try", "replay", "quiet")
+    assert ran.returncode == 2
+    assert "holds no capture" in ran.stderr
