@@ -4,7 +4,14 @@ import pytest
 from holter.findings import Clear, Confidence, Normal
 from holter.rules.nonfinite_inputs import nonfinite_inputs
 from holter.run import Run, Series
-from holter.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
+from holter.signals import (
+    AMP_SCALE,
+    BACKWARD_CALLS,
+    GRAD_TOTAL_NORM,
+    INPUT_NONFINITE,
+    LOSS,
+    Signal,
+)
 from synthetic import found, run_of, said, series
 
 Readings = list[float] | Series
@@ -27,6 +34,20 @@ def test_the_loss_is_lost_with_the_inputs() -> None:
     assert finding.confidence is Confidence.CERTAIN
     assert finding.onset == 5
     assert "3 NaN" in finding.summary
+
+
+def test_a_rare_batch_that_the_script_throws_away_is_noted() -> None:
+    bad = np.isin(np.arange(100), [30, 70])
+    signals = {
+        INPUT_NONFINITE: {"Net": np.where(bad, 3.0, 0.0)},
+        LOSS: {"": np.where(bad, np.nan, 1.0)},
+        GRAD_TOTAL_NORM: {"": np.ones(100)},
+    }
+    assert found(nonfinite_inputs, run_of(signals))
+    twice = {BACKWARD_CALLS: {"": np.where(bad, 2.0, 1.0)}}
+    note, verdict = said(nonfinite_inputs, run_of({**signals, **twice}))
+    assert isinstance(note, Normal)
+    assert isinstance(verdict, Clear)
 
 
 def test_losses_are_read_now_and_then() -> None:

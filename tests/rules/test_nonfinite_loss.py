@@ -1,8 +1,10 @@
 import math
 
-from holter.findings import Clear, Confidence
+import pytest
+
+from holter.findings import Clear, Confidence, Normal
 from holter.rules.nonfinite_loss import nonfinite_loss
-from holter.signals import AMP_SKIPPED, LOSS
+from holter.signals import AMP_SKIPPED, BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
 from synthetic import found, run_of
 
 
@@ -23,6 +25,34 @@ def test_steps_that_amp_skipped_are_left_out() -> None:
     run = run_of({LOSS: {"": [math.inf, 1.0]}, AMP_SKIPPED: {"": [1.0, 0.0]}})
     (verdict,) = nonfinite_loss.function(run)
     assert isinstance(verdict, Clear)
+
+
+def guarded(*bad: int, norm: float = 1.0, calls: float = 2.0) -> dict:
+    """Losses of 100 steps, some not finite, and what is known of their gradients."""
+    at = set(bad)
+    return {
+        LOSS: {"": [math.nan if each in at else 1.0 for each in range(100)]},
+        GRAD_TOTAL_NORM: {"": [norm if each in at else 1.0 for each in range(100)]},
+        BACKWARD_CALLS: {"": [calls if each in at else 1.0 for each in range(100)]},
+    }
+
+
+def test_rare_losses_that_the_script_throws_away_are_noted() -> None:
+    note, verdict = nonfinite_loss.function(run_of(guarded(30, 70)))
+    assert isinstance(note, Normal)
+    assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        guarded(30, 70, calls=1.0),  # the update was made
+        guarded(30, 70, norm=math.nan),
+        guarded(*range(20, 60)),  # most of the time
+    ],
+)
+def test_losses_that_are_not_thrown_away_are_found(signals: dict) -> None:
+    assert found(nonfinite_loss, run_of(signals))
 
 
 def test_a_loss_that_grew_before_asks_for_a_smaller_step() -> None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._nonfinite import first_nonfinite
+from holter.rules._skips import discarded_steps
 from holter.run import Run, Series
 from holter.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
 
@@ -43,7 +44,8 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
     infinity there is a finding if the loss, or the gradients, first were not finite at that step or
     soon after. It is likely, not certain, where the loss was lost before, at a step whose inputs
     were not read (the first step often is one). If loss and gradients are finite where inputs are
-    not, the model can take it, and it is noted as normal.
+    not, the model can take it, and it is noted as normal; so is a rare bad batch whose gradients
+    the script itself throws away.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights:
@@ -79,6 +81,10 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             owner,
         )
         fix = "mend or drop the rows with NaN or infinity where the data is read"
+        if len(discarded_steps(run)):
+            yield nonfinite_inputs.normal(f"{said}; the script threw the gradients away")
+            yield nonfinite_inputs.clear(f"{said}; the script threw the gradients away")
+            continue
         signal = _spoiled(run, count.steps[bad])
         if signal is not None:
             yield nonfinite_inputs.finding(

@@ -6,7 +6,7 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._skips import skipped_steps
+from holter.rules._skips import discarded_steps, skipped_steps
 from holter.rules._wording import of
 from holter.run import Run
 from holter.run.format import Floats
@@ -25,7 +25,9 @@ def nonfinite_loss(run: Run) -> Iterator[Verdict]:
 
     ## What it does
     Looks for the first step whose loss is NaN or ±Inf, and tells whether the loss came back.
-    Steps that a GradScaler skipped are left out: nothing was learned from them.
+    Steps that a GradScaler skipped are left out: nothing was learned from them. So are rare ones
+    whose gradients the script itself threw away, which is noted: another backward came before the
+    update, and all gradients that the optimizer ever got are finite.
 
     ## Why it matters
     One non-finite loss makes every gradient non-finite, and the next `optimizer.step()` writes
@@ -38,16 +40,24 @@ def nonfinite_loss(run: Run) -> Iterator[Verdict]:
 
     ## When it is wrong
     Losses that are infinite by design for single samples (CTC with impossible alignments) and are
-    filtered before `optimizer.step()`: the finding then says that the loss came back.
+    kept from the weights in a way that is not seen: the finding then says that the loss came back.
 
     ## How to confirm
     - Run the same script under `torch.autograd.set_detect_anomaly(True)` until the step named.
     - Repeat the run with a tenth of the learning rate: if the step survives, the update was too
       large; if not, look at the batch.
     """
-    skipped = skipped_steps(run)
+    skipped, discarded = skipped_steps(run), discarded_steps(run)
     for owner, loss in run[LOSS].items():
-        bad = ~np.isfinite(loss.values) & ~np.isin(loss.steps, skipped)
+        bad = ~np.isfinite(loss.values) & ~np.isin(loss.steps, np.r_[skipped, discarded])
+        if not bad.any() and len(discarded):
+            said = (
+                f"{len(discarded)} of {len(loss)} losses are not finite, and the script threw their"
+                " gradients away"
+            )
+            yield nonfinite_loss.normal(said)
+            yield nonfinite_loss.clear(said)
+            continue
         if not bad.any():
             yield nonfinite_loss.clear(f"all {len(loss)} recorded losses are finite")
             continue
