@@ -45,9 +45,9 @@ def test_always_the_first_batch() -> None:
 
 
 @pytest.mark.parametrize("targets", [None, [0.0] * STEPS])
-def test_is_likely_where_nothing_is_known_of_the_targets(targets: list[float] | None) -> None:
+def test_is_a_hint_where_nothing_is_known_of_the_targets(targets: list[float] | None) -> None:
     (finding,) = found(repeated_batches, given([7.0, 8.0, 9.0] * 60, targets=targets))
-    assert finding.confidence is Confidence.LIKELY
+    assert finding.confidence is Confidence.HINT
 
 
 def test_a_small_loader() -> None:

@@ -40,7 +40,7 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     ## What it does
     Each batch that the model is given leaves a fingerprint. Counts how many different ones there
     are among at least `min_steps` sampled steps, and speaks where they are fewer than a tenth of
-    what passes over the loader would have shown at those steps. It is likely where that is all that
+    what passes over the loader would have shown at those steps. It is a hint where that is all that
     is known, and certain where the targets repeat with the inputs.
 
     ## Why it matters
@@ -53,8 +53,9 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
 
     ## When it is wrong
     Models that are called with the same tensor at every step by design, such as a whole graph, are
-    told by targets that go on changing. Overfitting one batch as a test, training on the whole data
-    at once and training without a loader draw nothing from a loader, and are not looked at.
+    told by targets that go on changing; with a loss that is written by hand, they are not.
+    Overfitting one batch as a test, training on the whole data at once and training without a
+    loader draw nothing from a loader, and are not looked at.
 
     ## How to confirm
     - Print `x.sum()` for ten steps: different batches have different sums.
@@ -89,7 +90,7 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
         span = (prints.first, prints.last)
         yield repeated_batches.finding(
             said,
-            confidence=Confidence.LIKELY if targets is None else Confidence.CERTAIN,
+            confidence=Confidence.HINT if targets is None else Confidence.CERTAIN,
             onset=prints.first,
             evidence=(
                 Evidence(
