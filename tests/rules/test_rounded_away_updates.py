@@ -11,17 +11,23 @@ from holter.signals import (
     UPDATE_RATIO,
     UPDATE_UNCHANGED_FRACTION,
 )
-from layered import STEPS, by_layer, falling, layered, layers
+from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said, series
 
 
-def run(unchanged: list, more: dict | None = None, *, dtype: str = "bfloat16") -> Run:
+def run(
+    unchanged: list,
+    more: dict | None = None,
+    *,
+    dtype: str = "bfloat16",
+    loss: np.ndarray | None = None,
+) -> Run:
     readings = {
         UPDATE_UNCHANGED_FRACTION: by_layer(unchanged),
         GRAD_NORM: by_layer([1.0] * len(unchanged)),
         **(more or {}),
     }
-    return layered(falling(), readings, layers(len(unchanged), dtype=dtype))
+    return layered(flat() if loss is None else loss, readings, layers(len(unchanged), dtype=dtype))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +38,12 @@ def test_most_elements_stay(share: float, confidence: Confidence, dtype: str) ->
     (finding,) = found(rounded_away_updates, run([share] * 3, dtype=dtype))
     assert finding.confidence is confidence
     assert dtype in finding.summary
+
+
+@pytest.mark.parametrize("share", [0.97, 0.7])
+def test_is_a_hint_where_the_loss_falls_all_the_same(share: float) -> None:
+    (finding,) = found(rounded_away_updates, run([share] * 3, loss=falling()))
+    assert finding.confidence is Confidence.HINT
 
 
 def test_names_what_is_left_of_the_update() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._layers import Matrix, Sample, median, sample, trained_layers
+from holter.rules._outcome import outcome
 from holter.rules._skips import skipped_steps
 from holter.rules._wording import some
 from holter.run import Run
@@ -20,6 +21,7 @@ from holter.signals import (
 
 _LOW = {"bfloat16": 2.0**-8, "float16": 2.0**-11}  # half a step between neighbours, of the value
 _FEWEST = 5  # sampled updates
+_LEARNED = 0.5  # share of the loss that is gone where updates do arrive
 _SURE = 0.9  # share of lost elements from which on next to nothing of an update is left
 
 
@@ -42,9 +44,10 @@ def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
     ## What it does
     Counts the elements of each bfloat16 or float16 weight matrix that `optimizer.step()` left bit
     for bit as they were though their gradient was not zero, and takes the median over sampled steps
-    and matrices. It speaks where that is over `lost`; where it is over 0.9, it is certain. Elements
-    whose gradient is zero, as unused rows of an embedding, do not count; nor do skipped steps,
-    and weights in float32.
+    and matrices. It speaks where that is over `lost`; where it is over 0.9, it is certain. Where
+    the loss lost more than half of itself all the same, it is a hint: what is rounded away may be
+    kept elsewhere. Elements whose gradient is zero, as unused rows of an embedding, do not count;
+    nor do skipped steps, and weights in float32.
 
     ## Why it matters
     Between 1 and 2 there are 128 numbers in bfloat16: an update under 1/256 of a weight is rounded
@@ -56,8 +59,9 @@ def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
     master weights or stochastic rounding. A higher learning rate only hides it.
 
     ## When it is wrong
-    With master weights kept elsewhere and copied back, the copies change rarely by nature, and the
-    training is sound. The end of a schedule makes small updates in any precision.
+    With stochastic rounding, with compensated sums, or with master weights that are copied back,
+    single elements change rarely by nature, and the training is sound. The end of a schedule makes
+    small updates in any precision.
 
     ## How to confirm
     - Repeat 100 steps with `model.float()` and compare the losses.
@@ -94,11 +98,14 @@ def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
     ]
     kinds = sorted({each.dtype for each in layers.values()})
     first, last = int(unchanged.steps[0]), int(unchanged.steps[-1])
+    result = outcome(run)
+    fell = result is not None and not result.bad and result.fall > _LEARNED
+    sure = Confidence.CERTAIN if usual >= _SURE else Confidence.LIKELY
     yield rounded_away_updates.finding(
         f"{usual:.0%} of the elements of {some(worst)} stay bit for bit as they were in the usual"
         f" update, though their gradients are not zero: weights in {' and '.join(kinds)} round"
         " small updates away",
-        confidence=Confidence.CERTAIN if usual >= _SURE else Confidence.LIKELY,
+        confidence=Confidence.HINT if fell else sure,
         onset=first,
         evidence=(
             Evidence(
