@@ -31,6 +31,14 @@ def test_outputs_never_get_there() -> None:
     assert [each.signal for each in finding.evidence][:2] == [TARGET_STD, OUTPUT_SIZE]
 
 
+def test_outputs_of_the_right_size_make_a_hint() -> None:
+    """Targets that are hard to predict: the loss is 1 % under the variance, and stays there."""
+    loss = 3600 * (0.985 + 0.1 * np.exp(-np.arange(STEPS) / 20))
+    run = given(loss, mean=0, std=60, sizes=np.linspace(0.1, 12, STEPS))
+    (finding,) = found(unscaled_targets, run)
+    assert finding.confidence is Confidence.HINT
+
+
 @pytest.mark.parametrize("loss", [broken(), np.linspace(1e4, 1e5, STEPS)])
 def test_the_loss_is_lost(loss: np.ndarray) -> None:
     assert found(unscaled_targets, given(loss, mean=0, std=500))

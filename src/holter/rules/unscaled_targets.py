@@ -6,14 +6,17 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import last, readings
+from holter.rules._anchors import anchor, last, readings
+from holter.rules._curves import training_curve
 from holter.rules._outcome import outcome
+from holter.rules._robust import midmean
 from holter.run import Run
 from holter.signals import OUTPUT_SIZE, TARGET_MEAN, TARGET_STD
 
 _FEWEST = 10  # sampled steps
 _ONE = 1.0  # size that outputs are made for: many begin far smaller, heads of zeros at 0
 _PATIENCE = 100  # steps in which outputs may be on their way to the targets
+_REACHED = 1.02  # times the loss of a constant answer: outputs are as large as they have to be
 _NEAR = 0.3  # of the mean of the targets: outputs that got there are on their way
 
 
@@ -62,7 +65,9 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     the first outputs, or with 1 where these are smaller. It speaks where targets are more than
     `factor` times as large, the loss lost less than half of itself in at least 100 steps, and
     either it did not fall under what a constant answer gives, or outputs are still under a third of
-    the mean of the targets. A loss that rose or is not finite counts from the start.
+    the mean of the targets. A loss that rose or is not finite counts from the start. It is a hint
+    where the loss came within 2 % of what a constant answer gives, or under it: outputs have the
+    right size then, and the targets may be hard to predict.
 
     ## Why it matters
     Errors of thousands make gradients of thousands: either the first steps throw the weights far
@@ -74,7 +79,8 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
 
     ## When it is wrong
     Models that scale their output themselves, or learn fast enough, get there soon and the loss
-    falls: then this rule is silent. Targets that cannot be predicted at all look the same.
+    falls: then this rule is silent. Targets that cannot be predicted at all look the same while the
+    outputs are on their way.
 
     ## How to confirm
     - Train on `(y - y.mean()) / y.std()`: the loss should fall under 1 within an epoch.
@@ -104,7 +110,7 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
         span = (spread.first, spread.last)
         yield unscaled_targets.finding(
             f"{said}, the last {now:.2g}; {result.says}",
-            confidence=Confidence.LIKELY,
+            confidence=Confidence.HINT if not short and _at_constant(run) else Confidence.LIKELY,
             onset=spread.first,
             evidence=(
                 Evidence(TARGET_STD, span, f"{mean:.3g} +- {width:.3g}", owner),
@@ -113,3 +119,12 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
             ),
             fix="standardise the targets with the mean and deviation of the training set",
         )
+
+
+def _at_constant(run: Run) -> bool:
+    """Whether the loss came down to what a constant answer gives."""
+    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    if isinstance(curve, str) or isinstance(constant, str):
+        return False
+    end = curve.part(0.8)
+    return len(end) > 0 and midmean(end) < _REACHED * constant.level * constant.scale
