@@ -30,6 +30,12 @@ def test_small_updates_at_chance() -> None:
     assert not found(tiny_updates, run(SLIDING, 2e-4, entropy))
 
 
+def test_a_model_that_had_learned_before_is_tuned_with_care() -> None:
+    entropy = {TARGET_ENTROPY: {"cross_entropy": np.full(STEPS, 2.302)}}
+    (verdict,) = said(tiny_updates, run(flat(level=0.8), 2e-6, entropy))
+    assert isinstance(verdict, Clear)
+
+
 @pytest.mark.parametrize(
     ("loss", "ratio"),
     [

@@ -6,6 +6,8 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._anchors import anchor
+from holter.rules._curves import training_curve
 from holter.rules._layers import Sample, sample, trained_layers
 from holter.rules._outcome import learning_rate, outcome
 from holter.rules._skips import skipped_steps
@@ -14,6 +16,7 @@ from holter.signals import LOSS, LR, UPDATE_RATIO
 
 _FEWEST = 10  # sampled updates
 _USUAL = 1e-3  # update of a weight in most trainings that go well
+_LEARNED = 0.8  # share of what a constant answer gives, under which a model knows something
 _NO_FALL = 0.05  # share of the loss that a loss which hardly falls has lost
 
 
@@ -39,7 +42,8 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
     speaks where that is under `limit`, and the loss fell by less than a twentieth. Up to ten times
     `limit` it speaks too, if the loss is still no better than a constant answer. In either case all
     steps together must have moved the weights by less than `reach` of themselves. Updates of
-    exactly zero are left to other rules.
+    exactly zero are left to other rules, and a loss that began far under what a constant answer
+    gives is that of a model which had learned before.
 
     ## Why it matters
     At a millionth a step it takes a million steps to change a weight by its own size. The loss
@@ -50,7 +54,8 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
     rates a hundred times those of Adam: one copied from a recipe for Adam is the usual cause.
 
     ## When it is wrong
-    Careful fine-tuning of a model that is good already moves little on purpose. Gradients that are
+    Careful fine-tuning of a model that is good already moves little on purpose; that is told where
+    a constant answer is known. Gradients that are
     small for a reason of their own, such as a tiny clipping limit or saturated units, make small
     updates as well; other findings say so.
 
@@ -79,6 +84,11 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
     if fell or (size >= limit and not result.at_chance):
         yield tiny_updates.clear(f"the usual weight changes by {size:.1e} a step; {result.says}")
         return
+    if _had_learned(run):
+        yield tiny_updates.clear(
+            f"the usual weight changes by {size:.1e} a step, and the model had learned before"
+        )
+        return
     rate = learning_rate(run)
     factor = 10 ** round(float(np.log10(_USUAL / size)))
     evidence = [
@@ -104,6 +114,15 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
         + (f" (now {rate})" if rate else "")
         + ", then look whether updates are near a thousandth of the weights",
     )
+
+
+def _had_learned(run: Run) -> bool:
+    """Whether the first losses were far under what a constant answer gives."""
+    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
+        return False
+    first = float(np.median(curve.values[:_FEWEST]))
+    return first < _LEARNED * constant.level * constant.scale
 
 
 def _at_full_rate(run: Run, ratios: Sample) -> Sample:
