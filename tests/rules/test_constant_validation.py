@@ -4,7 +4,7 @@ import pytest
 from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.constant_validation import constant_validation
 from holter.run import Run
-from holter.signals import LOSS, UPDATE_RATIO, VAL_LOSS, WEIGHT_TOTAL_NORM
+from holter.signals import LOSS, OUTPUT_SIZE, UPDATE_RATIO, VAL_LOSS, WEIGHT_TOTAL_NORM
 from synthetic import found, run_of, said, series
 
 STEPS = 100
@@ -30,6 +30,18 @@ def test_fires_on_the_same_loss_each_time() -> None:
     (finding,) = found(constant_validation, run_with([1.7] * 6))
     assert finding.confidence is Confidence.CERTAIN
     assert finding.onset == 9
+
+
+def test_a_baseline_beside_the_model_is_clear() -> None:
+    signals = {
+        LOSS: {"": FALLING},
+        UPDATE_RATIO: {"weight": np.full(STEPS, 1e-3)},
+        OUTPUT_SIZE: {"smooth_l1_loss": np.ones(STEPS)},
+    }
+    baseline = {"mse_loss": series([1.7] * 6, range(9, 69, 10))}
+    own = {"smooth_l1_loss": series([0.9, 0.7, 0.6, 0.5, 0.4, 0.4], range(9, 69, 10))}
+    assert not found(constant_validation, run_of({**signals, VAL_LOSS: {**baseline, **own}}))
+    assert found(constant_validation, run_of({**signals, VAL_LOSS: baseline}))
 
 
 def test_the_last_passes_are_enough() -> None:

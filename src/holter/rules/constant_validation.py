@@ -1,6 +1,6 @@
 """The validation loss stays the same bit for bit while the model is trained."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from holter.rules import rule
 from holter.rules._anchors import readings
 from holter.rules._robust import midmean
 from holter.rules._streaks import trailing
+from holter.rules._validation import trained_functions
 from holter.rules._wording import of
 from holter.run import Run, Series
 from holter.signals import LOSS, UPDATE_RATIO, VAL_LOSS, WEIGHT_TOTAL_NORM
@@ -30,7 +31,8 @@ def constant_validation(run: Run, *, min_passes: int = 4) -> Iterator[Verdict]:
     Looks for validation losses that are bit for bit the same on the last `min_passes` passes or
     more, while weights move or the training loss falls clearly. Losses of 0 or nearly so are left
     out, and values handed to `log()` count only if they never changed at all: there an old one may
-    be given again on purpose.
+    be given again on purpose. So are losses by another function than that of training, where one
+    by that function is there as well and changes: they may be those of a baseline.
 
     ## Why it matters
     The same number means the same weights on the same data: what is validated is not what is
@@ -55,7 +57,19 @@ def constant_validation(run: Run, *, min_passes: int = 4) -> Iterator[Verdict]:
     if not losses:
         yield constant_validation.not_examined("no validation loss was read")
     for owner, loss in losses.items():
-        yield _judge(run, owner, loss, min_passes)
+        if _is_beside(run, owner, losses):
+            yield constant_validation.clear(
+                f"the validation loss{of(owner)} is not that of training, which changes"
+            )
+        else:
+            yield _judge(run, owner, loss, min_passes)
+
+
+def _is_beside(run: Run, owner: str, losses: Mapping[str, Series]) -> bool:
+    """Whether a loss by another function than that of training stands beside one by that."""
+    trained = trained_functions(run)
+    own = [losses[each] for each in trained if each in losses]
+    return owner not in trained and any(np.ptp(each.values) > 0 for each in own)
 
 
 def _judge(run: Run, owner: str, loss: Series, min_passes: int) -> Verdict:
