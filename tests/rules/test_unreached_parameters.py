@@ -4,6 +4,7 @@ from holter.findings import Clear, Confidence, NotExamined, Severity
 from holter.rules.unreached_parameters import unreached_parameters
 from holter.run import Run, Series
 from holter.signals import (
+    ACTIVATION_STD,
     GRAD_NORM,
     PARAMETER_IN_MODEL,
     PARAMETER_OPTIMIZER,
@@ -24,9 +25,11 @@ def _run(
     strangers: tuple[str, ...] = (),
     stepping: tuple[str, ...] = ("",),
     steps: int = 20,
+    called: dict[str, list[float]] | None = None,
 ) -> Run:
     return run_of(
         {
+            **({} if called is None else {ACTIVATION_STD: called}),
             PARAMETER_OPTIMIZER: {name: [index] for name, index in held.items()},
             PARAMETER_TRAINABLE: {name: [1.0] for name in held} | (trainable or {}),
             PARAMETER_IN_MODEL: {name: [float(name not in strangers)] for name in held},
@@ -48,6 +51,19 @@ def test_a_detached_encoder_is_named_as_one() -> None:
     assert finding.confidence is Confidence.CERTAIN
     assert finding.onset == 0
     assert finding.evidence[0].owner == "encoder.0.weight"
+
+
+def test_modules_that_are_never_called_make_a_hint() -> None:
+    held = dict.fromkeys(ENCODER + HEAD, 0)
+    read, never = [1.0] * 20, []
+    called = {"encoder.0": never, "encoder.2": never, "head": read}
+    (finding,) = found(unreached_parameters, _run(held, HEAD, called=called))
+    assert finding.severity is Severity.INFO
+    assert finding.confidence is Confidence.HINT
+    assert "forward" in finding.fix
+    called["encoder.2"] = read
+    (finding,) = found(unreached_parameters, _run(held, HEAD, called=called))
+    assert finding.confidence is Confidence.CERTAIN
 
 
 def test_only_the_part_that_is_cut_off_is_named() -> None:

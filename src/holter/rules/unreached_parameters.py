@@ -11,7 +11,12 @@ from holter.rules._membership import Parameter, all_step, by_optimizer, covering
 from holter.rules._windows import windows
 from holter.rules._wording import some
 from holter.run import Run
-from holter.signals import GRAD_NORM, PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE
+from holter.signals import (
+    ACTIVATION_STD,
+    GRAD_NORM,
+    PARAMETER_OPTIMIZER,
+    PARAMETER_TRAINABLE,
+)
 
 Groups = Mapping[int, list[Parameter]]
 Steps = npt.NDArray[np.int64]
@@ -30,8 +35,10 @@ def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -
     Looks for trainable parameters in an optimizer whose `.grad` was None at every step, while
     others of the same optimizer had gradients on at least `min_steps` steps. It is an error when
     that is so for all parameters of an optimizer, and only information when it is so for less than
-    the share `minor` of them: an unused pooler or mask token is common and does no harm. A
-    gradient that arrived and was zero does not count.
+    the share `minor` of them: an unused pooler or mask token is common and does no harm. Where all
+    of them belong to modules that were never called, it is a hint for information: a head that is
+    not needed, or a stage whose turn has not come. A gradient that arrived and was zero does not
+    count.
 
     ## Why it matters
     The graph is cut between these parameters and the loss. They keep their initial values, and
@@ -121,15 +128,19 @@ def _finding(
     onset = min(each.since for each in unreached)
     count = int((steps >= onset).sum())
     which = f"optimizer {optimizer}" if len(groups) > 1 else "the optimizer"
+    unused = len(names) < len(held) and _never_called(run, names)
     if len(names) == len(held):
         severity = Severity.ERROR
+    elif unused:
+        severity = Severity.INFO
     else:
         severity = Severity.INFO if len(names) < minor * len(held) else Severity.WARNING
     return unreached_parameters.finding(
         f"no gradient reached {some(where)} in {count} steps: {len(names)} of the {len(held)}"
-        f" trainable parameters that {which} holds",
+        f" trainable parameters that {which} holds"
+        + ("; their modules were never called" if unused else ""),
         severity=severity,
-        confidence=Confidence.CERTAIN,
+        confidence=Confidence.HINT if unused else Confidence.CERTAIN,
         onset=onset,
         evidence=(
             Evidence(
@@ -140,6 +151,17 @@ def _finding(
                 names[0],
             ),
         ),
-        fix=f"find the detach, no_grad or .data between {where[0]} and the loss; if it is not"
+        fix=f"call {where[0]} in forward, or remove it"
+        if unused
+        else f"find the detach, no_grad or .data between {where[0]} and the loss; if it is not"
         " meant to be trained, freeze or remove it",
     )
+
+
+def _never_called(run: Run, names: list[str]) -> bool:
+    """Whether what these parameters' modules return was looked for, and never came."""
+    if ACTIVATION_STD not in run:
+        return False
+    returned, modules = run[ACTIVATION_STD], {name.rpartition(".")[0] for name in names}
+    known = [returned[each] for each in modules if each in returned]
+    return len(known) == len(modules) and not any(map(len, known))
