@@ -5,16 +5,25 @@ from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.unnormalised_nll import unnormalised_nll
 from holter.run import Run
 from holter.signals import (
+    LOSS,
     OUTPUT_LOG_NORMALISER,
     OUTPUT_LOG_PROBABILITY_FRACTION,
     OUTPUT_PROBABILITY_FRACTION,
+    OUTPUT_UNITS,
 )
 from synthetic import found, run_of, said
 
 
-def given(logs: list[float], normaliser: list[float], simplex: float = 0.0) -> Run:
+def given(
+    logs: list[float],
+    normaliser: list[float],
+    simplex: float = 0.0,
+    losses: list[float] | None = None,
+) -> Run:
     return run_of(
         {
+            LOSS: {"": losses or [0.5] * len(logs)},
+            OUTPUT_UNITS: {"nll_loss": [4.0] * len(logs)},
             OUTPUT_LOG_PROBABILITY_FRACTION: {"nll_loss": logs},
             OUTPUT_LOG_NORMALISER: {"nll_loss": normaliser},
             OUTPUT_PROBABILITY_FRACTION: {"nll_loss": [simplex] * len(logs)},
@@ -29,10 +38,19 @@ def test_probabilities_are_certain() -> None:
     assert "1.64" in finding.summary
 
 
-def test_logits_are_likely_though_a_few_are_normalised_by_chance() -> None:
-    (finding,) = found(unnormalised_nll, given([0.0, 0.02, 0.1] * 9, [1.6] * 27))
+@pytest.mark.parametrize("last", [-60.0, np.nan])
+def test_logits_are_likely_though_a_few_are_normalised_by_chance(last: float) -> None:
+    losses = [*np.linspace(0.1, -60, 20), *[last] * 7]
+    run = given([0.0, 0.02, 0.1] * 9, [1.6] * 27, losses=losses)
+    (finding,) = found(unnormalised_nll, run)
     assert finding.confidence is Confidence.LIKELY
     assert "plain logits" in finding.summary
+
+
+def test_a_loss_that_does_not_fall_without_end_makes_a_hint() -> None:
+    losses = [-0.4, 0.3, 0.1] * 9  # log-probabilities times rewards
+    (finding,) = found(unnormalised_nll, given([0.0] * 27, [4.0] * 27, losses=losses))
+    assert finding.confidence is Confidence.HINT
 
 
 @pytest.mark.parametrize(

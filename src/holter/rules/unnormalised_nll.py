@@ -6,17 +6,20 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
-from holter.rules._anchors import readings
+from holter.rules._anchors import last, readings
 from holter.rules._outputs import of_finite_outputs
 from holter.run import Run
 from holter.signals import (
+    LOSS,
     OUTPUT_LOG_NORMALISER,
     OUTPUT_LOG_PROBABILITY_FRACTION,
     OUTPUT_PROBABILITY_FRACTION,
+    OUTPUT_UNITS,
 )
 
 _ALL = 0.99  # share of samples: rounding may spoil a few
 _SOME = 0.2  # share of samples: one of several heads
+_FAR = 3.0  # times what guessing costs, that a loss without end has fallen under zero
 _ROUNDED = 0.1  # of log Z: what a small number inside the logarithm may add
 
 
@@ -51,8 +54,10 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     ## What it does
     Looks at what `F.nll_loss` (`nn.NLLLoss`) is given: the exponentials over the classes have to
     add up to 1. It speaks where they do not, on all of at least `min_steps` sampled steps, and add
-    up to more than 1. It is certain where the numbers are probabilities, likely where they are not:
-    then they are plain logits. Steps with predictions that are not finite are left out.
+    up to more than 1. It is certain where the numbers are probabilities. Where they are not they
+    are plain logits: that is likely once the loss has fallen under zero by three times what
+    guessing costs, as no likelihood does, and a hint before. Steps with predictions that are not
+    finite are left out.
 
     ## Why it matters
     This loss only picks out the number of the right class and turns its sign. Given probabilities
@@ -64,7 +69,8 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
 
     ## When it is wrong
     Log-likelihoods that are normalised over something else than the classes, such as densities of
-    the input for each class. Where their sum is under 1 this rule is silent.
+    the input for each class, or that are multiplied by rewards. Where their sum is under 1 this
+    rule is silent.
 
     ## How to confirm
     - Print `output.exp().sum(1)` before the loss: it has to be 1 for every sample.
@@ -87,11 +93,12 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
             simplex = of_finite_outputs(run, OUTPUT_PROBABILITY_FRACTION, owner).values
             probabilities = bool(len(simplex)) and float(simplex.min()) > _ALL
             given = "probabilities" if probabilities else "plain logits"
+            sure = Confidence.LIKELY if _ran_away(run, owner) else Confidence.HINT
             span = (share.first, share.last)
             yield unnormalised_nll.finding(
                 f"{owner} is given {given} instead of logarithms of probabilities: the log of the"
                 f" sum of their exponentials is {excess:.3g} instead of 0",
-                confidence=Confidence.CERTAIN if probabilities else Confidence.LIKELY,
+                confidence=Confidence.CERTAIN if probabilities else sure,
                 onset=share.first,
                 evidence=(
                     Evidence(
@@ -104,3 +111,14 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
                 ),
                 fix="end the model in log_softmax, or give its logits to cross-entropy",
             )
+
+
+def _ran_away(run: Run, function: str) -> bool:
+    """Whether the loss is under zero for good, or lost, by more than any likelihood could be."""
+    classes = last(run, OUTPUT_UNITS, function)
+    for loss in run[LOSS].values() if LOSS in run else ():
+        end = loss.values[-max(len(loss) // 4, 1) :]
+        lost = not np.isfinite(end).all()
+        if len(end) and (lost or np.quantile(end, 0.9) < -_FAR * np.log(max(classes or 0, 2))):
+            return True
+    return False
