@@ -124,10 +124,7 @@ def test_the_statement_is_named(recognised: Any, name: str) -> None:
     assert "holter.Setup.of(" in rest[-1]
 
 
-def test_a_library_that_trains_by_itself(recognised: Any, tmp_path: Any) -> None:
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    (folder / "somebodys.py").write_text("""
+LIBRARY = """
 from torch.nn import functional as F
 
 
@@ -137,15 +134,39 @@ class Accelerator:
         loss.backward()
 
 
+def compute(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
 def fit(model, optimizer, loader):
-    for x, y in loader:
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
+    for inputs in loader:
+        loss = compute(model, *inputs)
+        del inputs
+        Accelerator().backward(loss)
         optimizer.step()
-""")
+
+
+def fit_closely(model, optimizer, loader):
+    for x, y in loader:
+        finish(prepared(compute(model, x, y)), optimizer)
+
+
+def prepared(loss):
+    return loss
+
+
+def finish(loss, optimizer):
+    loss = prepared(loss)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_libraries_that_train(recognised: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "somebodys.py").write_text(LIBRARY)
     begin = f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport somebodys\n"
-    with pytest.raises(NotRecognisedError, match=r"somebodys.fit\(.*inside a library"):
-        recognised(f"{begin}somebodys.fit(model, optimizer, train_loader)\n")
     loop = """
 accelerator = somebodys.Accelerator()
 for x, y in train_loader:
@@ -154,7 +175,14 @@ for x, y in train_loader:
     optimizer.step()
     optimizer.zero_grad()
 """
-    assert recognised(begin + loop).exact
+    found = recognised(begin + loop)
+    assert found.exact
+    assert found.setup.source.endswith("train.py:19")
+    found = recognised(f"{begin}somebodys.fit(model, optimizer, train_loader)\n")
+    assert found.exact
+    assert set(found.setup.batches(1)[0]) == {"inputs"}
+    with pytest.raises(NotRecognisedError, match=r"train.py:14: .somebodys.fit_closely\("):
+        recognised(f"{begin}somebodys.fit_closely(model, optimizer, train_loader)\n")
 
 
 def test_a_fault_of_recognition_itself_is_one_sentence(

@@ -49,8 +49,8 @@ def recognise(
 
     `then` is called while the script is paused in its loop, with all objects alive, and its models
     as they were before the first step; of the batches the first are kept, or the `last` so many.
-    Afterwards nothing of the script runs any more: `leave`
-    ends the process with the exit code of `then`. What the script prints goes to standard error.
+    Afterwards nothing of the script runs any more: `leave` ends the process with the exit code of
+    `then`. What the script prints goes to standard error.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)

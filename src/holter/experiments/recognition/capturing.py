@@ -42,8 +42,8 @@ class Copies:
             return self._tensor(value)
         if isinstance(value, np.ndarray):
             return value.copy()
-        if isinstance(value, Mapping):  # of a class of its own
-            return self.of(dict(value))
+        if isinstance(value, Mapping):
+            return self.of(opened(value))
         if not is_plain(value) and is_users(value) and not involves_model(value):
             with suppress(Exception):  # what cannot be copied is used as it is
                 return copy.deepcopy(value)
@@ -51,13 +51,20 @@ class Copies:
 
     def _tensor(self, value: Tensor) -> Tensor:
         version = value._version  # noqa: SLF001
-        known = self._made.get(id(value))
+        key = id(value)
+        known = self._made.get(key)
         if known is not None and known[0]() is value and known[1] == version:
             return known[2]
         made = copied(value)
-        self._made[id(value)] = (weakref.ref(value), version, made)
+        original = weakref.ref(value, lambda _: self._made.pop(key, None))
+        self._made[key] = (original, version, made)
         self.bytes += made.numel() * made.element_size()
         return made
+
+
+def opened(value: Any) -> Any:
+    """A dictionary of a class of its own as a plain one, so that its tensors are seen."""
+    return dict(value) if isinstance(value, Mapping) and not isinstance(value, dict) else value
 
 
 def copied(value: Tensor) -> Tensor:
@@ -96,7 +103,7 @@ class Capture:
     plan: Plan
     copies: Copies
     modules: Iterable[nn.Module]  # whose buffers a step may change
-    delivered: Callable[[], object]  # the last batch of a loader, or None
+    delivered: Callable[[], list[object]]  # the last batches of loaders, the newest first
     proof: Proof | None = None  # of the first step that was seen from its beginning
     entry: Ready | None = None  # before the statements that make the data
     ready: Ready | None = None  # after them
@@ -155,9 +162,11 @@ class Capture:
 
     def _ready(self, names: Iterable[str], frame: FrameType) -> Ready:
         """Which of these variables are what the loader has delivered."""
-        known, delivered = visible(frame), self.delivered()
-        matched = match({each: known[each] for each in names if each in known}, delivered)
-        return Ready(matched, self.copies.of(delivered), drawn())
+        known = visible(frame)
+        held = {each: known[each] for each in names if each in known}
+        tried = [(match(held, each), each) for each in self.delivered() or [None]]
+        found, batch = next((each for each in tried if each[0].is_whole), tried[0])
+        return Ready(found, self.copies.of(batch), drawn())
 
     def close(self) -> Row | None:
         """Backward is called: what the step was given, if all of it was seen."""

@@ -84,16 +84,19 @@ def plan(site: Site, frame: FrameType) -> Plan:
     data = [each for each, marked in zip(kept, marks, strict=True) if not marked]
     forward = [each for each, marked in zip(kept, marks, strict=True) if marked]
     varying = _varying(site)
-    known = {each for each in names if _is_variable(names[each])}
+    # What was deleted again is taken for a variable: it is taken before that.
+    known = {each for each in names if _is_variable(names[each])} | (varying - set(names))
+    wanted = varying & known
     lifted = lift(forward, names, varying, only_varying=True)
-    chosen = [each for each in _entering(lifted, names) if each[0] in varying & known]
-    if not any(is_data(names[name]) for name, _ in chosen) and not lifted.expressions:
+    chosen = [each for each in _entering(lifted, names, varying) if each[0] in wanted]
+    seen = any(name not in names or is_data(names[name]) for name, _ in chosen)
+    if not seen and not lifted.expressions:
         whole = _whole(forward, names, varying)
         if whole is not None:
             lifted, constant = whole
-            chosen = [each for each in _entering(lifted, names) if each[0] in varying & known]
+            chosen = [each for each in _entering(lifted, names, varying) if each[0] in wanted]
             chosen += constant
-    entering = _entering(lifted, names)
+    entering = _entering(lifted, names, varying)
     variables = [Variable(name, name, None, place) for name, place in chosen]
     variables += [
         Variable(each.key, each.name, _expression(each, site), each.before)
@@ -106,7 +109,7 @@ def plan(site: Site, frame: FrameType) -> Plan:
         tuple(_statement(each, site) for each in lifted.statements),
         tuple(variables),
         frozenset(name for name, _ in entering if name not in taken),
-        varying & known & _begun_with(kept, data, variables),
+        varying & _begun_with(kept, data, variables),
         any(writes_inside(each) & taken for each in lifted.statements),
     )
 
@@ -128,7 +131,7 @@ def _whole(
     lifted = lift(forward, names, varying, only_varying=False)
     constant = [
         (name, place)
-        for name, place in _entering(lifted, names)
+        for name, place in _entering(lifted, names, varying)
         if name not in varying and _is_input(names[name])
     ]
     given = {
@@ -178,7 +181,7 @@ def _is_parameter(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _entering(lifted: Lifted, names: Namespace) -> list[tuple[str, int]]:
+def _entering(lifted: Lifted, names: Namespace, varying: Roots) -> list[tuple[str, int]]:
     """The variables that the forward pass reads first, and which statement does."""
     found: dict[str, int] = {}
     bound: set[str] = set()
@@ -186,7 +189,7 @@ def _entering(lifted: Lifted, names: Namespace) -> list[tuple[str, int]]:
         read = {root(each) for each in exposed([statement])}
         read |= {hidden for each in read for hidden in _hidden(names.get(each), names)}
         for name in sorted(read - bound):
-            if name in names:
+            if name in names or name in varying:
                 found.setdefault(name, place)
         bound |= {root(each.name) for each in writes(statement) if each.whole}
     return list(found.items())

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from holter.experiments.recognition.belongings import Belongings
-from holter.experiments.recognition.capturing import copied
+from holter.experiments.recognition.capturing import copied, opened
 from holter.experiments.recognition.declining import declined
 from holter.experiments.recognition.kinds import involves_model, is_users
 from holter.experiments.recognition.planning import Plan
@@ -70,9 +70,9 @@ class Replay:
             for statement in self.plan.data if with_data else ():
                 exec(statement.code, names)  # noqa: S102
             return {
-                self.keys[each.name]: names[each.name]
-                if each.code is None
-                else eval(each.code, names)  # noqa: S307
+                self.keys[each.name]: opened(
+                    names[each.name] if each.code is None else eval(each.code, names)  # noqa: S307
+                )
                 for each in self.plan.variables
             }
 

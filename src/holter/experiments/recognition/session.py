@@ -3,7 +3,7 @@
 import threading
 import time
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ from holter.watching import Watch
 MOST_BATCHES = 64
 MOST_BYTES = 256 * 2**20
 _TRIES = 8  # backwards that are not understood, after which nothing more is expected
+_AHEAD = 3  # batches that a script may fetch before it uses the first of them
 _PATIENCE = 50  # backwards and batches that are waited for a whole step when time is over
 
 Key = tuple[Any, int]  # of a site: the code it stands in, and which call it is
@@ -82,7 +83,7 @@ class Session:
         self._last = last  # how many of the latest batches to keep, instead of the first
         self._deadline = float("inf")
         self._thread: int | None = None  # that trains
-        self._fetched: tuple[DataLoader[Any], object] | None = None
+        self._fetched: deque[tuple[DataLoader[Any], object]] = deque(maxlen=_AHEAD)
         self._fed: list[DataLoader[Any]] = []  # a loader for each backward that a fetch preceded
         self._is_fed = False
         self._roots: list[weakref.ref[Tensor]] = []  # on which backward was called in this step
@@ -159,7 +160,8 @@ class Session:
         """Remember the batch: the step that follows may be fed by it."""
         if not self._is_deaf:
             self._pause_if_enough()
-            self._fetched, self._is_fed = (loader, batch), True
+            self._fetched.append((loader, batch))
+            self._is_fed = True
 
     @property
     def _is_deaf(self) -> bool:
@@ -200,8 +202,8 @@ class Session:
         if key in self.refusals:
             self._refuse(key, self.refusals[key])
             return
-        if self._fetched is not None and self._is_fed:
-            self._fed.append(self._fetched[0])
+        if self._is_fed:
+            self._fed.append(self._fetched[-1][0])
             self._is_fed = False
         if key in self.sites:
             total = [r if w is None else (r * w).sum() for r, w in zip(roots, weights, strict=True)]
@@ -257,5 +259,5 @@ class Session:
         scaler = self.timeline.scaler if site.scaled else None
         return total if scaler is None else total / scaler.get_scale()
 
-    def _delivered(self) -> object:
-        return None if self._fetched is None else self._fetched[1]
+    def _delivered(self) -> list[object]:
+        return [batch for _, batch in reversed(self._fetched)]

@@ -3,14 +3,14 @@
 import ast
 import copy
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FrameType
 from typing import Any
 
 from torch import Tensor
 from torch.amp import GradScaler
 
-from holter.experiments.recognition.declining import at, declined
+from holter.experiments.recognition.declining import NotRecognisedError, at, declined
 from holter.experiments.recognition.kinds import (
     Namespace,
     first_with_graph,
@@ -34,6 +34,7 @@ class Site:
     loss: ast.expr
     scaled: bool  # whether the loss scale of AMP is multiplied on top
     notes: tuple[str, ...] = ()
+    otherwise: NotRecognisedError | None = None  # what to say of the user's own code, if not here
 
     @property
     def statement(self) -> ast.stmt:
@@ -86,14 +87,18 @@ class Site:
             raise self.declined(each, "holds the backward in a way that is not understood")
         raise self.declined(target, "is not part of the loop it runs in")
 
-    def declined(self, node: ast.AST, why: str) -> Exception:
+    def declined(self, node: ast.AST, why: str) -> NotRecognisedError:
         """An error that names a node of this site's file."""
         line = node.lineno if isinstance(node, ast.stmt | ast.expr) else 1
         return declined(at(self.source.file, line, self.source.said(node), why))
 
 
 def locate(frame: FrameType | None) -> tuple[Site, FrameType]:
-    """The site of the backward that is being called from `frame`, and the frame it stands in."""
+    """The site of the backward that is being called from `frame`, and the frame it stands in.
+
+    It is looked for in the user's code; if there the loss is not to be seen, in the library's that
+    the user has left the training to.
+    """
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     inner = frame
@@ -101,16 +106,31 @@ def locate(frame: FrameType | None) -> tuple[Site, FrameType]:
         frame = frame.f_back
     if frame is None:
         raise declined("Backward is called from a library alone; no statement of yours calls it.")
+    try:
+        return _site(frame, in_library=frame is not inner)
+    except NotRecognisedError as error:
+        if inner is None or inner is frame:
+            raise
+        try:
+            site, at = _site(inner, in_library=False, everywhere=True)
+        except NotRecognisedError:
+            raise error from None
+        return replace(site, otherwise=error), at
+
+
+def _site(
+    frame: FrameType, *, in_library: bool, everywhere: bool = False
+) -> tuple[Site, FrameType]:
+    """The site at a frame, or at one of its callers if that gave it the loss."""
     found = call_at(frame)
     if found is None:
         file, line = frame.f_code.co_filename, frame.f_lineno
         raise declined(at(file, line, "...", "calls backward, but its source cannot be read"))
     source, call = found
-    names = visible(frame)
-    loss, scaled = _loss(source, call, names, in_library=frame is not inner)
+    loss, scaled = _loss(source, call, visible(frame), in_library=in_library)
     notes: tuple[str, ...] = ()
     while (parameter := _parameter(source, frame, call, loss)) is not None:
-        loss, source, call, frame = _argument(source, frame, call, parameter)
+        loss, source, call, frame = _argument(source, frame, call, parameter, everywhere=everywhere)
         notes = (f"What `{parameter}` goes through in the function it is given to is left out.",)
     if isinstance(source.function(call), ast.Lambda):
         raise declined(at(source.file, call.lineno, source.said(call), "stands in a lambda"))
@@ -201,13 +221,13 @@ def _has_graph(value: object) -> bool:
 
 
 def _argument(
-    source: Source, frame: FrameType, call: ast.Call, parameter: str
+    source: Source, frame: FrameType, call: ast.Call, parameter: str, *, everywhere: bool
 ) -> tuple[ast.expr, Source, ast.Call, FrameType]:
     """What a function's caller has given for a parameter."""
     why = "is given a loss whose origin cannot be followed"
     statement = source.said(source.statement(call))
     caller = frame.f_back
-    if caller is None or is_library(caller.f_code.co_filename):
+    if caller is None or (is_library(caller.f_code.co_filename) and not everywhere):
         raise declined(at(source.file, call.lineno, statement, why))
     found = call_at(caller)
     if found is None:
