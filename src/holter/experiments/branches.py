@@ -1,22 +1,33 @@
 """One thing changed at a time: what may make a model fit samples that it does not fit as it is."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
-from holter.experiments.batches import changed, take
-from holter.experiments.boundary import (
-    LossCall,
-    inputs_replaced,
-    predictions_replaced,
-    targets_replaced,
+from holter.experiments.batches import take
+from holter.experiments.boundary import LossCall, predictions_replaced, targets_replaced
+from holter.experiments.changes import (
+    decay_off,
+    drawn_anew,
+    groups,
+    in_mode,
+    is_data,
+    left_out,
+    logits,
+    noise,
+    other_inputs,
+    scaled,
+    scaled_rates,
+    shaped,
+    standardised,
+    thawed,
 )
 from holter.experiments.quieting import dropout_off
 from holter.experiments.setup import Batch, Setup
@@ -35,7 +46,8 @@ class Facts:
     count: int  # samples
     calls: tuple[LossCall, ...]  # of loss functions, in one pass
     calls_after: tuple[LossCall, ...]  # the same after training
-    outputs: tuple[Any, ...]  # of each call of the model
+    inputs: tuple[Tensor, ...]  # of the model
+    outputs: tuple[Any, ...]  # of each call of it
     last_layers: tuple[nn.Module, ...]  # activations whose output is the model's
     drops: bool  # whether there is dropout
     noisy: bool  # whether random numbers are drawn beside it
@@ -65,13 +77,6 @@ class Branch:
     count: int = 0  # of other samples
     control: bool = False  # what it shows is no cause
     same_numbers: bool = False  # the random numbers of every step are those of the first
-
-
-@runtime_checkable
-class _Drawn(Protocol):
-    """A layer whose weights can be drawn anew."""
-
-    def reset_parameters(self) -> None: ...
 
 
 def branches(facts: Facts) -> Iterator[Branch]:
@@ -106,36 +111,12 @@ def _in_order(facts: Facts) -> Iterator[Branch]:
     yield from _of_fewer(facts)
 
 
-def groups(setup: Setup) -> list[dict[str, Any]]:
-    """All groups of parameters of all optimizers."""
-    return [group for optimizer in setup.optimizers for group in optimizer.param_groups]
-
-
-def peaks(setup: Setup) -> list[float]:
-    """The learning rate of each group, or the highest that its schedule is known to come to."""
-    found = []
-    for optimizer in setup.optimizers:
-        for group in optimizer.param_groups:
-            rates = [float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group]
-            by_hand = optimizer.defaults.get("lr")  # a warm-up that begins at 0
-            found.append(max(rates) or float(by_hand or 0.0))
-    return found
-
-
-def set_rate(group: dict[str, Any], rate: float) -> None:
-    """In place where the rate is a tensor, which a compiled step may hold."""
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
-    else:
-        group["lr"] = rate
-
-
 def _of_predictions(facts: Facts) -> Iterator[Branch]:
     if len(facts.calls) != 1 or "input" not in facts.calls[0].arguments:
         return
     call, setup = facts.calls[0], facts.setup
     if are_probabilities(call) and all(map(are_probabilities, facts.calls_after)):
-        during = partial(predictions_replaced, _logits)
+        during = partial(predictions_replaced, logits)
         yield Branch("logits in place of probabilities", setup, during)
     given, target = call.arguments["input"], call.arguments.get("target")
     broadcast = (
@@ -145,7 +126,7 @@ def _of_predictions(facts: Facts) -> Iterator[Branch]:
         and given.numel() == target.numel()
     )
     if broadcast:
-        during = partial(predictions_replaced, _shaped)
+        during = partial(predictions_replaced, shaped)
         yield Branch("predictions in the shape of the targets", setup, during)
 
 
@@ -160,31 +141,10 @@ def are_probabilities(call: LossCall) -> bool:
     return call.function != "cross_entropy" or bool(((sums - 1).abs() < _SURE).all())
 
 
-def _logits(function: str, arguments: Any) -> Tensor:
-    given: Tensor = arguments["input"]
-    if function == "cross_entropy":
-        return given.clamp_min(torch.finfo(given.dtype).tiny).log()
-    return torch.logit(given, 1e-6)
-
-
-def _shaped(_: str, arguments: Any) -> Tensor:
-    shaped: Tensor = arguments["input"].reshape(arguments["target"].shape)
-    return shaped
-
-
 def _of_last_layers(facts: Facts) -> Iterator[Branch]:
     for layer in facts.last_layers:
         name = f"the last {type(layer).__name__} left out"
-        yield Branch(name, facts.setup, partial(_left_out, layer))
-
-
-@contextmanager
-def _left_out(layer: nn.Module) -> Iterator[None]:
-    handle = layer.register_forward_hook(lambda _, inputs, __: inputs[0])
-    try:
-        yield
-    finally:
-        handle.remove()
+        yield Branch(name, facts.setup, partial(left_out, layer))
 
 
 def _of_regularisation(facts: Facts) -> Iterator[Branch]:
@@ -196,28 +156,13 @@ def _of_regularisation(facts: Facts) -> Iterator[Branch]:
     if phase.max_norm is not None:
         yield Branch("clipping off", replace(setup, phases=(replace(phase, max_norm=None),)))
     if any(group.get("weight_decay") for group in groups(setup)):
-        yield Branch("weight decay off", setup, partial(_decay_off, setup))
-
-
-@contextmanager
-def _decay_off(setup: Setup) -> Iterator[None]:
-    for group in groups(setup):
-        if group.get("weight_decay"):
-            group["weight_decay"] = 0.0
-    yield  # whoever restores the optimizers restores it
+        yield Branch("weight decay off", setup, partial(decay_off, setup))
 
 
 def _of_rates(facts: Facts) -> Iterator[Branch]:
     for factor in (*_LOWER, *_HIGHER[:1]) if facts.diverged else (*_HIGHER, *_LOWER[:1]):
-        during = partial(_scaled_rates, facts.setup, factor)
+        during = partial(scaled_rates, facts.setup, factor)
         yield Branch(f"learning rate x {factor:g}", facts.setup, during, factor)
-
-
-@contextmanager
-def _scaled_rates(setup: Setup, factor: float) -> Iterator[None]:
-    for group in groups(setup):
-        set_rate(group, factor * float(group["lr"]))
-    yield
 
 
 def _of_batch_norm(setup: Setup) -> Iterator[Branch]:
@@ -226,14 +171,7 @@ def _of_batch_norm(setup: Setup) -> Iterator[Branch]:
     if layers:
         training = any(each.training for each in layers)
         mode = "eval" if training else "training"
-        yield Branch(f"batch norm in {mode} mode", setup, partial(_in_mode, layers, not training))
-
-
-@contextmanager
-def _in_mode(layers: list[_BatchNorm], training: bool) -> Iterator[None]:
-    for each in layers:
-        each.training = training
-    yield  # whoever restores the model restores it
+        yield Branch(f"batch norm in {mode} mode", setup, partial(in_mode, layers, not training))
 
 
 def _of_optimizers(setup: Setup) -> Iterator[Branch]:
@@ -243,7 +181,7 @@ def _of_optimizers(setup: Setup) -> Iterator[Branch]:
     if trainable:
         yield Branch("Adam on all trainable parameters", _with_adam(setup, trainable))
     if len(able) > len(trainable):
-        yield Branch("Adam with nothing frozen", _with_adam(setup, able), partial(_thawed, able))
+        yield Branch("Adam with nothing frozen", _with_adam(setup, able), partial(thawed, able))
 
 
 def _with_adam(setup: Setup, parameters: list[nn.Parameter]) -> Setup:
@@ -251,62 +189,22 @@ def _with_adam(setup: Setup, parameters: list[nn.Parameter]) -> Setup:
     return replace(setup, phases=(replace(setup.phases[0], optimizers=(adam,), max_norm=None),))
 
 
-@contextmanager
-def _thawed(parameters: list[nn.Parameter]) -> Iterator[None]:
-    for each in parameters:
-        each.requires_grad_(True)
-    yield
-
-
 def _of_weights(setup: Setup) -> Branch:
-    return Branch("weights drawn anew", setup, partial(_drawn_anew, setup))
-
-
-@contextmanager
-def _drawn_anew(setup: Setup) -> Iterator[None]:
-    for model in setup.models.values():
-        for module in model.modules():
-            if isinstance(module, _Drawn):
-                module.reset_parameters()
-    yield
+    return Branch("weights drawn anew", setup, partial(drawn_anew, setup))
 
 
 def _of_inputs(facts: Facts) -> Iterator[Branch]:
     if len(facts.outputs) != 1:  # inputs of several calls belong together
         return
+    if not any(is_data(each, facts.count) for each in facts.inputs):
+        return
     for name, change in (
-        ("inputs standardised", _standardised),
-        ("inputs replaced by noise", _noise),
+        ("inputs standardised", standardised),
+        ("inputs replaced by noise", noise),
     ):
-        yield Branch(name, facts.setup, partial(_other_inputs, facts, change))
-
-
-def _other_inputs(facts: Facts, change: Callable[[Tensor], Tensor]) -> AbstractContextManager[None]:
-    def of_numbers(each: Tensor) -> Tensor:
-        return change(each) if _is_data(each, facts.count) else each
-
-    return inputs_replaced(
-        facts.setup.model,
-        lambda args, kwargs: (changed(args, of_numbers), changed(kwargs, of_numbers)),
-    )
-
-
-def _is_data(tensor: Tensor, count: int) -> bool:
-    """Whether a tensor holds numbers of each sample, and is no mask."""
-    if not tensor.is_floating_point() or not tensor.dim() or len(tensor) != count:
-        return False
-    values = tensor.detach()
-    return bool(values.isfinite().all() and ((values != 0) & (values != 1)).any())
-
-
-def _standardised(each: Tensor) -> Tensor:
-    spread = each.std(0, correction=0)
-    return (each - each.mean(0)) / torch.where(spread > 0, spread, 1.0)
-
-
-def _noise(each: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(0)  # the same in every step
-    return torch.randn(each.shape, generator=generator).to(each)
+        yield Branch(
+            name, facts.setup, partial(other_inputs, facts.setup.model, facts.count, change)
+        )
 
 
 def _of_labels(facts: Facts) -> Iterator[Branch]:
@@ -336,19 +234,8 @@ def _of_outputs(facts: Facts) -> Iterator[Branch]:
     extra: Optimizer = torch.optim.Adam([scale, shift], lr=0.03)
     phase = facts.setup.phases[0]
     phase = replace(phase, optimizers=(*phase.optimizers, extra))
-    during = partial(_scaled, facts.setup.model, scale, shift, unit)
+    during = partial(scaled, facts.setup.model, scale, shift, unit)
     yield Branch("outputs scaled and shifted", replace(facts.setup, phases=(phase,)), during)
-
-
-@contextmanager
-def _scaled(model: nn.Module, scale: Tensor, shift: Tensor, unit: float) -> Iterator[None]:
-    handle = model.register_forward_hook(
-        lambda _, __, output: output * scale.to(output.dtype) + unit * shift.to(output.dtype)
-    )
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 def _of_fewer(facts: Facts) -> Iterator[Branch]:

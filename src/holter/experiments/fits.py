@@ -8,7 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from holter.experiments.batches import cloned
-from holter.experiments.branches import Branch, groups, peaks, set_rate
+from holter.experiments.branches import Branch
+from holter.experiments.changes import groups, peaks, set_rate
 from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State, same_randomness

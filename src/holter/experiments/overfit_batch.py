@@ -11,7 +11,8 @@ from torch import Tensor
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import changed
 from holter.experiments.boundary import inputs_replaced
-from holter.experiments.branches import Branch, Facts, branches, groups, peaks
+from holter.experiments.branches import Branch, Facts, branches
+from holter.experiments.changes import groups, peaks
 from holter.experiments.few_samples import Few, confirmed, few_samples, look, with_free_floor
 from holter.experiments.fits import Fitting
 from holter.experiments.freeing import PASSES
@@ -116,6 +117,7 @@ def overfit_batch(
         batch=few.batch,
         count=few.count,
         calls=few.quiet[0].calls,
+        inputs=few.quiet[0].inputs,
         outputs=few.quiet[0].outputs,
         last_layers=few.quiet[0].last_layers,
         calls_after=after.calls,
