@@ -181,7 +181,7 @@ for x, y in train_loader:
     found = recognised(f"{begin}somebodys.fit(model, optimizer, train_loader)\n")
     assert found.exact
     assert set(found.setup.batches(1)[0]) == {"inputs"}
-    with pytest.raises(NotRecognisedError, match=r"train.py:14: .somebodys.fit_closely\("):
+    with pytest.raises(NotRecognisedError, match=r"train.py:15: .somebodys.fit_closely\("):
         recognised(f"{begin}somebodys.fit_closely(model, optimizer, train_loader)\n")
 
 
