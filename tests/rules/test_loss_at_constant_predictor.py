@@ -106,6 +106,19 @@ def test_predictions_that_vary_at_chance_are_a_hint_only_among_like_classes() ->
     assert not found(loss_at_constant_predictor, rare)
 
 
+@pytest.mark.parametrize(
+    "signals",
+    [
+        {LOSS_SUMMED: {"cross_entropy": np.zeros(300)}},  # several means before a backward
+        {LOSS_ROOT_SHARE: {"": np.geomspace(1, 5, 300)}},  # a further term
+        {LOSS_ROOT_SHARE: {"": np.tile([-1.0, 2.0, -3.0], 100)}},
+    ],
+)
+def test_a_loss_of_several_terms_has_no_constant_answer(signals: dict) -> None:
+    (verdict,) = said(loss_at_constant_predictor, classifier(stuck(steps=300), signals=signals))
+    assert isinstance(verdict, NotExamined)
+
+
 def test_sees_through_accumulation() -> None:
     steps = np.ones(200)
     undivided = {LOSS_ROOT_SHARE: {"": steps}, BACKWARD_CALLS: {"": 4 * steps}}

@@ -29,6 +29,9 @@ CROSS_ENTROPIES = (
 )
 
 
+_STEADY = 0.5  # of what it usually is, that the share of a function in the loss may vary
+
+
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """The loss of the best constant answer, for the run's only loss function."""
@@ -64,6 +67,8 @@ def anchor(run: Run) -> Anchor | str:
         return "no single loss function was seen: what a constant answer would give is unknown"
     if (summed := last(run, LOSS_SUMMED, function)) is not None and summed > 0:
         return f"{function} sums over the batch"
+    if _has_more_terms(run, function):
+        return f"the loss is more than one mean of {function}"
     signal = TARGET_ENTROPY if function in CROSS_ENTROPIES else TARGET_STD
     found = readings(run, signal, function)
     if not len(found) or (signal is TARGET_STD and function != "mse_loss"):
@@ -73,6 +78,15 @@ def anchor(run: Run) -> Anchor | str:
     if level <= 0:
         return "the targets do not vary"
     return Anchor(function, signal, level, level / early if early > 0 else np.inf, scale(run))
+
+
+def _has_more_terms(run: Run, function: str) -> bool:
+    """Whether the loss was seen not to be one mean of the function, or a fixed part of that."""
+    shares = readings(run, LOSS_ROOT_SHARE, "")
+    if not len(shares):  # several calls before a backward, or none that was a mean
+        return len(readings(run, LOSS_SUMMED, function)) > 0
+    low, usual, high = np.quantile(shares, (0.1, 0.5, 0.9))
+    return bool(usual <= 0 or high - low > _STEADY * usual)
 
 
 def scale(run: Run) -> float:
