@@ -12,7 +12,7 @@ from zoo.births import corpus
 
 def main() -> None:
     """Judge all specimens, and print what is wrong."""
-    right = dict.fromkeys(("operation", "where", "samples", "kind", "phase", "module", "dtype"), 0)
+    right = dict.fromkeys(("operation", "where", "samples", "kind", "phase", "module"), 0)
     births = [each for each in corpus() if not each.healthy]
     quiet = 0
     for each in corpus():
@@ -35,12 +35,6 @@ def main() -> None:
             "kind": (found.kind, each.kind),
             "phase": (found.phase, each.phase),
             "module": (found.module if each.module else "", each.module),
-            "dtype": (
-                each.dtype
-                if any(each.dtype in o.dtype for o in found.operands) or each.dtype in found.says
-                else "?",
-                each.dtype,
-            ),
         }
         for name, (given, truth) in says.items():
             right[name] += given == truth
