@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from holter.rules._lr_range import RangeTest, Sweep, Trial
+from holter.rules._lr_range import RangeTest, Trial
+from holter.rules._sweep import Sweep
 from holter.run import Event, Run
 from holter.signals import (
     LR_RANGE_CONFIGURED,

@@ -22,7 +22,10 @@ HOLTER, SWEEPS_ONLY = "holter", "holter, sweeps only"
 ORDERS = 2  # further trainings at holter's rate with other orders of batches: the noise
 
 _HERE = Path(__file__).parent
-_OWN = ("rules/_lr_range.py", "experiments/lr_range.py", "experiments/rate_trials.py")
+_OWN = (
+    *("rules/_lr_range.py", "rules/_sweep.py"),
+    *("experiments/lr_range.py", "experiments/rate_trials.py"),
+)
 
 
 @dataclass(frozen=True, slots=True)

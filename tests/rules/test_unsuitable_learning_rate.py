@@ -25,7 +25,7 @@ def test_a_rate_beyond_the_edge() -> None:
     assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.LIKELY)
     assert {each.signal for each in found.evidence} == {LR_RANGE_END, LR_RANGE_HELD}
     assert "0.2" in found.summary
-    assert "0.0028" in found.fix
+    assert "0.0023" in found.fix
 
 
 def test_a_rate_with_which_the_loss_is_not_finite() -> None:

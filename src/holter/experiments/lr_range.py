@@ -13,7 +13,8 @@ from holter.experiments.boundary import first_loss_call
 from holter.experiments.lab import Lab
 from holter.experiments.rate_trials import RateTrials, in_order
 from holter.experiments.setup import Batch, Setup
-from holter.rules._lr_range import RangeTest, Sweep, another, candidates, worth_sweeping
+from holter.rules._lr_range import RangeTest, another, candidates, worth_sweeping
+from holter.rules._sweep import Sweep
 from holter.signals import (
     LR_RANGE_CONFIGURED,
     LR_RANGE_END,

@@ -17,8 +17,9 @@ from holter.experiments.lab import Lab
 from holter.experiments.rates import Rates
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State, same_randomness
-from holter.rules._lr_range import CONFIRM, SWEEP, Sweep, Trial
+from holter.rules._lr_range import CONFIRM, SWEEP, Trial
 from holter.rules._robust import Values
+from holter.rules._sweep import Sweep
 from holter.signals import (
     LR_RANGE_END,
     LR_RANGE_ERROR,

@@ -7,7 +7,8 @@ import numpy as np
 
 from holter.errors import HolterError
 from holter.plots._figure import figure
-from holter.rules._lr_range import ESTIMATORS, RangeTest, Trial, read
+from holter.rules._lr_range import RangeTest, Trial, read
+from holter.rules._sweep import ESTIMATORS
 from holter.run import Run
 from holter.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 

@@ -1,12 +1,13 @@
-"""What a learning-rate range test tells: estimators on log-LR, what was confirmed, or nothing."""
+"""What a learning-rate range test tells: a rate with an interval, or why nothing can be said."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from holter.rules._robust import Values
+from holter.rules._sweep import BEGUN, ESTIMATORS, OWN, Sweep
 from holter.run import Run
 from holter.signals import (
     LR_RANGE_CONFIGURED,
@@ -22,97 +23,12 @@ SWEEP, CONFIRM = "sweep", "confirm"  # the kinds of trials, before their number 
 
 _FEWEST = 8  # rates that make a curve
 _SURE = 3.0  # standard errors by which a loss has to fall to be told from noise
-_OVER = 2.0  # standard errors by which it has to rise
 _APART = 1.5  # decades between sweeps that still agree
 _STEP = 2.0  # from one candidate to the next
 _GAP = 3.0  # between candidates, that is worth another one
 _WIDE = 5.0  # the same where the sweeps say nothing
-_WORSE = 0.1  # share of the best gain by which a rate may fall short and still count
-_BEGUN = 0.02  # share of the fall before which the curve is taken for flat
-# Over 26 small trainings, half of them with small batches and wrong labels, the rate that trained
-# best was half of that by which a sweep had done four fifths of its fall, up to a factor of 2.3.
-_DONE, _PART = 0.8, 0.5
-
-
-def smooth(values: Values) -> Values:
-    """Medians of five, then means of three; what is not finite is left out and spreads nowhere."""
-    known = np.where(np.isfinite(values), values, np.nan)
-    return _running(_running(known, 2, np.nanmedian), 1, np.nanmean)
-
-
-def _running(values: Values, reach: int, of: Callable[[Values], float]) -> Values:
-    parts = (values[max(at - reach, 0) : at + reach + 1] for at in range(len(values)))
-    return np.array([of(each) if np.isfinite(each).any() else np.nan for each in parts])
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One sweep: the loss of the held batches after a step at each rate, from the same start."""
-
-    rates: Values
-    held: Values
-    errors: Values  # standard errors of the change since the start
-    start: float
-
-    @cached_property
-    def curve(self) -> Values:
-        """The held loss, smoothed; infinite where it is not finite."""
-        return np.where(np.isfinite(self.held), smooth(self.held), np.inf)
-
-    @property
-    def lowest(self) -> int:
-        """Where the curve is lowest."""
-        return int(np.argmin(self.curve))
-
-    @property
-    def fall(self) -> float:
-        """From the start to the lowest point of the curve."""
-        return float(self.start - self.curve[self.lowest])
-
-    @property
-    def error(self) -> float:
-        """The standard error of the fall."""
-        return float(self.errors[self.lowest])
-
-    @property
-    def diverges(self) -> float:
-        """The first rate after the lowest point with a loss above the start; infinite if none."""
-        after = self.lowest + 1
-        over = self.curve[after:] > self.start + _OVER * self.error
-        return float(self.rates[after + int(over.argmax())]) if over.any() else np.inf
-
-    def fallen(self, share: float) -> float:
-        """The first rate by which the curve has done this share of its fall."""
-        done = self.curve[: self.lowest + 1] <= self.start - share * self.fall
-        return float(self.rates[done.argmax()])
-
-
-def _steepest(sweep: Sweep) -> float:
-    """Where the curve falls fastest over the logarithm of the rate."""
-    falling = slice(0, max(sweep.lowest + 1, 2))
-    slope = np.gradient(sweep.curve[falling], np.log(sweep.rates[falling]))
-    return float(sweep.rates[np.argmin(slope)])
-
-
-def _valley(sweep: Sweep) -> float:
-    """The middle of the longest falling subsequence of the curve, after fastai."""
-    begin = int(np.searchsorted(sweep.rates, sweep.fallen(_BEGUN)))  # before, held losses creep
-    curve, rates = sweep.curve[begin:], sweep.rates[begin:]
-    longest = np.ones(len(curve), int)
-    for at, value in enumerate(curve):
-        longest[at] += longest[:at][curve[:at] > value].max(initial=0)
-    end = int(longest.argmax())
-    return float(rates[end - longest[end] // 2])
-
-
-ESTIMATORS: Mapping[str, Callable[[Sweep], float]] = {
-    "4/5 fallen / 2": lambda sweep: _PART * sweep.fallen(_DONE),
-    "steepest": _steepest,
-    "valley": _valley,
-    "minimum / 10": lambda sweep: float(sweep.rates[sweep.lowest]) / 10,
-    "divergence / 10": lambda sweep: sweep.diverges / 10,
-}
-OWN = next(iter(ESTIMATORS))
+_WORSE = 0.05  # share of the best gain by which a rate may fall short and still count
+_LESS = 0.8  # of what is best for a short training: longer ones want a little less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,15 +165,15 @@ class RangeTest:
         near = self._near_the_best()
         places = np.log([each.rate for each in near])
         short = np.array([each.level - self.best.level for each in near])
-        worth = np.maximum(1 - short / (_WORSE * self.gain(self.best)), 0.0)
+        worth = np.maximum(1 - short / (_WORSE * self.gain(self.best)), -1 / _WORSE)
         fine = np.linspace(places[0], places[-1], 200)
-        along = np.interp(fine, places, worth)
+        along = np.interp(fine, places, np.maximum(worth, 0))
         centre = float((fine * along).sum() / along.sum())
         if np.interp(centre, fine, along) < 0.5:  # two hills: better the higher one than between
             centre = float(np.log(self.best.rate))
-        good = fine[along >= 0.5]
-        low, high = min(*good, centre), max(*good, centre)
-        return Suggestion(*(float(np.exp(each)) for each in (centre, low, high)))
+        rate = _LESS * float(np.exp(centre))
+        low, high = np.exp(fine[np.interp(fine, places, worth) >= 0][[0, -1]])
+        return Suggestion(rate, min(rate, float(low)), max(rate, float(high)))
 
     def _near_the_best(self) -> list[Trial]:
         """The trials about the best without gaps: nothing is known of what lies in a gap."""
@@ -278,7 +194,7 @@ def worth_sweeping(ladder: Values, first: Sweep) -> Values:
     """The rates at which a further sweep may see something: a decade under the fall and up."""
     if not len(first.rates) or not first.fall > first.error:
         return ladder
-    return ladder[ladder > first.fallen(_BEGUN) / 10]
+    return ladder[ladder > first.fallen(BEGUN) / 10]
 
 
 def candidates(test: RangeTest, count: int) -> list[float]:

@@ -4,7 +4,8 @@ import numpy as np
 
 from holter.reports._chart import chart
 from holter.reports._lines import Line, hanging
-from holter.rules._lr_range import ESTIMATORS, RangeTest, read
+from holter.rules._lr_range import RangeTest, read
+from holter.rules._sweep import ESTIMATORS
 from holter.run import Run
 from holter.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 
