@@ -44,7 +44,7 @@ def said(setup: Setup, folder: Path, **options: Any) -> Checkup:
 
 
 def finding(setup: Setup, folder: Path) -> Finding:
-    (found,) = said(setup, folder).findings
+    (found,) = said(setup, folder, steps=150).findings
     return found
 
 
@@ -211,7 +211,7 @@ ABSTAINING = {
 
 @pytest.mark.parametrize("kind", ABSTAINING)
 def test_does_not_judge_what_cannot_be_told(kind: str, tmp_path: Path) -> None:
-    checkup = said(ABSTAINING[kind](), tmp_path)
+    checkup = said(ABSTAINING[kind](), tmp_path, steps=150)
     assert checkup.findings == ()
     assert checkup.not_examined
 
@@ -222,7 +222,7 @@ def test_a_model_that_is_small_on_purpose_is_normal(tmp_path: Path) -> None:
     model = nn.Linear(2, 2)
     train = loader(x, (x[:, 0] * x[:, 1] > 0).long())
     setup = Setup.of(model, adam(model, 0.1), nn.CrossEntropyLoss(), train)
-    checkup = said(setup, tmp_path, samples=16)
+    checkup = said(setup, tmp_path, samples=16, steps=100)
     assert checkup.findings == ()
     assert checkup.normal
 
