@@ -250,6 +250,16 @@ def test_names_labels_that_are_out_of_range(tmp_path: Path) -> None:
     assert "(100, 300)" in finding.summary
 
 
+def test_targets_of_batches_are_what_the_model_is_not_given(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x, y = table(), torch.randint(3, (600,))
+    x[:, 5] = y
+    rows = [{"b": y[i : i + 50], "a": x[i : i + 50]} for i in range(0, 600, 50)]
+    loss = lambda model, row: nn.functional.cross_entropy(model(row["a"]), row["b"])  # noqa: E731
+    (finding,) = found(training(rows, None, nn.Linear(6, 3), loss), tmp_path)
+    assert finding.rule == "leaking-features"
+
+
 def test_a_data_set_that_raises_is_the_reason(tmp_path: Path) -> None:
     class Broken(Pictures):
         def __getitem__(self, index: int) -> Any:

@@ -12,8 +12,9 @@ import torch
 from torch.utils.data import DataLoader, get_worker_info
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.datasets import Served, left_alone, served
+from holter.experiments.datasets import Served, served
 from holter.experiments.draws import Draw, draw, have_partners, nearer
+from holter.experiments.holdings import left_alone
 from holter.experiments.lab import Lab
 from holter.experiments.samples import digest, parts
 from holter.experiments.setup import Setup

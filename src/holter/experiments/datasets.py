@@ -1,14 +1,10 @@
 """Data sets read sample by sample: what a loader serves of them, and what both splits share."""
 
-import random
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +21,9 @@ from torch.utils.data import (
 )
 
 from holter.experiments import InapplicableError
-from holter.experiments.batches import changed, size
+from holter.experiments.batches import changed, size, tensors
+from holter.experiments.boundary import own_targets
+from holter.experiments.holdings import left_alone
 from holter.experiments.samples import Sample, array, sample_of
 from holter.experiments.setup import Setup
 
@@ -33,10 +31,6 @@ _NAMES = {"train": "training", "valid": "validation"}
 _MOST = 200_000  # positions taken from a sampler of an unknown kind
 _TRIED = 4  # samples by which a part that is the index itself is known
 _SHOWN = 16  # samples that are described for people
-_DEEP = 5  # objects inside objects that are searched for generators
-_LAYER = 1000  # of them at one depth
-_WIDE = 100  # things in a list that are looked at; longer ones are the data
-_NO_HOLDERS = (type, ModuleType, torch.Tensor, torch.nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +132,6 @@ def origin(dataset: Any, positions: Sequence[int]) -> tuple[Any, Sequence[int], 
             return dataset, positions, known
 
 
-@contextmanager
-def left_alone(*datasets: Any) -> Iterator[None]:
-    """What data sets hold is afterwards as it was before: their own generators, open files.
-
-    A file that is opened at the first access must not be open when workers are forked.
-    """
-    held = list({id(each): each for one in datasets for each in _inside(one)}.values())
-    generators = [(each, _state(each)) for each in held if _is_generator(each)]
-    attributes = [(vars(each), dict(vars(each))) for each in held if not _is_generator(each)]
-    try:
-        yield
-    finally:
-        for generator, state in generators:
-            _restore(generator, state)
-        for now, before in attributes:
-            now.clear()
-            now.update(before)
-
-
 def _drawn(loader: DataLoader[Any]) -> list[Any]:
     """Positions as a sampler of an unknown kind gives them, for one epoch."""
     with left_alone(loader.sampler, loader.batch_sampler):
@@ -175,11 +150,13 @@ def _read_batches(
     until = time.perf_counter() + seconds
     found: list[Sample] = []
     begun: list[bytes | None] = []
+    aims: tuple[int, ...] | None = None
     for batch in batches:
         count, first = size(batch), len(found)
+        if aims is None:
+            aims = _targets(setup, batch)
         for place in range(min(count, samples - len(found))):
-            one = _tensors_only(changed(batch, partial(_row, count=count, place=place)))
-            show = len(found) < _SHOWN
+            one, show = _sample(batch, count, place, aims), len(found) < _SHOWN
             found.append(sample_of(one, len(found), ignored=ignored, show=show))
         read = [each.inputs for each in found[first:]]
         if first and read == begun[: len(read)]:  # the same again: all there is
@@ -191,6 +168,30 @@ def _read_batches(
     if not found:
         raise InapplicableError(f"there are no {_NAMES[split]} batches")
     return Split(split, len(found), tuple(found), None)
+
+
+def _targets(setup: Setup, batch: Any) -> tuple[int, ...]:
+    """Which tensors of a batch the model is not given; none where that does not tell."""
+    try:
+        aims = {id(each) for each in own_targets(setup, batch)}
+    except Exception:  # whether the step works at all is for other experiments to tell
+        return ()
+    held = tensors(batch)
+    return (
+        tuple(n for n, each in enumerate(held) if id(each) in aims) if len(aims) < len(held) else ()
+    )
+
+
+def _sample(batch: Any, count: int, place: int, aims: tuple[int, ...]) -> Any:
+    """One sample of a batch: inputs and targets apart, where these are known."""
+    if not aims:
+        return _tensors_only(changed(batch, partial(_row, count=count, place=place)))
+    rows = [
+        (n in aims, _row(each, count=count, place=place)) for n, each in enumerate(tensors(batch))
+    ]
+    own = [(is_target, row) for is_target, row in rows if row.shape != (0,)]
+    inputs = tuple(row for is_target, row in own if not is_target)
+    return inputs, tuple(row for is_target, row in own if is_target)
 
 
 def _row(tensor: torch.Tensor, *, count: int, place: int) -> torch.Tensor:
@@ -238,51 +239,3 @@ def _wrapped(dataset: Any) -> Any:
     ]
     sized = len(inner) == 1 and hasattr(inner[0], "__len__") and hasattr(dataset, "__len__")
     return inner[0] if sized and len(inner[0]) == len(dataset) else None
-
-
-def _inside(thing: Any) -> list[Any]:
-    """Data sets and generators: an object, what it holds, and beside its class in its module."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    module = sys.modules.get(type(thing).__module__)
-    beside = vars(module).values() if module is not None else ()
-    layer = [thing, *(each for each in beside if _is_generator(each))]
-    for _ in range(_DEEP):
-        inside: list[Any] = []
-        for each in layer[:_LAYER]:
-            if id(each) in seen:
-                continue
-            seen.add(id(each))
-            if _is_generator(each):
-                found.append(each)
-            elif isinstance(each, list | tuple | dict):
-                if len(each) <= _WIDE:
-                    inside += each.values() if isinstance(each, dict) else each
-            elif hasattr(each, "__dict__") and not isinstance(each, _NO_HOLDERS):
-                inside += vars(each).values()
-                if each is thing or isinstance(each, Dataset):
-                    found.append(each)
-        layer = inside
-    return found
-
-
-def _is_generator(thing: Any) -> bool:
-    kinds = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
-    return isinstance(thing, kinds)
-
-
-def _state(generator: Any) -> Any:
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    return generator.get_state()
-
-
-def _restore(generator: Any, state: Any) -> None:
-    if isinstance(generator, random.Random):
-        generator.setstate(state)
-    elif isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = state
-    else:
-        generator.set_state(state)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from holter.experiments.datasets import Split, fetch, left_alone, origin
+from holter.experiments.datasets import Split, fetch, origin
+from holter.experiments.holdings import left_alone
 from holter.experiments.samples import digest, parts
 
 _VERIFIED = 32  # samples that are fetched from both sides, where positions alone are no proof
