@@ -99,6 +99,32 @@ for x, y in train_loader:
     optimizer.step()
 """,
     ),
+    "a backward that only a library may call": (
+        19,
+        "cannot be called otherwise",
+        """
+allowed = False
+
+
+def strict(module, inputs, output):
+    def check(gradient):
+        if not allowed:
+            raise RuntimeError("call it through us")
+
+    output.register_hook(check)
+
+
+model.register_forward_hook(strict)
+for x, y in train_loader:
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    allowed = True
+
+    loss.backward()
+    allowed = False
+    optimizer.step()
+""",
+    ),
     "a single step": (
         4,
         "two are needed",

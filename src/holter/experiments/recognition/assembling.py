@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from holter.experiments.recognition.capturing import Row
-from holter.experiments.recognition.declining import NotRecognisedError, declined
+from holter.experiments.recognition.declining import declined
 from holter.experiments.recognition.kinds import tensors
 from holter.experiments.recognition.phases import Pattern, patterns
 from holter.experiments.recognition.preparing import preparation
@@ -29,10 +29,9 @@ def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     """
     try:
         return _assemble(session)
-    except NotRecognisedError:
-        for each in session.sites.values():
-            if each.site.otherwise is not None:
-                raise each.site.otherwise from None
+    except Exception:
+        if session.otherwise is not None:
+            raise session.otherwise from None
         raise
 
 

@@ -145,6 +145,8 @@ class Capture:
             names = visible(frame)
             self._look_at_models(names)
             if self.proof is None:
+                if not self.plan.data:
+                    self.entry = self._ready(self.plan.entering, frame)
                 taken = [each.name for each in self.plan.variables if each.code is None]
                 self.ready = self._ready(taken, frame)
                 held = Belongings(names[each] for each in self.plan.others if each in names)
@@ -166,7 +168,7 @@ class Capture:
         held = {each: known[each] for each in names if each in known}
         tried = [(match(held, each), each) for each in self.delivered() or [None]]
         found, batch = next((each for each in tried if each[0].is_whole), tried[0])
-        return Ready(found, self.copies.of(batch), drawn())
+        return Ready(found, _kept(batch), drawn())
 
     def close(self) -> Row | None:
         """Backward is called: what the step was given, if all of it was seen."""
@@ -246,6 +248,12 @@ class Tracer:
             except Exception as error:
                 self._failed(error)
         return self._line
+
+
+def _kept(delivered: object) -> object:
+    with suppress(Exception):
+        return copy.deepcopy(delivered)
+    return delivered
 
 
 def leaves_of(loss: Tensor) -> frozenset[int]:

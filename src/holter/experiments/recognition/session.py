@@ -79,6 +79,7 @@ class Session:
         self.repeated: set[str] = set()  # places where backward is called again on the same loss
         self.by_value = False  # whether gradients are clipped one by one
         self.failure: Exception | None = None
+        self.otherwise: Exception | None = None  # what to say if the code of a library defeats us
         self._steps, self._seconds, self._pause = steps, seconds, pause
         self._last = last  # how many of the latest batches to keep, instead of the first
         self._deadline = float("inf")
@@ -194,6 +195,7 @@ class Session:
         except NotRecognisedError as error:
             self._refuse((None, hash(str(error))), error)
             return
+        self.otherwise = site.otherwise
         if any(each() is roots[0] for each in self._roots):
             self.repeated.add(site.place)
             return

@@ -169,7 +169,9 @@ def _loss(
 def _weighted(call: ast.Call, receiver: ast.expr) -> ast.expr:
     """Of `loss.backward(gradient)`: what it is the gradient of."""
     given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "gradient")]
-    if not given or (isinstance(given[0], ast.Constant) and given[0].value is None):
+    if not given or isinstance(given[0], ast.Starred):
+        return receiver
+    if isinstance(given[0], ast.Constant) and given[0].value is None:
         return receiver
     product = ast.BinOp(receiver, ast.Mult(), given[0])
     total = ast.Call(ast.Attribute(product, "sum", ast.Load()), [], [])

@@ -68,13 +68,14 @@ def compare(replay: Replay, proof: Proof) -> bool:
 def require_repeatable(
     replay: Replay, batch: Mapping[str, Any], restore: Callable[[], None]
 ) -> None:
-    """Raise, naming a statement, if two replays from the same state differ."""
+    """Raise, naming a statement, if two replays from the same state differ, or backward fails."""
     start = drawn()
     runs = []
     for _ in range(2):
         restore()
         draw_from(start)
         runs.append(_run(replay, batch, lambda _: None))
+    _require_backward(replay, runs[-1][0])
     restore()
     (_, first), (_, second) = runs
     for place, (values, again) in enumerate(zip(first, second, strict=True)):
@@ -83,6 +84,17 @@ def require_repeatable(
                 raise _refusal(
                     replay, place, f"gives another `{name}` each time it is run from the same state"
                 )
+
+
+def _require_backward(replay: Replay, loss: Tensor) -> None:
+    """Some libraries forbid a backward that is not called through them."""
+    try:
+        if loss.requires_grad:
+            torch.autograd.backward(loss.mean())
+    except Exception as error:
+        last = len(replay.plan.forward) - 1
+        why = f"cannot be called otherwise: {type(error).__name__}: {error}"
+        raise _refusal(replay, last, why) from error
 
 
 def _run(
