@@ -54,7 +54,7 @@ def test_all_later_inputs() -> None:
 
 def test_one_ahead() -> None:
     (finding,) = found(leaking_future, replaced(1))
-    assert "output 3 depends on input 4:" in finding.summary
+    assert "output 3 depends on input 4;" in finding.summary
 
 
 @pytest.mark.parametrize(("size", "speaks"), [(1e-7, False), (9e-7, False), (2e-6, True)])

@@ -86,4 +86,6 @@ def _measured(run: Run, response: float) -> str:
     own, other = (
         float(run[INPUT_LOSS][name].values[-1]) for name in ("own inputs", "other inputs")
     )
+    if not own < other:  # a batch that is not learned yet tells nothing
+        return said
     return f"{said}; the loss of a batch trained on is {own:.3g}, with other inputs {other:.3g}"

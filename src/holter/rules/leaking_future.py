@@ -66,8 +66,8 @@ def leaking_future(run: Run, *, min_change: float = 1e-6) -> Iterator[Verdict]:
     module = _module(run)
     yield leaking_future.finding(
         f"{_example(run, limit)}{len(positions)} of {_positions(run)} outputs depend on inputs that"
-        f" come after them, by up to {largest:.2g} standard deviations"
-        + (f"; first seen in {module}" if module else ""),
+        f" come after them{f' (first seen in {module})' if module else ''}, by up to {largest:.2g}"
+        " standard deviations",
         confidence=Confidence.CERTAIN,
         onset=0,
         evidence=(
@@ -104,7 +104,7 @@ def _example(run: Run, limit: float) -> str:
     output = sorted(seen)[int(np.searchsorted(sorted(seen), _positions(run) // 2, "left")) - 1]
     places = seen[output]
     reach = f"{places[0]}..{places[-1]}" if len(places) > 1 else f"{places[0]}"
-    return f"output {output} depends on input {reach}: "
+    return f"output {output} depends on input {reach}; "
 
 
 def _module(run: Run) -> str:

@@ -69,7 +69,7 @@ def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
             "the output of a sample does not change when its input is replaced"
         )
         return
-    worst = max(told, key=lambda each: each.largest)
+    worst = max(told, key=lambda each: (each.largest, each.own))
     if worst.largest <= max(worst.limit, min_share * worst.own):
         yield mixed_samples.clear(
             f"replacing one sample changes its own output by {worst.own:.2g} standard deviations,"
