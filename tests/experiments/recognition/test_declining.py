@@ -172,6 +172,23 @@ def fit(model, optimizer, loader):
         optimizer.step()
 
 
+class Result:
+    def __init__(self, loss):
+        self.loss = loss / 1
+
+
+def fit_module(module, optimizer, loader):
+    for index, batch in enumerate(loader):
+
+        def closure():
+            result = Result(module.training_step(batch, index)["loss"])
+            optimizer.zero_grad()
+            finish(result.loss, None)
+            return result
+
+        optimizer.step(closure)
+
+
 def fit_closely(model, optimizer, loader):
     for x, y in loader:
         finish(prepared(compute(model, x, y)), optimizer)
@@ -184,7 +201,8 @@ def prepared(loss):
 def finish(loss, optimizer):
     loss = prepared(loss)
     loss.backward()
-    optimizer.step()
+    if optimizer is not None:
+        optimizer.step()
 """
 
 
@@ -207,6 +225,28 @@ for x, y in train_loader:
     found = recognised(f"{begin}somebodys.fit(model, optimizer, train_loader)\n")
     assert found.exact
     assert set(found.setup.batches(1)[0]) == {"inputs"}
+    module = """
+class Module(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.seen = model, []
+
+    def training_step(self, batch, index):
+        x, y = batch
+        loss = self.compute(x, y)
+        self.seen.append(loss.item())
+        return {"loss": loss, "index": index}
+
+    def compute(self, x, y):
+        return F.cross_entropy(self.net(x), y)
+
+
+somebodys.fit_module(Module(), optimizer, train_loader)
+"""
+    found = recognised(begin + module)
+    assert found.exact
+    assert set(found.setup.batches(1)[0]) == {"x", "y", "index"}
+    assert found.setup.valid is not None
     with pytest.raises(NotRecognisedError, match=r"train.py:15: .somebodys.fit_closely\("):
         recognised(f"{begin}somebodys.fit_closely(model, optimizer, train_loader)\n")
 

@@ -16,7 +16,13 @@ from torch.utils import _pytree as pytree
 
 from holter.experiments.recognition.belongings import Belongings
 from holter.experiments.recognition.contexts import Autocast, autocast_now
-from holter.experiments.recognition.kinds import involves_model, is_plain, is_users, tensors
+from holter.experiments.recognition.kinds import (
+    involves_model,
+    is_library,
+    is_plain,
+    is_users,
+    tensors,
+)
 from holter.experiments.recognition.matching import Match, match
 from holter.experiments.recognition.planning import Plan, Variable
 from holter.experiments.recognition.randomness import Randomness, drawn
@@ -210,14 +216,23 @@ class Tracer:
         self._on = False
         self._process = os.getpid()
         self._failed = failed
+        self._returned: Callable[[FrameType, Any], None] | None = None
+
+    def notice_returns(self, returned: Callable[[FrameType, Any], None]) -> None:
+        """Tell of all that functions of the user return, from their next call on."""
+        self._returned = returned
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._on:
+            self._earlier, self._on = sys.gettrace(), True
+            sys.settrace(self._call)
 
     def follow(self, capture: Capture, frame: FrameType) -> None:
         """Follow the code of a frame, in this frame and whenever it is called again."""
         code = frame.f_code
         self._captures.setdefault(id(code), (code, []))[1].append(capture)
-        if not self._on:
-            self._earlier, self._on = sys.gettrace(), True
-            sys.settrace(self._call)
+        self._begin()
         frame.f_trace = self._line
         self._frames.append(frame)
 
@@ -232,21 +247,26 @@ class Tracer:
 
     def _call(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         known = self._captures.get(id(frame.f_code))
-        if known is None or not self._on or os.getpid() != self._process:
+        if not self._on or os.getpid() != self._process:
             return None
+        if known is None:
+            users = self._returned is not None and not is_library(frame.f_code.co_filename)
+            return self._line if users else None
         for each in known[1]:
             each.restart()
         return self._line
 
-    def _line(self, frame: FrameType, event: str, _argument: Any) -> Any:
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if not self._on:
             return None
-        if event == "line":
-            try:
-                for capture in self._captures[id(frame.f_code)][1]:
+        try:
+            if event == "line" and (known := self._captures.get(id(frame.f_code))) is not None:
+                for capture in known[1]:
                     capture.line(frame.f_lineno, frame)
-            except Exception as error:
-                self._failed(error)
+            elif event == "return" and self._returned is not None:
+                self._returned(frame, argument)
+        except Exception as error:
+            self._failed(error)
         return self._line
 
 

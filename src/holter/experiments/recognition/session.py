@@ -24,6 +24,7 @@ from holter.experiments.recognition.listening import listen
 from holter.experiments.recognition.names import dotted
 from holter.experiments.recognition.phases import Timeline
 from holter.experiments.recognition.planning import plan
+from holter.experiments.recognition.returning import Returns
 from holter.experiments.recognition.sites import Site, is_module_level, locate, visible
 from holter.experiments.recognition.start import Start
 from holter.launching import Discovery
@@ -79,7 +80,7 @@ class Session:
         self.repeated: set[str] = set()  # places where backward is called again on the same loss
         self.by_value = False  # whether gradients are clipped one by one
         self.failure: Exception | None = None
-        self.otherwise: Exception | None = None  # what to say if the code of a library defeats us
+        self.otherwise: NotRecognisedError | None = None  # what to say if a library defeats us
         self._steps, self._seconds, self._pause = steps, seconds, pause
         self._last = last  # how many of the latest batches to keep, instead of the first
         self._deadline = float("inf")
@@ -91,6 +92,8 @@ class Session:
         self._refused = self._late = self._clock = 0
         self._copies = Copies()
         self._tracer = Tracer(self._fail)
+        self._returns = Returns()
+        self._own: tuple[Site, FrameType] | None = None  # the function that gives a library losses
         self._handles = listen(self)
         self._closed = False
 
@@ -191,11 +194,10 @@ class Session:
             self._deadline = time.monotonic() + self._seconds
         self._clock += 1
         try:
-            site, at = locate(frame)
+            site, at = self._locate(roots[0], frame)
         except NotRecognisedError as error:
             self._refuse((None, hash(str(error))), error)
             return
-        self.otherwise = site.otherwise
         if any(each() is roots[0] for each in self._roots):
             self.repeated.add(site.place)
             return
@@ -213,12 +215,34 @@ class Session:
         else:
             try:
                 self._meet(key, site, at)
-            except NotRecognisedError as error:
-                self._refuse(key, error)
+            except Exception as error:
+                if site.otherwise is None and not isinstance(error, NotRecognisedError):
+                    raise
+                self._refuse(key, site.otherwise or error)
                 return
         self.timeline.backward(key)
         seen = self.sites[key]
         seen.frame, seen.names = at, None if is_module_level(at) else dict(at.f_locals)
+
+    def _locate(self, root: Tensor, frame: FrameType) -> tuple[Site, FrameType]:
+        """Where the loss is computed: by the caller, or by a function that a library has called."""
+        try:
+            found = locate(frame)
+            self.otherwise = found[0].otherwise
+        except NotRecognisedError as error:
+            found, self.otherwise = None, error
+        if self.otherwise is not None:
+            if self._own is None:
+                self._tracer.notice_returns(self._returns.notice)
+            self._own = self._returns.origin(root) or self._own
+            self._returns.forget()
+            if self._own is not None:
+                self.otherwise = None
+                return self._own
+        if found is None:
+            assert self.otherwise is not None
+            raise self.otherwise
+        return found
 
     def _refuse(self, key: Key, error: Exception) -> None:
         self._refused += 1

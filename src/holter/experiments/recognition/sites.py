@@ -30,7 +30,7 @@ class Site:
 
     source: Source
     code: CodeType  # of the function it stands in
-    call: ast.Call
+    call: ast.Call | ast.Return  # of a function that returns the loss to a library: the return
     loss: ast.expr
     scaled: bool  # whether the loss scale of AMP is multiplied on top
     notes: tuple[str, ...] = ()
