@@ -60,7 +60,8 @@ def launch(
     began: list[Watch] = []
 
     def begin() -> None:
-        recorder = _recorder(found.name, out, resume=resume)
+        command = [found.argument, *arguments]
+        recorder = _recorder(found.name, out, resume=resume, command=command)
         watch = _begin(
             recorder,
             budget=budget,
@@ -97,11 +98,11 @@ def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def _recorder(name: str, out: Path | None, *, resume: bool) -> "Recorder":
+def _recorder(name: str, out: Path | None, *, resume: bool, command: Sequence[str]) -> "Recorder":
     from holter.recording import Recorder
 
-    folder = out or new_folder(name)
-    return Recorder(folder, rank=_rank(), meta=environment.describe(), resume=resume)
+    meta = {**environment.describe(), "command": command}
+    return Recorder(out or new_folder(name), rank=_rank(), meta=meta, resume=resume)
 
 
 def _begin(recorder: "Recorder", **options: Any) -> "Watch":

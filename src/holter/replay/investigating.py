@@ -2,8 +2,10 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+
+from torch import nn
 
 from holter import birth
 from holter.birth import Birth
@@ -11,6 +13,7 @@ from holter.errors import HolterError
 from holter.experiments import InapplicableError
 from holter.experiments.batches import size
 from holter.experiments.lab import Lab
+from holter.experiments.setup import Phase, Setup
 from holter.replay.ladder import Climbed, band_of, climb, timed
 from holter.replay.samples import guilty, triage
 from holter.replay.window import Change, Trial, Window
@@ -118,6 +121,7 @@ class Investigation:
                 window.setup.models,
                 phase.optimizers,
                 samples=_count(batches[0]),
+                update=_updating(phase),
             )
             if found is not None:
                 break
@@ -170,6 +174,25 @@ class Investigation:
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
             for first, part in _runs(trial.steps, values):
                 self._lab.write(signal, part, trial=name, first=first)
+
+
+def _updating(phase: Phase) -> Callable[[], None]:
+    """The update as the training makes it: unscaled, clipped."""
+
+    def update() -> None:
+        for optimizer in phase.optimizers:
+            if phase.scaler is not None and phase.max_norm is not None:
+                phase.scaler.unscale_(optimizer)
+        if phase.max_norm is not None:
+            held = [each for each in Setup.parameters(phase) if each.grad is not None]
+            nn.utils.clip_grad_norm_(held, phase.max_norm)
+        for optimizer in phase.optimizers:
+            if phase.scaler is None:
+                optimizer.step()
+            else:
+                phase.scaler.step(optimizer)
+
+    return update
 
 
 def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
