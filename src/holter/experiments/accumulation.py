@@ -124,7 +124,7 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
             raise InapplicableError("the loss has no gradient")
         loss.backward()  # type: ignore[no-untyped-call]
     found = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    found = [each.detach().float() for each in found]
+    found = [each.detach().to_dense().float() for each in found]
     if not all(bool(each.isfinite().all()) for each in found):
         raise InapplicableError("the gradient is not finite")
     return found

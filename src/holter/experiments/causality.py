@@ -148,7 +148,7 @@ class _Text:
         found = []
         for reading in self._readings(difference(one, other)):
             extra = [1] * (reading.dim() - self._counted.dim())
-            counted = self._counted.view(*self._counted.shape, *extra)
+            counted = self._counted.view(*self._counted.shape, *extra).to(reading.device)
             found.append(per_slice(torch.where(counted, reading, 0.0), 0))
         return min(found, key=lambda each: float(each[:begin].max()))
 

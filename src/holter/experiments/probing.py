@@ -18,6 +18,8 @@ from holter.experiments.state import same_randomness
 
 _ULPS = 4  # units in the last place that are put down to rounding
 _REPEATS = 10  # times the difference of two equal calls that is put down to rounding
+_ELEMENTS = 2**23  # of an output that are looked at
+_TRACED = 2**28  # elements of the outputs of all modules that are kept
 
 Tensors = dict[str, Tensor]
 
@@ -64,7 +66,8 @@ class Probe:
 
         def listener(name: str) -> Any:
             def tell(_: nn.Module, __: Any, output: Any) -> None:
-                told.extend((name, each.clone()) for each in outputs_of(output).values())
+                if sum(each.numel() for _, each in told) < _TRACED:
+                    told.extend((name, each.clone()) for each in outputs_of(output).values())
 
             return tell
 
@@ -137,19 +140,35 @@ def some_batches(setup: Setup, count: int) -> list[Batch]:
 def outputs_of(value: Any) -> Tensors:
     """The floating-point tensors in an output, which may be a tensor, or hold some."""
     return {
-        name: each
+        name: _thinned(each)
         for name, each in _tensors_in(value, "")
         if each.is_floating_point() and each.dim()
     }
 
 
+def _thinned(output: Tensor) -> Tensor:
+    """The output, or a regular part of a large one: of its widest dimension, as of a vocabulary."""
+    if output.numel() <= _ELEMENTS or output.dim() < 2:
+        return output
+    dim = max(range(1, output.dim()), key=lambda each: output.shape[each])
+    stride = -(-output.numel() // _ELEMENTS)
+    return output.index_select(
+        dim, torch.arange(0, output.shape[dim], stride, device=output.device)
+    )
+
+
 def difference(one: Tensor, other: Tensor, *, of: Tensor | None = None) -> Tensor:
     """How much two outputs differ, by element, in units of the spread of the first, or `of` all."""
-    first, second = one.detach().double(), other.detach().double()
+    first, second = _exact(one), _exact(other)
     apart = (first - second).abs()
     same = (first == second) | (first.isnan() & second.isnan())
     apart = torch.where(same, 0.0, apart).nan_to_num(nan=torch.inf)
     return apart / spread(one if of is None else of)
+
+
+def _exact(output: Tensor) -> Tensor:
+    """In double precision, which not every device has."""
+    return output.detach().cpu().double()
 
 
 def per_slice(changes: Tensor, dim: int) -> Tensor:
@@ -159,7 +178,7 @@ def per_slice(changes: Tensor, dim: int) -> Tensor:
 
 def spread(output: Tensor) -> float:
     """The standard deviation of an output, or its size where it is constant."""
-    values = output.detach().double()
+    values = _exact(output)
     values = values[values.isfinite()]
     if not len(values):
         return 1.0
@@ -171,7 +190,7 @@ def spread(output: Tensor) -> float:
 def rounding(one: Tensor, again: Tensor) -> float:
     """The difference of two calls that may be rounding: by measurement, and by the data type."""
     measured = float(difference(one, again).max()) if one.numel() else 0.0
-    finite = one.detach().double()
+    finite = _exact(one)
     finite = finite[finite.isfinite()]
     size = float(finite.abs().max()) if len(finite) else 1.0
     return max(_REPEATS * measured, _ULPS * torch.finfo(one.dtype).eps * size / spread(one))
@@ -260,7 +279,10 @@ def _autocast(kind: str) -> Callable[[], Any] | None:
 
 def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
     """A name for each leaf of the arguments: that of the parameter of `forward` it is given to."""
-    parameters = inspect.signature(model.forward).parameters.values()
+    try:
+        parameters = list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):  # not written in Python
+        parameters = []
     named = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     names = []
     for _, which, *below in paths:

@@ -86,7 +86,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
         if float(changed.max()) > limit:
             _name_module(probe, changes, (samples.count, place), limit, lab)
     if not measured:
-        raise InapplicableError("the samples of the batch are all alike")
+        raise InapplicableError("no sample of the batch can be replaced by another one")
 
 
 def _neighbour_instead(probe: Probe, samples: Samples, place: int) -> Tensors | None:

@@ -20,7 +20,7 @@ from holter.signals import (
     level=Level.ARCHITECTURE,
     needs=(CAUSALITY_CHANGE, CAUSALITY_LATER, CAUSALITY_ROUNDING),
 )
-def leaking_future(run: Run, *, min_change: float = 1e-6) -> Iterator[Verdict]:
+def leaking_future(run: Run, *, min_change: float = 1e-5) -> Iterator[Verdict]:
     """A model that predicts the next element sees it.
 
     ## What it does
