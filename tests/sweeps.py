@@ -93,4 +93,7 @@ def run_with(
             f"confirm {rate:g}": START - START.mean() + ends[rate] + tilt for rate in rates
         }
     noted = [Event(0, 0.0, "lr-range note", {"note": each}) for each in notes]
+    for number, each in enumerate(sweeps):
+        stop = {"trial": f"sweep {number}", "why": "diverged", "rate": float(each.rates[-1])}
+        noted.append(Event(0, 0.0, "lr-range stop", stop))
     return run_of(signals, events=noted)

@@ -26,6 +26,7 @@ def test_a_suggestion_with_all_that_led_to_it(width: int) -> None:
     assert "0.0023" in text
     assert "steepest" in text
     assert "does not shuffle" in text
+    assert text.count("diverged") == 3
     assert text.count("configured") == 2
     assert "├" in text and "▲" in text and "┤" in text
 

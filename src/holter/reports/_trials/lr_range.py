@@ -10,6 +10,12 @@ from holter.run import Run
 from holter.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 
 _COLUMN = 14
+_WHY = {
+    "end": "ended",
+    "diverged": "stopped, diverged,",
+    "not finite": "stopped, not finite,",
+    "skipped": "stopped, all steps skipped by the loss scaler,",
+}
 _WIDEST = 72  # columns of the chart
 _BAR, _BESIDE = 24, 49  # characters of a full gain, and of what stands in its line
 
@@ -28,10 +34,19 @@ def lines(run: Run, width: int) -> list[Line]:
         found += _item("diverges", _diverges(test), width)
         found += _table("estimators", _estimates(test))
         found += _table("confirmed", _confirmed(test, min(width - _BESIDE, _BAR)))
+    if stops := _stops(run):
+        found += _item("sweeps", stops, width)
     for event in run.events:
         if event.kind == "lr-range note":
             found += _item("note", str(event.data["note"]), width)
     return found if test.broken else found + _chart(test, min(width, _WIDEST))
+
+
+def _stops(run: Run) -> str:
+    """Where each sweep ended, and why."""
+    stops = [event.data for event in run.events if event.kind == "lr-range stop"]
+    ends = [f"{_WHY[each['why']]} at {each['rate'] or 0:.2g}" for each in stops]
+    return ", ".join(ends)
 
 
 def _suggestion(test: RangeTest) -> str:
