@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holter.findings import Confidence, Finding, Severity
+from holter.findings import Confidence, Finding, Severity, Verdict
 from holter.rules import Checkup, all_rules
 from holter.run import Run
 from holter.signals import LR, Signal
@@ -171,7 +171,8 @@ CHECKS = (
 
 def rows(run: Run, checkup: Checkup, checks: Sequence[Check] = CHECKS) -> tuple[Row, ...]:
     """Each check that rules were asked of, with what they say; findings on no list come last."""
-    verdicts = (*checkup.findings, *checkup.normal, *checkup.clear, *checkup.not_examined)
+    verdicts: list[Verdict] = [*checkup.findings, *checkup.normal]
+    verdicts += [*checkup.clear, *checkup.not_examined]
     asked = {each.rule for each in verdicts}
     listed = {rule for check in CHECKS for rule in check.rules}
     others = dict.fromkeys(each.rule for each in checkup.findings if each.rule not in listed)

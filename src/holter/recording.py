@@ -125,7 +125,7 @@ class Recorder:
             if signal is LOSS:
                 fine &= math.isfinite(given[0])
                 if self.see is not None:
-                    self.see(step, {LOSS: given})
+                    self.see(step, {LOSS: list(given)})
         now = time.time()
         self._bunch.append((step, now, values))
         if now - self._bunch[0][1] > DELAY or not fine:

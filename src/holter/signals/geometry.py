@@ -1,4 +1,4 @@
-"""The loss around the weights: curvature, norms and noise of gradients, as experiments measure it."""
+"""The loss around the weights: curvature, norms and noise of gradients."""
 
 from holter.signals._signal import Per, Phase, Signal
 
