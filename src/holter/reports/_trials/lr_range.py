@@ -11,10 +11,10 @@ from holter.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 
 _COLUMN = 14
 _WHY = {
-    "end": "ended",
-    "diverged": "stopped, diverged,",
-    "not finite": "stopped, not finite,",
-    "skipped": "stopped, all steps skipped by the loss scaler,",
+    "end": "the highest",
+    "diverged": "diverged",
+    "not finite": "not finite",
+    "skipped": "all steps skipped by the loss scaler",
 }
 _WIDEST = 72  # columns of the chart
 _BAR, _BESIDE = 24, 49  # characters of a full gain, and of what stands in its line
@@ -45,8 +45,8 @@ def lines(run: Run, width: int) -> list[Line]:
 def _stops(run: Run) -> str:
     """Where each sweep ended, and why."""
     stops = [event.data for event in run.events if event.kind == "lr-range stop"]
-    ends = [f"{_WHY[each['why']]} at {each['rate'] or 0:.2g}" for each in stops]
-    return ", ".join(ends)
+    ends = [f"{each['rate'] or 0:.2g} ({_WHY[each['why']]})" for each in stops]
+    return f"ended at {', '.join(ends)}" if ends else ""
 
 
 def _suggestion(test: RangeTest) -> str:
