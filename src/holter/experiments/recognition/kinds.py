@@ -4,6 +4,7 @@ import dis
 import functools
 import inspect
 import os
+import sys
 import sysconfig
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,9 +90,10 @@ def is_users(value: object) -> bool:
 
 def _file_of(kind: type) -> str:
     for each in vars(kind).values():
-        if isinstance(each, FunctionType):
+        if isinstance(each, FunctionType) and not each.__code__.co_filename.startswith("<"):
             return each.__code__.co_filename
-    return "<unknown>" if kind.__module__ != "__main__" else "__main__"
+    home = sys.modules.get(kind.__module__)
+    return "<unknown>" if home is None else str(vars(home).get("__file__") or "<unknown>")
 
 
 def look_up(name: str, names: Namespace) -> Any:

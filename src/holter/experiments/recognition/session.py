@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from holter import environment
-from holter.experiments.recognition.capturing import Capture, Copies, Row, Tracer
+from holter.experiments.recognition.capturing import Capture, Copies, Row
 from holter.experiments.recognition.contexts import Autocast
 from holter.experiments.recognition.declining import NotRecognisedError
 from holter.experiments.recognition.kinds import look_up
@@ -27,6 +27,7 @@ from holter.experiments.recognition.planning import plan
 from holter.experiments.recognition.returning import Returns
 from holter.experiments.recognition.sites import Site, is_module_level, locate, visible
 from holter.experiments.recognition.start import Start
+from holter.experiments.recognition.tracing import Tracer
 from holter.launching import Discovery
 from holter.recording import Recorder
 from holter.run.folders import new_folder
