@@ -158,7 +158,9 @@ def _is_hidden(file: str) -> bool:
 
 def _short(file: str) -> str:
     """A path as short as it can be told: from here, from where packages lie, or the name."""
-    for root in (str(Path.cwd()), *sorted(sys.path, key=len, reverse=True)):
+    # What is installed lies below the working directory, too, where that holds the environment.
+    own = str(Path(_TORCH).parent) if file.startswith(_TORCH) else str(Path.cwd())
+    for root in (own, *sorted(sys.path, key=len, reverse=True)):
         if root and file.startswith(f"{root}/"):
             return file[len(root) + 1 :]
     return Path(file).name

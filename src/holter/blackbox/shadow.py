@@ -35,9 +35,9 @@ class Shadow:
     def __init__(
         self, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
     ) -> None:
-        self._models = models
         # A copy must not keep alive what the script has let go.
         self._weak = {label: weakref.ref(each) for label, each in optimizers.items()}
+        self._weak_models = {label: weakref.ref(each) for label, each in models.items()}
         self._copies: list[dict[str, Tensor]] = [{}, {}]
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None, None]
         self._turn = 0
@@ -45,6 +45,11 @@ class Shadow:
         self._copying: tuple[Any, Any] | None = None  # events before and after a copy
         self._copied: tuple[Any, Any] | None = None
         self._making: threading.Thread | None = None
+
+    @property
+    def _models(self) -> dict[str, nn.Module]:
+        found = {label: each() for label, each in self._weak_models.items()}
+        return {label: each for label, each in found.items() if each is not None}
 
     @property
     def _optimizers(self) -> dict[str, Optimizer]:
