@@ -179,7 +179,7 @@ class Stepper(Steps):
     @shielded
     def nonfinite_replaced(self, tensor: Tensor) -> None:
         """Let collectors count what is replaced."""
-        self._publish_forward(NonfiniteReplaced(tensor, self._is_ahead))
+        self._publish_forward(NonfiniteReplaced(tensor, self._is_ahead, self.roster))
 
     @shielded
     def attended(

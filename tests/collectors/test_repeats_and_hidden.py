@@ -109,12 +109,14 @@ def test_graphs_go_when_they_would(tmp_path, model, optimizer):
 
 
 class Hiding(nn.Module):
-    def __init__(self, hide):
+    def __init__(self, hide, *, inputs=False):
         super().__init__()
-        self.layer, self.hide = nn.Linear(4, 1), hide
+        self.layer, self.hide, self.inputs = nn.Linear(4, 1), hide, inputs
 
     def forward(self, x):
-        return self.layer(self.hide(x))
+        if self.inputs:
+            return self.layer(self.hide(x))
+        return self.hide(self.layer(torch.ones_like(x)) + x[:, :1])  # weights stay finite
 
 
 HIDINGS = {
@@ -139,7 +141,23 @@ def test_what_is_replaced_is_counted_in_its_step(tmp_path, hide):
             optimizer.step()
             with torch.no_grad():
                 model(torch.full((3, 4), math.nan))
-    assert values(Run.load(tmp_path / "run"), HIDDEN_NONFINITE) == [0, 8, 4, 0]
+    assert values(Run.load(tmp_path / "run"), HIDDEN_NONFINITE) == [0, 2, 1, 0]
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+@pytest.mark.parametrize("hide", HIDINGS.values(), ids=HIDINGS)
+def test_missing_values_that_are_cleaned_before_the_model_do_not_count(
+    tmp_path, hide, micro_batches
+):
+    model = Hiding(hide, inputs=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            optimizer.zero_grad()
+            for _ in range(micro_batches):
+                model(torch.full((3, 4), math.nan)).sum().backward()
+            optimizer.step()
+    assert HIDDEN_NONFINITE not in Run.load(tmp_path / "run")
 
 
 def test_in_gradients_too(tmp_path, model, optimizer):
@@ -149,6 +167,17 @@ def test_in_gradients_too(tmp_path, model, optimizer):
             (loss_of(model) * bad).backward()
             for each in model.parameters():
                 each.grad.nan_to_num_()
+            optimizer.step()
+    assert values(Run.load(tmp_path / "run"), HIDDEN_NONFINITE) == [0, 5, 0]
+
+
+def test_gradients_that_are_put_in_place_of_others(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for bad in (1.0, math.nan, 1.0):
+            optimizer.zero_grad()
+            (loss_of(model) * bad).backward()
+            for each in model.parameters():
+                each.grad = torch.nan_to_num(each.grad)
             optimizer.step()
     assert values(Run.load(tmp_path / "run"), HIDDEN_NONFINITE) == [0, 5, 0]
 

@@ -122,6 +122,7 @@ class NonfiniteReplaced(NamedTuple):
 
     tensor: Tensor
     ahead: bool
+    roster: Roster
 
 
 class Attended(NamedTuple):

@@ -35,9 +35,10 @@ def hidden_nonfinite(run: Run) -> Iterator[Verdict]:
     """NaN or infinite values are replaced in the forward pass.
 
     ## What it does
-    Counts the NaN and infinite elements that `torch.nan_to_num` replaced in forward passes of
-    training. Any is a finding; it is an error where it happens on more than a tenth of the steps
-    that were read, or where the second half of the run has more than twice as many as the first.
+    Counts the NaN and infinite elements that `torch.nan_to_num` replaced in what the model made of
+    its inputs and weights, and in gradients. Any is a finding; it is an error where it happens on
+    more than a tenth of the steps that were read, or where the second half of the run has more than
+    twice as many as the first. Replacing missing values in the data themselves does not count.
 
     ## Why it matters
     The loss stays finite and looks fine, while a part of the model computes nothing. Gradients do
@@ -49,7 +50,8 @@ def hidden_nonfinite(run: Run) -> Iterator[Verdict]:
     root, keep one key of each attention row, clean the inputs. Then take the replacement out.
 
     ## When it is wrong
-    Missing values in the data that are marked by NaN and replaced on purpose before the model.
+    Missing values that are marked by NaN and replaced on purpose behind a layer that is trained, or
+    in data that gradients are asked of.
 
     ## How to confirm
     - Replace `nan_to_num` by `assert x.isfinite().all()` and see where it stops first.

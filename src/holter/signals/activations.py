@@ -118,6 +118,6 @@ HIDDEN_NONFINITE = Signal(
     Phase.FORWARD,
     "elements",
     "Number of NaN and infinite elements that `torch.nan_to_num`, as function or method, replaced"
-    " with gradients enabled: in the step's forward passes, or in its gradients; absent where it"
-    " was not called; sampled.",
+    " in what has a graph behind it in the step's forward passes, or in gradients of parameters;"
+    " absent where it was called on nothing of this kind; sampled. What has no graph is data.",
 )
