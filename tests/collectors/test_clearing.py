@@ -68,6 +68,26 @@ def test_never_cleared(tmp_path, clip):
     assert train(tmp_path / "run", lambda m, o: None, before=True, clip=clip) == [1] * 4
 
 
+def test_master_weights_get_their_gradients_by_hand(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    masters = [each.detach().clone().requires_grad_() for each in model.parameters()]
+    for each in masters:
+        each.grad = torch.zeros_like(each)
+    optimizer = torch.optim.SGD(masters, lr=0.001)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(5):
+            model.zero_grad()
+            backward(model)
+            with torch.no_grad():
+                for master, each in zip(masters, model.parameters(), strict=True):
+                    master.grad.copy_(each.grad)
+            optimizer.step()
+            with torch.no_grad():
+                for master, each in zip(masters, model.parameters(), strict=True):
+                    each.copy_(master)
+    assert set(carried(tmp_path / "run")) <= {0}
+
+
 def test_cleared_and_clipped(tmp_path):
     assert train(tmp_path / "run", WAYS["to none"], before=True, clip=True) == [0] * 4
 

@@ -28,7 +28,8 @@ class Clearing:
 
     Whatever happens to a gradient in between, other than nothing, is taken for clearing. No value
     is read: a tensor counts its own changes. Clipping happens between backward and step, where
-    nothing is compared.
+    nothing is compared, but for a gradient that no backward adds to: one that is written there is
+    made by hand, as those of master weights are.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
@@ -56,7 +57,7 @@ class Clearing:
             chosen = _spread([each for each in own if each.grad is not None])
             self._watched[moment.subject.index] = [_Watched(each) for each in chosen]
         else:
-            carried = [each.carried for each in self._watched.pop(moment.subject.index, ())]
+            carried = [each.at_step() for each in self._watched.pop(moment.subject.index, ())]
             known = [each for each in carried if each is not None]
             if known:
                 share = sum(known) / len(known)
@@ -73,7 +74,7 @@ class _Watched:
     def __init__(self, parameter: Tensor) -> None:
         self._parameter = weakref.ref(parameter)  # a model that is done with may go
         self._state = _state(parameter)
-        self._cleared = False
+        self._cleared = self._added_to = False
         self.carried: float | Tensor | None = None
 
     def look(self) -> None:
@@ -91,7 +92,15 @@ class _Watched:
 
     def remember(self) -> None:
         parameter = self._parameter()
-        self._state = None if parameter is None else _state(parameter)
+        now = None if parameter is None else _state(parameter)
+        self._added_to |= now != self._state
+        self._state = now
+
+    def at_step(self) -> float | Tensor | None:
+        parameter = self._parameter()
+        if parameter is None or self._added_to or self.carried is None:
+            return self.carried
+        return self.carried if _state(parameter) == self._state else 0.0
 
 
 def _state(parameter: Tensor) -> State | None:
