@@ -15,6 +15,7 @@ from holter.signals import (
     VAL_INPUT_MEAN,
     VAL_INPUT_STD,
     VAL_LOSS,
+    VAL_MODE_TRAINING,
     VAL_TRAIN_FRACTION,
 )
 
@@ -90,8 +91,23 @@ def test_validation_in_training_mode(tmp_path, model, optimizer):
             validate(model)
     run = Run.load(tmp_path / "run")
     assert values(run, VAL_TRAIN_FRACTION, "Sequential") == [1, 1]
+    assert values(run, VAL_MODE_TRAINING, "Sequential") == [1, 1]
     mean = float(BATCHES[1].mean())  # heard from the first loss on
     assert values(run, VAL_INPUT_MEAN, "Sequential") == pytest.approx([mean] * 2, rel=1e-5)
+
+
+def test_modules_that_are_put_back_by_hand(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(2):
+            model.train()
+            train(model, optimizer)
+            model.eval()
+            for each in model:
+                each.train()
+            validate(model)
+    run = Run.load(tmp_path / "run")
+    assert values(run, VAL_TRAIN_FRACTION, "Sequential") == [1, 1]
+    assert values(run, VAL_MODE_TRAINING, "Sequential") == [0, 0]
 
 
 def test_only_a_model_that_was_validated_has_a_mode(tmp_path, model, optimizer):

@@ -9,6 +9,7 @@ from holter.signals import (
     LOSS,
     VAL_INPUT_FINGERPRINT,
     VAL_LOSS,
+    VAL_MODE_TRAINING,
     VAL_TRAIN_FRACTION,
 )
 from synthetic import found, run_of, said, series
@@ -22,6 +23,7 @@ def run_with(
     *,
     every: int = 10,
     fingerprints: list[float] | None = None,
+    mode: float = 1.0,
 ) -> Run:
     passes = [every * (each + 1) - 1 for each in range(len(share))]
     given = [7.0] * len(share) if fingerprints is None else fingerprints
@@ -30,6 +32,7 @@ def run_with(
             LOSS: {"": np.ones(STEPS)},
             VAL_LOSS: {"cross_entropy": series(np.ones(len(share)), passes)},
             VAL_TRAIN_FRACTION: {"Net": series(share, passes)},
+            VAL_MODE_TRAINING: {"Net": series([mode] * len(share), passes)},
             VAL_INPUT_FINGERPRINT: {"Net": series(given, passes)},
             INPUT_FINGERPRINT: {"Net": TRAINED},
         }
@@ -44,6 +47,11 @@ def test_fires_where_eval_is_never_called() -> None:
 
 def test_a_part_of_the_modules_is_but_a_hint() -> None:
     (finding,) = found(validation_in_train_mode, run_with([0.5] * 6))
+    assert finding.confidence is Confidence.HINT
+
+
+def test_modules_that_are_put_back_by_hand_are_but_a_hint() -> None:
+    (finding,) = found(validation_in_train_mode, run_with([1.0] * 6, mode=0.0))
     assert finding.confidence is Confidence.HINT
 
 

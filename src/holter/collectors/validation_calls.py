@@ -24,6 +24,7 @@ from holter.signals import (
     VAL_INPUT_FINGERPRINT,
     VAL_INPUT_MEAN,
     VAL_INPUT_STD,
+    VAL_MODE_TRAINING,
     VAL_TRAIN_FRACTION,
     Signal,
 )
@@ -46,7 +47,8 @@ class _Pass:
         self.calls = 0
         self.fingerprint: Value | None = None
         self.spreads: list[_Spread] = []
-        self.training: list[float] = []  # the share of its modules in training mode, of each call
+        self.mode: list[bool] = []  # whether it was in training mode itself, of each call
+        self.training: list[float] = []  # and the share of its modules that were
 
 
 class ValidationCalls:
@@ -61,6 +63,7 @@ class ValidationCalls:
         VAL_INPUT_STD,
         VAL_INPUT_FINGERPRINT,
         VAL_TRAIN_FRACTION,
+        VAL_MODE_TRAINING,
     )
     at: ClassVar[tuple[type, ...]] = (EvaluationBegins, ValidationLoss, StepEnds, Closing)
     depth: ClassVar[Depth] = Depth.LIGHT
@@ -131,6 +134,7 @@ class ValidationCalls:
         """See which modules of a model are in training mode."""
         current = self._passes.setdefault(model.label, _Pass())
         if model.mode_dependent:
+            current.mode.append(model.module.training)
             training = sum(each.training for each in model.mode_dependent)
             current.training.append(training / len(model.mode_dependent))
         return current
@@ -151,6 +155,7 @@ class ValidationCalls:
 def _values(each: _Pass) -> Iterator[tuple[Signal, Value]]:
     if each.training:
         yield VAL_TRAIN_FRACTION, sum(each.training) / len(each.training)
+        yield VAL_MODE_TRAINING, sum(each.mode) / len(each.mode)
     if each.fingerprint is not None:
         yield VAL_INPUT_FINGERPRINT, each.fingerprint
     if each.spreads:

@@ -6,10 +6,16 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._anchors import readings
 from holter.rules._validation import no_validation
 from holter.rules._wording import of
 from holter.run import Run
-from holter.signals import VAL_INPUT_FINGERPRINT, VAL_LOSS, VAL_TRAIN_FRACTION
+from holter.signals import (
+    VAL_INPUT_FINGERPRINT,
+    VAL_LOSS,
+    VAL_MODE_TRAINING,
+    VAL_TRAIN_FRACTION,
+)
 
 _MOST = 0.9  # share of the passes that have to agree
 _ALL = 0.99  # share of the modules that counts as all of them
@@ -42,8 +48,9 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
 
     ## When it is wrong
     Monte-Carlo dropout, which keeps dropout on to see how unsure a model is, and batch statistics
-    that are adapted at test time, by design: where only a part of the modules is in training mode
-    the finding is a hint. Of a validation with a single batch nothing is said: whether the model
+    that are adapted at test time, by design: where only a part of the modules is in training mode,
+    or where the model itself is in eval mode and its modules were put back by hand, the finding is
+    a hint. Of a validation with a single batch nothing is said: whether the model
     itself was called, and with what, is seen from the second batch on.
 
     ## How to confirm
@@ -76,7 +83,9 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
         yield validation_in_train_mode.finding(
             f"{owner or 'the model'} is validated in training mode: {which} its dropout and"
             f" batch-norm modules, on {count} of {len(share)} passes since step {first}",
-            confidence=Confidence.CERTAIN if typical >= _ALL else Confidence.HINT,
+            confidence=Confidence.CERTAIN
+            if typical >= _ALL and not _by_hand(run, owner)
+            else Confidence.HINT,
             onset=first,
             evidence=(
                 Evidence(
@@ -94,3 +103,9 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
             ),
             fix="call model.eval() before validation and model.train() after it",
         )
+
+
+def _by_hand(run: Run, model: str) -> bool:
+    """Whether the model itself was in eval mode, and only modules of it were not."""
+    own = readings(run, VAL_MODE_TRAINING, model)
+    return len(own) > 0 and float(np.median(own)) == 0

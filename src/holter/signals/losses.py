@@ -78,6 +78,14 @@ VAL_TRAIN_FRACTION = Signal(
     " training mode during the first calls of a validation pass; absent where the model has none,"
     " and, of several models, for those that were not called without gradients.",
 )
+VAL_MODE_TRAINING = Signal(
+    "val.mode_training",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of the same calls in which the model itself was in training mode: 0 where somebody put"
+    " single modules back into it.",
+)
 VAL_GRAPH_FRACTION = Signal(
     "val.graph_fraction",
     Per.LOSS_FUNCTION,
