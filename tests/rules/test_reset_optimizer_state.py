@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from holter.findings import Clear, Confidence, Normal, NotExamined
+from holter.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.rules.reset_optimizer_state import reset_optimizer_state
 from holter.run import Run, Series
-from holter.signals import LOSS, OPTIMIZER_AGE
+from holter.signals import LOSS, OPTIMIZER_AGE, WEIGHT_REWRITTEN_FRACTION
 from synthetic import found, run_of, said, series
 
 
@@ -22,6 +22,19 @@ def test_made_anew_each_epoch() -> None:
     assert finding.onset == 16
     assert "5 times, about every 16 steps" in finding.summary
     assert "16 steps of 96" in finding.summary
+
+
+@pytest.mark.parametrize("written", [1.0, 0.0])
+def test_weights_that_are_loaded_each_time_are_parts_of_a_whole(written: float) -> None:
+    age = [*range(1, 9)] * 12
+    rewritten = [written if each == 1 else 0.0 for each in age]
+    signals = {
+        OPTIMIZER_AGE: {"": age},
+        WEIGHT_REWRITTEN_FRACTION: {"": rewritten},
+        LOSS: {"": np.linspace(2, 1, 96)},
+    }
+    verdicts = said(reset_optimizer_state, run_of(signals))
+    assert [type(each) for each in verdicts] == ([Normal, Clear] if written else [Finding])
 
 
 def test_made_anew_each_step() -> None:

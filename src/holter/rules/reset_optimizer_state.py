@@ -9,9 +9,11 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._wording import of
 from holter.run import Run, Series
-from holter.signals import LOSS, OPTIMIZER_AGE
+from holter.signals import LOSS, OPTIMIZER_AGE, WEIGHT_REWRITTEN_FRACTION
 
 _AROUND = 3  # losses before and after a reset
+_FEW = 2  # resets of which it is known whether weights were loaded
+_MOST = 0.5  # share of them, and of the weights
 
 
 @rule(
@@ -36,7 +38,9 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
     optimizer that count has to rise. It speaks where it began anew at least `min_resets` times: it
     fell to no more than the steps since the last reading, or stays at 1. Then the state was thrown
     away, mostly because the optimizer is made anew. A training that begins anew with it, as for the
-    next fold of a cross-validation, is told by a loss that returns to where it began.
+    next fold of a cross-validation, is told by a loss that returns to where it began; a part of a
+    training that is put together of many, as in federated and meta-learning, by weights that were
+    loaded in between. Both are normal.
 
     ## Why it matters
     Adam without its memory makes steps of full length in the direction of a single batch's sign.
@@ -48,9 +52,9 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
     `optimizer.param_groups` or use a scheduler.
 
     ## When it is wrong
-    Training in many stages that restarts the optimizer on purpose, as in some federated, cyclic and
-    meta-learning. One or two resets are taken for stages of a training. A count that falls back to
-    where it was once, as when a checkpoint is loaded, is no reset.
+    Training in many stages that restarts the optimizer on purpose and goes on with the same
+    weights, as with snapshots of a cycle. One or two resets are taken for stages of a training. A
+    count that falls back to where it was once, as when a checkpoint is loaded, is no reset.
 
     ## How to confirm
     - Print `id(optimizer)` once an epoch: it has to stay the same.
@@ -71,6 +75,10 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
         if _begins_anew(run, at):
             yield reset_optimizer_state.normal(f"{said}, each time with a loss as at the beginning")
             yield reset_optimizer_state.clear(f"{said}, each time for a training that begins anew")
+            continue
+        if _loaded(run, owner, age):
+            yield reset_optimizer_state.normal(f"{said}, and weights were loaded each time")
+            yield reset_optimizer_state.clear(f"{said}, and weights were loaded each time")
             continue
         every = f", about every {np.median(np.diff(at)):.0f} steps" if len(at) > 1 else ""
         yield reset_optimizer_state.finding(
@@ -117,3 +125,13 @@ def _begins_anew(run: Run, at: npt.NDArray[np.int64]) -> bool:
         after = float(np.median(loss.values[place : place + _AROUND]))
         back.append(before < 0.9 * first and after > (first + before) / 2)
     return float(np.mean(back)) > 0.5
+
+
+def _loaded(run: Run, owner: str, age: Series) -> bool:
+    """Whether weights were written to between the steps at which most states began anew."""
+    if WEIGHT_REWRITTEN_FRACTION not in run or owner not in run[WEIGHT_REWRITTEN_FRACTION]:
+        return False
+    written = run[WEIGHT_REWRITTEN_FRACTION][owner]
+    fresh = age.steps[(age.values <= 1) & (age.steps > age.first)]
+    known = written.values[np.isin(written.steps, fresh)]
+    return len(known) >= _FEW and float((known > _MOST).mean()) > _MOST

@@ -10,6 +10,15 @@ WEIGHT_NORM = Signal(
     "L2 norm of the parameter after the update.",
 )
 
+WEIGHT_REWRITTEN_FRACTION = Signal(
+    "weight.rewritten_fraction",
+    Per.OPTIMIZER,
+    Phase.UPDATE,
+    "share",
+    "Share of a few watched parameters that somebody wrote to between the last step and this one,"
+    " as `load_state_dict` does; what is written through `.data` is not seen.",
+)
+
 WEIGHT_TOTAL_NORM = Signal(
     "weight.total_norm",
     Per.OPTIMIZER,
