@@ -22,7 +22,7 @@ from holter.experiments.quieting import dropout_off
 from holter.experiments.sameness import by_sample
 from holter.experiments.setup import Setup
 from holter.experiments.state import State
-from holter.rules._fitting import ALIKE, AS_IT_IS, FAR, measure
+from holter.rules._fitting import ALIKE, AS_IT_IS, FAR, REACHED, measure
 from holter.signals import (
     OVERFIT_CONSTANT,
     OVERFIT_EXCHANGED,
@@ -110,7 +110,8 @@ def overfit_batch(
     few = confirmed(setup, few)
     _write_floor(lab, few, AS_IT_IS)
     fit = measure(np.asarray(losses), few.aim)
-    if fit.fits or (fit.falls and fit.ahead <= FAR and spread > ALIKE):
+    known = few.aim.share(after.loss) >= REACHED  # with dropout off
+    if fit.fits or known or (fit.falls and fit.ahead <= FAR and spread > ALIKE):
         return
     facts = Facts(
         setup=setup,
