@@ -154,15 +154,17 @@ class Laps:
 def laps(run: Run) -> Laps | None:
     """The epochs of a run; None where no loader and no regular validation tells them.
 
-    A pass that was begun and not trained on (a first batch to look at) does not count.
+    A pass that was begun and not trained on (a first batch to look at) does not count. Loaders that
+    are alike are one that is made anew for each epoch.
     """
     if DATA_BATCH_SIZE in run:
         read = {loader: len(each) for loader, each in run[DATA_BATCH_SIZE].items()}
         trained = max(read, key=lambda loader: read[loader])
+        alike = _alike(run, trained)
         begun = {
             each.step
             for each in run.events
-            if each.kind == "pass" and each.data.get("loader") == trained
+            if each.kind == "pass" and each.data.get("loader") in alike
         }
         if begun:
             return Laps(len(begun), run.steps / len(begun), f"passes over {trained}")
@@ -172,3 +174,13 @@ def laps(run: Run) -> Laps | None:
         if len(gaps) >= 2 and gaps.max() <= 1.1 * gaps.min() + 1:
             return Laps(len(most), run.steps / len(most), "validations")
     return None
+
+
+def _alike(run: Run, loader: str) -> set[str]:
+    """The names of all loaders with as many batches of the same size, and the same ways."""
+    facts = {
+        str(each.data.get("loader")): {k: v for k, v in each.data.items() if k != "loader"}
+        for each in run.events
+        if each.kind == "loader"
+    }
+    return {loader} | {name for name, said in facts.items() if said == facts.get(loader)}

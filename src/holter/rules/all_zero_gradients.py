@@ -19,7 +19,10 @@ _NO_LOSS = 1e-12  # a loss under this leaves nothing to learn
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(GRAD_TOTAL_NORM,),
-    explains=("flat-loss",),
+    explains=(
+        "unfittable-batch",
+        "flat-loss",
+    ),
     symptom=True,
 )
 def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:

@@ -19,6 +19,7 @@ _COLLAPSED = 0.2  # spread of the predictions over that of the targets
     level=Level.ARCHITECTURE,
     needs=(TARGET_BROADCAST,),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

@@ -12,6 +12,8 @@ from holter.signals import WEIGHT_DECAY, WEIGHT_NORM
 _HALF = 0.5  # of the first norm: weights that ought to learn have begun to vanish
 _POOR = 0.3  # share of the loss that a training of some use has lost
 _STRONG = 0.01  # of a weight that decay takes in one step, a hundred times what is usual
+_VIOLENT = 0.1  # of a weight: what was learned ten steps ago is gone
+_MOST = 0.9  # of the first norm, under which such weights are
 
 
 @rule(
@@ -19,6 +21,7 @@ _STRONG = 0.01  # of a weight that decay takes in one step, a hundred times what
     level=Level.HYPERPARAMETER,
     needs=(WEIGHT_NORM,),
     explains=(
+        "unfittable-batch",
         "dead-gradients",
         "dead-units",
         "dominating-gradient",
@@ -38,7 +41,8 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
     Compares the norm of each weight matrix at the end with what it was at first. It speaks where
     the usual one (the median) has shrunk to under `ratio`, and the loss went badly; where weight
     decay times the learning rate takes a hundredth of each weight at each step or more, to under
-    half. There a loss that fell by less than a third is a hint.
+    half, and a tenth or more, to under nine tenths: nothing stays for more than ten steps then.
+    There a loss that fell by less than a third is a hint.
 
     ## Why it matters
     Weight decay pulls every weight to zero at each step. Where it is stronger than what the data
@@ -62,7 +66,8 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
         return
     decay = weight_decay(run)
     strong = decay is not None and decay.rate > _STRONG
-    if found.usual > (_HALF if strong else ratio):
+    violent = decay is not None and decay.rate > _VIOLENT
+    if found.usual > (_MOST if violent else _HALF if strong else ratio):
         yield collapsed_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
         return
     result = outcome(run)
@@ -79,7 +84,7 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
         + (f", under {decay.says}" if decay else "")
         + f"; {result.says}",
         confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
-        onset=found.crossing(_HALF),
+        onset=found.crossing(_MOST if violent else _HALF),
         evidence=(
             Evidence(WEIGHT_NORM, found.steps, found.says(found.smallest), found.smallest),
             *((Evidence(WEIGHT_DECAY, found.steps, decay.says),) if decay else ()),

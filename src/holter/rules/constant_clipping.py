@@ -22,6 +22,7 @@ _SMALL_UPDATE = 1e-3  # relative change of a parameter per step, about that of a
     level=Level.HYPERPARAMETER,
     needs=(CLIP_COEFFICIENT, CLIP_NORM, CLIP_LIMIT),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-plateau",
         "loss-at-constant-predictor",

@@ -22,6 +22,7 @@ _TRAILING = 0.5  # share of the run, up to its end, in which they have to be zer
     level=Level.ARCHITECTURE,
     needs=(GRAD_NORM,),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

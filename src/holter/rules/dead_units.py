@@ -21,6 +21,7 @@ _REVIVING = 0.1  # fall of the share that says that units come back
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_DEAD_FRACTION,),
     explains=(
+        "unfittable-batch",
         "all-zero-gradients",
         "dead-gradients",
         "dominating-gradient",

@@ -22,6 +22,7 @@ _HALF = (0.35, 0.65)  # where a sigmoid begins; logits begin about 0
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_MIN, OUTPUT_MAX),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

@@ -24,6 +24,7 @@ _SOME = 0.2  # share of samples: one of several heads; of logits hardly any add 
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_PROBABILITY_FRACTION,),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

@@ -48,6 +48,7 @@ _POOR = 0.3  # share of the loss that a training of some use has lost
     level=Level.HYPERPARAMETER,
     needs=(UPDATE_RATIO,),
     explains=(
+        "unfittable-batch",
         "all-zero-gradients",
         "constant-clipping",
         "dead-gradients",
@@ -85,7 +86,8 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
     than a constant answer, or a layer of units died or saturated since. Where the loss fell, but by
     less than a third or not under 60 % of what a constant answer gives, this is a hint. Vectors are
     left out, and so are weights that begin at zero or at less than a tenth of what keeps the size
-    of their input (one over the root of its width), as embeddings may: they have to grow.
+    of their input (one over the root of its width), as embeddings may: they have to grow. Changes
+    that are weight decay for the most part are left to collapsed-weights.
 
     ## Why it matters
     A step follows a slope that holds only nearby. One as large as the weights leads anywhere: the
@@ -121,6 +123,10 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
         yield huge_updates.clear(
             f"the usual weight changed by at most {size:.1e} a step over {_HELD} samples"
         )
+        return
+    decay = weight_decay(run)
+    if decay is not None and decay.rate > size / 2:
+        yield huge_updates.clear(f"most of what weights change by, {size:.2g} a step, is decay")
         return
     if failed and _fell_before(run):
         yield huge_updates.clear(

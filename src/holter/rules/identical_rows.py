@@ -19,6 +19,7 @@ _ALL = 0.999  # share of the rows that counts as all of them
     level=Level.ARCHITECTURE,
     needs=(WEIGHT_TWIN_FRACTION, GRAD_NORM),
     explains=(
+        "unfittable-batch",
         "all-zero-gradients",
         "dead-gradients",
         "dead-units",

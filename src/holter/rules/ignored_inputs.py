@@ -16,6 +16,7 @@ _ALL = "all inputs"
     level=Level.ARCHITECTURE,
     needs=(INPUT_RESPONSE, INPUT_ROUNDING),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "constant-validation",

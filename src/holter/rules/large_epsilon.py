@@ -31,6 +31,7 @@ _PACE = 0.05  # step of an element over the learning rate; of Adam on noise alon
     level=Level.HYPERPARAMETER,
     needs=(ADAM_TINY_FRACTION, EPSILON),
     explains=(
+        "unfittable-batch",
         "tiny-updates",
         "flat-loss",
         "loss-at-constant-predictor",

@@ -29,6 +29,7 @@ _BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "ReLU": (0.0, np.inf)}
         TARGET_MAX,
     ),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

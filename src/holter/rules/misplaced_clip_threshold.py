@@ -57,6 +57,7 @@ class Losses:
     level=Level.HYPERPARAMETER,
     needs=(CLIP_THRESHOLD_NORM, CLIP_THRESHOLD_LOSS),
     explains=(
+        "unfittable-batch",
         "constant-clipping",
         "flat-loss",
         "loss-plateau",

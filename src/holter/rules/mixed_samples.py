@@ -22,6 +22,7 @@ from holter.signals import (
     level=Level.ARCHITECTURE,
     needs=(MIXING_OWN, MIXING_OTHERS, MIXING_ROUNDING),
     explains=(
+        "unfittable-batch",
         "validation-mismatch",
         "overfitting",
         "erratic-validation",

@@ -23,7 +23,7 @@ from holter.signals import (
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(UPDATE_UNCHANGED_FRACTION, GRAD_NORM, PARAMETER_TRAINABLE),
-    explains=("flat-loss", "constant-validation"),
+    explains=("unfittable-batch", "flat-loss", "constant-validation"),
     symptom=True,
 )
 def motionless_weights(run: Run, *, min_samples: int = 3) -> Iterator[Verdict]:

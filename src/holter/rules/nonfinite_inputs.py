@@ -21,6 +21,7 @@ _WORDS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "gradients are"}
     level=Level.DATA,
     needs=(INPUT_NONFINITE,),
     explains=(
+        "unfittable-batch",
         "nonfinite-loss",
         "nonfinite-gradient",
         "nonfinite-weights",

@@ -17,7 +17,7 @@ from holter.signals import LOSS
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(LOSS,),
-    explains=("nonfinite-gradient", "nonfinite-weights"),
+    explains=("unfittable-batch", "nonfinite-gradient", "nonfinite-weights"),
     symptom=True,
 )
 def nonfinite_loss(run: Run) -> Iterator[Verdict]:

@@ -15,6 +15,7 @@ from holter.signals import GRAD_NORM, PARAMETER_IN_MODEL, PARAMETER_OPTIMIZER
     level=Level.PROCEDURE,
     needs=(PARAMETER_OPTIMIZER, PARAMETER_IN_MODEL),
     explains=(
+        "unfittable-batch",
         "motionless-weights",
         "flat-loss",
         "unreached-parameters",

@@ -19,7 +19,7 @@ from holter.signals import (
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, PARAMETER_IN_MODEL, GRAD_NORM),
-    explains=("motionless-weights", "flat-loss", "unreached-parameters"),
+    explains=("unfittable-batch", "motionless-weights", "flat-loss", "unreached-parameters"),
 )
 def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     """Parameters of the model get gradients, but no optimizer holds them.

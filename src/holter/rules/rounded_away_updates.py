@@ -30,6 +30,7 @@ _SURE = 0.9  # share of lost elements from which on next to nothing of an update
     level=Level.NUMERICS,
     needs=(UPDATE_UNCHANGED_FRACTION, GRAD_NORM),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

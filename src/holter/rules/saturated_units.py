@@ -25,6 +25,7 @@ _WEAK = 0.01  # gradient before the layer over that behind it, per element
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_SATURATED_FRACTION,),
     explains=(
+        "unfittable-batch",
         "dead-gradients",
         "dominating-gradient",
         "flat-loss",

@@ -18,6 +18,7 @@ _RECENT = 400  # readings that are judged
     level=Level.PROCEDURE,
     needs=(BACKWARD_CALLS,),
     explains=(
+        "unfittable-batch",
         "all-zero-gradients",
         "motionless-weights",
         "uncleared-gradients",
@@ -38,9 +39,9 @@ def step_without_backward(
     Looks for steps in which no `backward()` was called since the step before: at least `min_steps`
     of them and `min_share` of the last 400 that were read. Where no step has a backward at all, the
     gradients are made in another way (`torch.autograd.grad`, by hand) and nothing is said. A
-    closure that calls backward inside `step()` counts as a backward. It also speaks where backward
-    is called, but no parameter ever holds a gradient at `step()` and no weight moves: gradients are
-    then cleared in between.
+    closure that calls backward inside `step()` counts as a backward. It also speaks where no
+    parameter ever holds a gradient at `step()` and no weight moves, whether backward is called or
+    not: gradients are then cleared in between, or never made.
 
     ## Why it matters
     The optimizer applies the gradients that are there. After `zero_grad()` there are none, and only
@@ -57,19 +58,29 @@ def step_without_backward(
     - Count the calls of `backward()` and of `step()` over an epoch.
     """
     calls = run[BACKWARD_CALLS].get("")
-    cleared = _cleared(run)
-    if cleared:
+    still = _still(run)
+    if calls is not None and len(calls) and still:
+        called = bool(np.median(calls.values) >= 1)
+        why = "cleared in between, or the loss has no path to them" if called else "never made"
         yield step_without_backward.finding(
-            "backward() is called, but no parameter has a gradient when the optimizer steps, and no"
-            f" weight moved in {cleared} sampled updates: gradients are cleared in between",
+            f"backward() is {'called' if called else 'never called'}, no parameter has a gradient"
+            f" when the optimizer steps, and no weight moved in {still} sampled updates: gradients"
+            f" are {why}",
             severity=Severity.ERROR,
             confidence=Confidence.LIKELY,
             onset=0,
             evidence=(
-                Evidence(BACKWARD_CALLS, (0, run.steps - 1), "there are calls of backward"),
-                Evidence(UPDATE_RATIO, (0, run.steps - 1), f"0 in all {cleared} sampled updates"),
+                Evidence(
+                    BACKWARD_CALLS,
+                    (0, run.steps - 1),
+                    f"{int(calls.values.sum())} calls of backward on {len(calls)} steps",
+                ),
+                Evidence(UPDATE_RATIO, (0, run.steps - 1), f"0 in all {still} sampled updates"),
             ),
-            fix="call zero_grad() before backward() or after step(), not in between",
+            fix="call zero_grad() before backward() or after step(), not in between; and see that"
+            " the loss is made of differentiable operations"
+            if called
+            else "call loss.backward(), with its parentheses, before optimizer.step()",
         )
         return
     if calls is None or len(calls) < min_steps:
@@ -100,11 +111,8 @@ def step_without_backward(
     )
 
 
-def _cleared(run: Run, *, min_samples: int = 5) -> int:
-    """In how many sampled updates nothing moved, where backward is called and leaves nothing."""
-    calls = run[BACKWARD_CALLS].get("")
-    if calls is None or not len(calls) or np.median(calls.values) < 1:
-        return 0
+def _still(run: Run, *, min_samples: int = 5) -> int:
+    """In how many sampled updates nothing moved, where no parameter ever had a gradient."""
     if GRAD_NORM in run or GRAD_TOTAL_NORM in run or UPDATE_RATIO not in run:
         return 0
     rows = run[UPDATE_RATIO].rows()

@@ -25,6 +25,7 @@ _NO_FALL = 0.05  # share of the loss that a loss which hardly falls has lost
     level=Level.HYPERPARAMETER,
     needs=(UPDATE_RATIO, LOSS),
     explains=(
+        "unfittable-batch",
         "flat-loss",
         "loss-at-constant-predictor",
         "loss-plateau",

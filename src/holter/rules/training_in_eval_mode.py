@@ -17,6 +17,7 @@ from holter.signals import BACKWARD_CALLS, MODE_EVAL_FRACTION, MODE_TRAINING
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(MODE_TRAINING,),
+    explains=("unfittable-batch",),
 )
 def training_in_eval_mode(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     """The model trains in eval mode.

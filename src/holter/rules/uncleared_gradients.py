@@ -20,7 +20,13 @@ _ALL = 0.99  # share of the parameters that counts as all of them
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(GRAD_CARRIED_FRACTION,),
-    explains=("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights", "flat-loss"),
+    explains=(
+        "unfittable-batch",
+        "nonfinite-loss",
+        "nonfinite-gradient",
+        "nonfinite-weights",
+        "flat-loss",
+    ),
 )
 def uncleared_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     """Gradients of past steps are never cleared.

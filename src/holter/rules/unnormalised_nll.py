@@ -8,6 +8,7 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import last, readings
 from holter.rules._outputs import of_finite_outputs
+from holter.rules._robust import Values
 from holter.run import Run
 from holter.signals import (
     LOSS,
@@ -15,6 +16,7 @@ from holter.signals import (
     OUTPUT_LOG_PROBABILITY_FRACTION,
     OUTPUT_PROBABILITY_FRACTION,
     OUTPUT_UNITS,
+    TARGET_COUNT,
 )
 
 _ALL = 0.99  # share of samples: rounding may spoil a few
@@ -56,8 +58,9 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     add up to 1. It speaks where they do not, on all of at least `min_steps` sampled steps, and add
     up to more than 1. It is certain where the numbers are probabilities. Where they are not they
     are plain logits: that is likely once the loss has fallen under zero by three times what
-    guessing costs, as no likelihood does, and a hint before. Steps with predictions that are not
-    finite are left out.
+    guessing costs, as no likelihood does, and a hint before. A softmax over the samples instead of
+    the classes is told by a first sum of classes over samples, above or under 1, and is likely.
+    Steps with predictions that are not finite are left out.
 
     ## Why it matters
     This loss only picks out the number of the right class and turns its sign. Given probabilities
@@ -65,7 +68,8 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     holds the other classes down.
 
     ## What to do
-    End the model in `log_softmax`, or give its logits to `nn.CrossEntropyLoss`.
+    End the model in `log_softmax` over the classes (`dim=1`), or give its logits to
+    `nn.CrossEntropyLoss`.
 
     ## When it is wrong
     Log-likelihoods that are normalised over something else than the classes, such as densities of
@@ -82,7 +86,23 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
         most = float(share.values.max())
         normaliser = readings(run, OUTPUT_LOG_NORMALISER, owner)
         excess = float(np.median(normaliser)) if len(normaliser) else 0.0
-        if most > _SOME or excess < _ROUNDED:
+        if most <= _SOME and len(share) >= min_steps and _over_samples(run, owner, normaliser):
+            yield unnormalised_nll.finding(
+                f"{owner} is given logarithms that add up to 1 over the samples, not over the"
+                f" classes: the log of their sum over the classes began at {normaliser[0]:.3g}",
+                confidence=Confidence.LIKELY,
+                onset=share.first,
+                evidence=(
+                    Evidence(
+                        OUTPUT_LOG_NORMALISER,
+                        (share.first, share.last),
+                        f"{normaliser[0]:.3g} at first, the log of classes over samples",
+                        owner,
+                    ),
+                ),
+                fix="take the softmax over the classes: log_softmax(x, dim=1)",
+            )
+        elif most > _SOME or excess < _ROUNDED:
             yield unnormalised_nll.clear(
                 f"{owner} is given logarithms of probabilities for {most:.0%} of the samples; the"
                 f" log of their sum is {excess:.2g}"
@@ -111,6 +131,17 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
                 ),
                 fix="end the model in log_softmax, or give its logits to cross-entropy",
             )
+
+
+def _over_samples(run: Run, function: str, normaliser: Values) -> bool:
+    """Whether the first sums are those of a softmax over the batch, of outputs all alike."""
+    classes, counts = last(run, OUTPUT_UNITS, function), readings(run, TARGET_COUNT, function)
+    if classes is None or not len(counts) or not len(normaliser):
+        return False
+    expected = float(np.log(classes / max(counts[0], 1.0)))
+    return abs(expected) > _ROUNDED and abs(float(normaliser[0]) - expected) < _ROUNDED * abs(
+        expected
+    )
 
 
 def _ran_away(run: Run, function: str) -> bool:

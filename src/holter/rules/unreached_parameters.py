@@ -26,7 +26,10 @@ Steps = npt.NDArray[np.int64]
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, GRAD_NORM),
-    explains=("flat-loss",),
+    explains=(
+        "unfittable-batch",
+        "flat-loss",
+    ),
 )
 def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -> Iterator[Verdict]:
     """Parameters are trained by an optimizer, but no gradient ever reached them.

@@ -30,6 +30,7 @@ _SPARSE = 0.1  # largest input over which a small deviation means few values, no
         INPUT_ABSMAX,
     ),
     explains=(
+        "unfittable-batch",
         "diverging-loss",
         "oscillating-loss",
         "loss-spike",

@@ -29,6 +29,7 @@ _NEAR = 0.3  # of the mean of the targets: outputs that got there are on their w
         OUTPUT_SIZE,
     ),
     explains=(
+        "unfittable-batch",
         "diverging-loss",
         "oscillating-loss",
         "loss-spike",

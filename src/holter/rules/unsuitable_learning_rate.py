@@ -35,6 +35,7 @@ _NOTHING = 0.01  # share of the best gain that is none
         LR_RANGE_CONFIGURED,
     ),
     explains=(
+        "unfittable-batch",
         "diverging-loss",
         "nonfinite-loss",
         "exploding-weights",

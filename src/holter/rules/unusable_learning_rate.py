@@ -19,6 +19,7 @@ _ROUNDING = 1e-6  # a schedule that ends at 0 may miss it by this share of its l
     level=Level.HYPERPARAMETER,
     needs=(LR,),
     explains=(
+        "unfittable-batch",
         "motionless-weights",
         "flat-loss",
         "nonfinite-weights",
