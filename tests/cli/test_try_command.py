@@ -76,7 +76,7 @@ def test_a_sick_one_fails_its_check(module: Path, capsys: pytest.CaptureFixture[
     assert ["FAIL", "loss-and-head", "doubled-softmax"] in [line[:3] for line in failed] or (
         "doubled-softmax" in said
     )
-    assert Run.load("runs/one").steps == 60
+    assert Run.load("runs/one").steps == 150
 
 
 def test_the_run_is_an_ordinary_one(module: Path, capsys: pytest.CaptureFixture[str]) -> None:

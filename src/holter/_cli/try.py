@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         help="set an option of the experiment; the list shows them",
     )
     trial.add_argument(
-        "--steps", type=int, default=60, help="training steps to record first (default: 60)"
+        "--steps", type=int, default=150, help="training steps to record first (default: 150)"
     )
     trial.add_argument(
         "--seconds",
