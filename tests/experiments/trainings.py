@@ -1,5 +1,6 @@
 """Small healthy trainings of many kinds, on which no control experiment may find a fault."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -554,3 +555,123 @@ def parts_called_one_by_one() -> Setup:
 
     model = Parts()
     return Setup.of(model, adam(model), loss, loader(*points()))
+
+
+@healthy
+def segmentation() -> Setup:
+    x = torch.randn(128, 3, 8, 8)
+    y = (x.mean(1) > 0).long() + (x[:, 0] > 1).long()
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.ReLU(),
+                          nn.Conv2d(8, 3, 1))  # fmt: skip
+    return Setup.of(model, adam(model, 1e-2), nn.CrossEntropyLoss(), loader(x, y))
+
+
+@healthy
+def padded_tokens_as_nested_tensors() -> Setup:
+    class Nested(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(30, 16, padding_idx=0)
+            layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+            self.encoder, self.head = nn.TransformerEncoder(layer, 2), nn.Linear(16, 4)
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            padding = tokens == 0
+            x = self.encoder(self.embed(tokens), src_key_padding_mask=padding)
+            real = ~padding[:, : x.shape[1], None]
+            return self.head((x * real).sum(1) / real.sum(1))
+
+    tokens, _, y = sentences()
+    model = Nested()
+    return Setup.of(model, adam(model), nn.CrossEntropyLoss(), loader(tokens, y))
+
+
+@healthy
+def recurrence_with_a_state_that_stays() -> Setup:
+    class Stateful(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn, self.head = nn.GRU(3, 8, batch_first=True), nn.Linear(8, 1)
+            self.state = torch.zeros(1, 16, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            states, last = self.rnn(x, self.state)
+            self.state = last.detach()
+            return self.head(states[:, -1])
+
+    x = torch.randn(256, 10, 3)
+    model = Stateful()
+    return Setup.of(model, adam(model), nn.MSELoss(), loader(x, x[:, -1, :1]))
+
+
+@healthy
+def gradients_inside_the_loss() -> Setup:
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        x = batch[0].clone().requires_grad_()
+        y = model(x)
+        (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return ((slope - x.cos()) ** 2).mean() + (model(torch.zeros(1, 1)) ** 2).mean()
+
+    model = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 1))
+    return Setup.of(model, adam(model, 1e-2), loss, loader(6 * torch.rand(256, 1) - 3))
+
+
+@healthy
+def forces_inside_the_model() -> Setup:
+    class Field(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.energy = nn.Sequential(nn.Linear(3, 32), nn.Tanh(), nn.Linear(32, 1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x.detach().requires_grad_()
+            energy = self.energy(x).sum()
+            return -torch.autograd.grad(energy, x, create_graph=True)[0]
+
+    x = torch.randn(256, 3)
+    model = Field()
+    return Setup.of(model, adam(model, 1e-2), nn.MSELoss(), loader(x, -2 * x))
+
+
+@healthy
+def batches_of_many_things() -> Setup:
+    def collate(rows: list[tuple[Tensor, Tensor]]) -> dict[str, Any]:
+        x, y = (torch.stack(each) for each in zip(*rows, strict=True))
+        return {"names": ["a"] * len(x), "x": x, "info": {"y": y, "none": None}, "epoch": 3}
+
+    def loss(model: nn.Module, batch: dict[str, Any]) -> Tensor:
+        return functional.cross_entropy(model(batch["x"], scale=2.0), batch["info"]["y"])
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4))
+
+        def forward(self, x: Tensor, *, scale: float) -> dict[str, Any]:
+            return self.body(x * scale)
+
+    model = Scaled()
+    return Setup.of(model, adam(model), loss, loader(*points(), collate_fn=collate))
+
+
+@healthy
+def teacher_forcing_by_chance() -> Setup:
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.cell, self.head = (
+                nn.Embedding(20, 8),
+                nn.GRUCell(8, 8),
+                nn.Linear(8, 20),
+            )
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            state, logits, told = tokens.new_zeros(len(tokens), 8).float(), [], tokens[:, 0]
+            for at in range(tokens.shape[1]):
+                told = tokens[:, at] if random.random() < 0.7 or not at else logits[-1].argmax(1)
+                state = self.cell(self.embed(told), state)
+                logits.append(self.head(state))
+            return torch.stack(logits, 1)
+
+    model = Decoder()
+    return Setup.of(model, adam(model), next_token, loader(text()))

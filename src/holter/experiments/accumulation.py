@@ -9,9 +9,8 @@ from torch.utils import _pytree as pytree
 
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import leaves
-from holter.experiments.boundary import first_loss_call
 from holter.experiments.lab import Lab
-from holter.experiments.layout import loss_targets, samples_of, sequences_of
+from holter.experiments.layout import known_loss_call, loss_targets, samples_of, sequences_of
 from holter.experiments.probing import Probe, some_batches, switched_off
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import same_randomness
@@ -160,7 +159,7 @@ def _means(
 def _targets(setup: Setup, batch: Batch) -> float:
     """The targets that the loss counts, by the weights of their classes; 1 where none are known."""
     with switched_off(setup.model, setup.model.modules()):
-        call = first_loss_call(setup, batch)
+        call = known_loss_call(setup, batch)
     target = None if call is None else call.arguments.get("target")
     if call is None or not isinstance(target, Tensor) or "ignore_index" not in call.arguments:
         return 1.0

@@ -68,11 +68,11 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, positions: int, when: str) ->
     if sequences is None:
         raise InapplicableError("the targets are not the inputs moved by one")
     text = _Text(setup, batch, probe, sequences)
-    limit = text.rounding
     cuts = sorted({1, text.time // 2, text.time - 1})
+    changes = {cut: text.change(cut, text.time) for cut in cuts}
+    limit = text.rounding()  # at last: a model that keeps a state gives out something else now
     leaks = []
-    for cut in cuts:
-        before, after = text.change(cut, text.time)
+    for cut, (before, after) in changes.items():
         trial = f"inputs from {cut} on{when}"
         lab.write(CAUSALITY_CHANGE, before.tolist(), trial=trial)
         lab.write(CAUSALITY_LATER, [float(after.max())], trial=trial)
@@ -113,11 +113,14 @@ class _Text:
         counted = counted.movedim(self._dim, 0)
         self._counted = counted.flatten(2).any(2) if counted.dim() > 2 else counted
         self._outputs = probe.outputs(self._base)
-        again = probe.outputs(self._base)
         self._names = [name for name, each in self._outputs.items() if self._readings(each)]
         if not self._names:
             raise InapplicableError("no output of the model has a dimension of positions")
-        self.rounding = max(rounding(self._outputs[name], again[name]) for name in self._names)
+
+    def rounding(self) -> float:
+        """The change that may be rounding: of an equal call, and of the data type."""
+        again = self._probe.outputs(self._base)
+        return max(rounding(self._outputs[name], again[name]) for name in self._names)
 
     def change(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
         """The largest change at each position, before `begin` and after, of inputs up to `end`."""

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.lab import Lab
-from holter.experiments.probing import some_batches, switched_off, warm_up
+from holter.experiments.probing import loss_of, some_batches, switched_off, warm_up
 from holter.experiments.setup import Batch, Setup
-from holter.experiments.state import same_randomness
 from holter.signals import (
     EVAL_GAP_LOSS,
     EVAL_GAP_MOMENTUM,
@@ -84,8 +82,8 @@ class _Modes:
         """The loss of each batch, with some modules in eval mode."""
         for each in self.all:
             each.training = True
-        with torch.no_grad(), same_randomness(self._setup), switched_off(self._setup.model, off):
-            return [float(self._setup.loss(batch).mean()) for batch in batches]
+        with switched_off(self._setup.model, off):
+            return [loss_of(self._setup, batch) for batch in batches]
 
     def settle(self, batches: Sequence[Batch], passes: int) -> None:
         """Forward passes in train mode, until running statistics are what they will be."""
@@ -104,8 +102,7 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
 
     handle = setup.model.register_forward_pre_hook(look)
     try:
-        with torch.no_grad(), same_randomness(setup):
-            setup.loss(batch)
+        loss_of(setup, batch)
     finally:
         handle.remove()
     if not found:

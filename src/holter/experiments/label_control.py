@@ -14,9 +14,16 @@ from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import leaves, tensors
 from holter.experiments.lab import Lab
 from holter.experiments.layout import loss_targets, samples_of, sequences_of
-from holter.experiments.probing import Probe, Tensors, rates_raised, some_batches, switched_off
+from holter.experiments.probing import (
+    Probe,
+    Tensors,
+    loss_of,
+    rates_raised,
+    some_batches,
+    switched_off,
+)
 from holter.experiments.setup import Batch, Setup
-from holter.experiments.state import State, same_randomness
+from holter.experiments.state import State
 from holter.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
 
 _HELD_OUT = 512  # samples, where there are so many
@@ -124,8 +131,8 @@ class _Labelled:
                 number = step % len(self._trained)
                 fit.append(self._setup.step(self._shuffled(self._trained[number], twin, number)))
         model = self._setup.model
-        with torch.no_grad(), same_randomness(self._setup), switched_off(model, model.modules()):
-            return fit, [float(self._setup.loss(batch).mean()) for batch in self._others]
+        with switched_off(model, model.modules()):
+            return fit, [loss_of(self._setup, batch) for batch in self._others]
 
     def learn_one(self, steps: int) -> list[float]:
         """The losses of a training on one batch, again and again."""

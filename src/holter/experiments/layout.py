@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.experiments import InapplicableError
 from holter.experiments.batches import tensors
-from holter.experiments.boundary import first_loss_call
+from holter.experiments.boundary import LossCall, first_loss_call
 from holter.experiments.probing import Probe, Tensors
 from holter.experiments.setup import Batch, Setup
 
@@ -108,8 +108,16 @@ def sequences_of(inputs: Tensors, targets: Iterable[Tensor]) -> Sequences | None
 
 def loss_targets(setup: Setup, batch: Batch) -> list[Tensor]:
     """What the first loss function of the forward pass is given as target."""
-    call = first_loss_call(setup, batch)
+    call = known_loss_call(setup, batch)
     return [] if call is None else tensors(call.arguments.get("target"))
+
+
+def known_loss_call(setup: Setup, batch: Batch) -> LossCall | None:
+    """The first loss function of the forward pass; none where that takes gradients itself."""
+    try:
+        return first_loss_call(setup, batch)
+    except RuntimeError:
+        return None
 
 
 def as_classes(tensor: Tensor) -> Tensor:

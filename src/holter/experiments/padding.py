@@ -9,9 +9,15 @@ from torch import Tensor, nn
 
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import tensors
-from holter.experiments.boundary import LossCall, first_loss_call
+from holter.experiments.boundary import LossCall
 from holter.experiments.lab import Lab
-from holter.experiments.layout import Samples, output_dims, samples_of, sequences_of
+from holter.experiments.layout import (
+    Samples,
+    known_loss_call,
+    output_dims,
+    samples_of,
+    sequences_of,
+)
 from holter.experiments.probing import (
     Probe,
     Tensors,
@@ -52,7 +58,7 @@ def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None
     `steps`: training steps before the measurement.
     """
     for batch in some_batches(setup, _LOOKED_AT):
-        call = first_loss_call(setup, batch)
+        call = known_loss_call(setup, batch)
         probe, _ = probed(setup, batch)
         found = _find(setup, batch, probe, call)
         if found is None:
@@ -160,8 +166,6 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
     dims = output_dims(probe, found.samples, outputs)
     if not dims:
         raise InapplicableError("no output of the model has a dimension of samples")
-    again = probe.outputs()
-    limit = max(rounding(outputs[name], again[name]) for name in dims)
     order = torch.argsort(found.lengths).tolist()
     padded = [place for place in order if 2 <= int(found.lengths[place]) < found.time]
     if not padded:
@@ -188,6 +192,8 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
             change = _change(outputs, other, dims, (place, 0), (found.time, length))
             lab.write(PADDING_AMOUNT, [change], trial=trial)
         lab.write(PADDING_LENGTH, [found.time - length], trial=trial)
+        again = probe.outputs()
+        limit = max(rounding(outputs[name], again[name]) for name in dims)
         lab.write(PADDING_ROUNDING, [max(limit, 10 * alone)], trial=trial)
 
 

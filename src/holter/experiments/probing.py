@@ -1,8 +1,9 @@
 """Probing: the model called again as its training calls it, with other inputs."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,7 @@ class Probe:
         found, self._structure = pytree.tree_flatten_with_path(arguments)
         self._names = _input_names(self._model, [path for path, _ in found])
         self._flat = [each for _, each in found]
-        self._precisely = True
+        self._way: tuple[bool, bool] | None = None  # with a graph, in autocast
         self._mode = nullcontext if as_trained else partial(in_eval_mode, self._model)
         self.inputs: Tensors = {
             name: each
@@ -51,14 +52,9 @@ class Probe:
 
     def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
         """The floating-point tensors that come out, by name, with some inputs changed."""
-        with torch.no_grad(), same_randomness(self._setup), self._mode():
-            try:
-                return outputs_of(self._call(changes or {}))
-            except RuntimeError:
-                if self._autocast is None or not self._precisely:
-                    raise
-                self._precisely = False
-                return outputs_of(self._call(changes or {}))
+        with same_randomness(self._setup):
+            self._way = self._way or self._simplest_way()
+        return outputs_of(self._call(changes or {}, self._way))
 
     def traced(self, changes: Mapping[str, Tensor] | None = None) -> list[tuple[str, Tensor]]:
         """What each module inside gives out, in the order in which they finish."""
@@ -96,8 +92,8 @@ class Probe:
             calls += 1
             return self._arguments(changes) if calls == 1 else (args, kwargs)
 
-        with torch.no_grad(), same_randomness(self._setup), inputs_replaced(self._model, change):
-            return float(self._setup.loss(batch).mean())
+        with inputs_replaced(self._model, change):
+            return loss_of(self._setup, batch)
 
     def _arguments(self, changes: Mapping[str, Tensor]) -> Any:
         flat = [
@@ -106,10 +102,29 @@ class Probe:
         ]
         return pytree.tree_unflatten(flat, self._structure)
 
-    def _call(self, changes: Mapping[str, Tensor]) -> Any:
+    def _call(self, changes: Mapping[str, Tensor], way: tuple[bool, bool]) -> Any:
         args, kwargs = self._arguments(changes)
-        with nullcontext() if self._precisely or self._autocast is None else self._autocast():
+        with_graph, in_autocast = way
+        with ExitStack() as around:
+            # What torch has to say of such a call is not for whoever trains.
+            around.enter_context(warnings.catch_warnings(action="ignore"))
+            around.enter_context(same_randomness(self._setup))
+            around.enter_context(self._mode())
+            around.enter_context(torch.set_grad_enabled(with_graph))
+            if in_autocast and self._autocast is not None:
+                around.enter_context(self._autocast())
             return self._model(*args, **kwargs)
+
+    def _simplest_way(self) -> tuple[bool, bool]:
+        """How the model can be called: some need autocast, some take gradients themselves."""
+        ways = [(False, False), (False, True), (True, True)]
+        for way in ways[:-1]:
+            try:
+                self._call({}, way)
+            except RuntimeError:
+                continue
+            return way
+        return ways[-1]
 
 
 def probed(setup: Setup, batch: Batch, *, as_trained: bool = False) -> tuple[Probe, Tensors]:
@@ -127,6 +142,15 @@ def probed(setup: Setup, batch: Batch, *, as_trained: bool = False) -> tuple[Pro
     if not any(each.isfinite().any() for each in given.values()):
         raise InapplicableError("the model's outputs are not finite")
     return probe, given
+
+
+def loss_of(setup: Setup, batch: Batch) -> float:
+    """The loss of a batch, with the random numbers that come next, which are not used up.
+
+    With a graph, as some losses take gradients themselves.
+    """
+    with same_randomness(setup), torch.enable_grad():
+        return float(setup.loss(batch).detach().mean())
 
 
 def some_batches(setup: Setup, count: int) -> list[Batch]:
@@ -218,7 +242,8 @@ def switched_off(model: nn.Module, off: Iterable[nn.Module]) -> Iterator[None]:
 
     handle = model.register_forward_pre_hook(switch, prepend=True)
     try:
-        yield
+        with warnings.catch_warnings(action="ignore"):
+            yield
     finally:
         handle.remove()
         for each, training in modes:
@@ -262,8 +287,7 @@ def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None
 
     handle = setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True)
     try:
-        with same_randomness(setup), torch.no_grad():
-            setup.loss(batch)
+        loss_of(setup, batch)
     finally:
         handle.remove()
     if not calls:

@@ -66,27 +66,25 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
     dims = output_dims(probe, samples, outputs)
     if not dims:
         raise InapplicableError("no output of the model has a dimension of samples")
-    again = probe.outputs()
-    limit = max(rounding(outputs[name], again[name]) for name in dims)
-    measured = 0
+    trials: dict[int, tuple[Tensors, Tensor]] = {}
     for place in sorted({samples.count // 4, 3 * samples.count // 4}):
         changes = _neighbour_instead(probe, samples, place)
-        if changes is None:
-            continue
-        changed = _differences(outputs, probe.outputs(changes), dims)
-        if changed is None:
-            continue
-        measured += 1
-        trial = f"sample {place}, {when}"
-        lab.write(MIXING_OWN, [float(changed[place])], trial=trial)
-        lab.write(MIXING_OTHERS, changed[:place].tolist(), trial=trial)
-        lab.write(MIXING_OTHERS, changed[place + 1 :].tolist(), trial=trial, first=place + 1)
-        lab.write(MIXING_ROUNDING, [limit], trial=trial)
-        changed[place] = 0.0
-        if float(changed.max()) > limit:
-            _name_module(probe, changes, (samples.count, place), limit, lab)
-    if not measured:
+        if changes is not None:
+            found = _differences(outputs, probe.outputs(changes), dims)
+            trials |= {} if found is None else {place: (changes, found)}
+    if not trials:
         raise InapplicableError("no sample of the batch can be replaced by another one")
+    again = probe.outputs()  # at last: a model that keeps a state gives out something else now
+    limit = max(rounding(outputs[name], again[name]) for name in dims)
+    for place, (changes, found) in trials.items():
+        trial = f"sample {place}, {when}"
+        lab.write(MIXING_OWN, [float(found[place])], trial=trial)
+        lab.write(MIXING_OTHERS, found[:place].tolist(), trial=trial)
+        lab.write(MIXING_OTHERS, found[place + 1 :].tolist(), trial=trial, first=place + 1)
+        lab.write(MIXING_ROUNDING, [limit], trial=trial)
+        found[place] = 0.0
+        if float(found.max()) > limit:
+            _name_module(probe, changes, (samples.count, place), limit, lab)
 
 
 def _neighbour_instead(probe: Probe, samples: Samples, place: int) -> Tensors | None:
