@@ -228,9 +228,14 @@ def _conduct(
     from holter.experiments.state import kept
 
     with kept(setup):
-        batches = [next(setup.endless()) for _ in range(setup.accumulation)]
-        began = time.perf_counter()
-        setup.step(*batches)
+        try:
+            batches = [next(setup.endless()) for _ in range(setup.accumulation)]
+            began = time.perf_counter()
+            setup.step(*batches)
+        except Exception as error:
+            raise HolterError(
+                f"The training step cannot be made: {type(error).__name__}: {error}."
+            ) from error
         pace = time.perf_counter() - began
     source = f" of {setup.source}" if setup.source else ""
     many = f"{len(chosen)} experiments" if len(chosen) > 1 else chosen[0].name
