@@ -106,7 +106,8 @@ class _Trials:
         twins = [each.values for name, each in run[signal].items() if name.startswith("shuffled")]
         self.true = float(true.mean())
         self.shuffled = float(np.mean(twins))
-        self.score = _score(np.mean(twins, axis=0) - true, np.mean(twins, axis=1))
+        with np.errstate(invalid="ignore"):  # losses that are not finite make no score
+            self.score = _score(np.mean(twins, axis=0) - true, np.mean(twins, axis=1))
 
 
 def _score(gain: Floats, twins: Floats) -> float:
