@@ -114,6 +114,7 @@ def _record(specimen: Specimen, seed: int, folder: Path, experiment: str | None)
     """Run `holter run --no-check` on the script in this process, with its output in a file."""
     from holter._cli import main
 
+    multiprocessing.set_start_method("fork", force=True)  # as it is where a script starts alone
     for old in CACHE.glob(f"{_name(specimen, seed, experiment)}-????????????"):
         shutil.rmtree(old)
     folder.mkdir(parents=True)

@@ -12,7 +12,7 @@ loader = DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)
 
 model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 6))
 criterion = nn.CrossEntropyLoss()
-optimizer = torch.optim.Adam(model.parameters(), lr=1.0)
+optimizer = torch.optim.Adam(model.parameters(), lr=20.0)
 
 for epoch in range(8):
     for inputs, targets in loader:
