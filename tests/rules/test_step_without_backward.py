@@ -45,6 +45,15 @@ def test_not_examined(calls: list[int]) -> None:
     assert isinstance(verdict, NotExamined)
 
 
+def test_backward_is_never_called_and_nothing_moves() -> None:
+    still = {BACKWARD_CALLS: {"": [0] * 40}, UPDATE_RATIO: {"weight": [0.0] * 40}}
+    (finding,) = found(step_without_backward, run_of(still))
+    assert finding.confidence is Confidence.LIKELY
+    assert "never called" in finding.summary
+    moving = {**still, UPDATE_RATIO: {"weight": [1e-3] * 40}}  # an optimizer of its own kind
+    assert not found(step_without_backward, run_of(moving))
+
+
 def test_gradients_cleared_before_the_step() -> None:
     still = {BACKWARD_CALLS: {"": [1] * 40}, UPDATE_RATIO: {"weight": [0.0] * 40}}
     (finding,) = found(step_without_backward, run_of(still))
