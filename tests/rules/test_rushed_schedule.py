@@ -5,7 +5,7 @@ from holter.findings import Clear, Confidence, NotExamined
 from holter.rules.rushed_schedule import rushed_schedule
 from holter.run import Event, Run
 from holter.signals import DATA_BATCH_SIZE, LOSS, LR, SCHEDULE_STEPS
-from synthetic import found, run_of, said
+from synthetic import found, run_of, said, series
 
 STEPS, EPOCHS = 400, 10
 RNG = np.random.default_rng(0)
@@ -51,6 +51,26 @@ def test_step_lr_for_epochs() -> None:
     assert finding.confidence is Confidence.LIKELY
     assert "StepLR" in finding.summary
     assert finding.onset < 10
+
+
+def test_loaders_that_are_made_anew_for_each_epoch() -> None:
+    length = STEPS // EPOCHS
+    events = [Event(0, 0.0, "scheduler", {"early": False, "scheduler": "StepLR", "step_size": 3})]
+    sizes = {}
+    for epoch in range(EPOCHS):
+        name, at = f"loader {epoch}", epoch * length
+        events.append(Event(at, 0.0, "loader", {"loader": name, "batches": length}))
+        events.append(Event(at, 0.0, "pass", {"loader": name}))
+        sizes[name] = series([32] * length, range(at, at + length))
+    signals = {
+        LR: {"group 0": 0.1 * 0.3 ** (AT // 3)},
+        SCHEDULE_STEPS: {"": np.ones(STEPS)},
+        DATA_BATCH_SIZE: sizes,
+        LOSS: {"": FALLING},
+    }
+    (finding,) = found(rushed_schedule, run_of(signals, events=events))
+    assert finding.confidence is Confidence.LIKELY
+    assert f"of {EPOCHS} passes" in finding.summary
 
 
 def test_lambda_within_the_first_epoch() -> None:
