@@ -35,6 +35,14 @@ def test_half_is_enough_where_decay_is_enormous() -> None:
     assert not found(collapsed_weights, run(flat(), [halved] * 3, usual))
 
 
+def test_weights_that_keep_nothing_need_not_shrink_by_half() -> None:
+    shrunk = np.r_[np.geomspace(10, 6, 20), np.full(STEPS - 20, 6)]
+    violent = {WEIGHT_DECAY: {"group": 20.0}, LR: {"group": 0.01}}
+    assert found(collapsed_weights, run(flat(), [shrunk] * 3, violent))
+    strong = {WEIGHT_DECAY: {"group": 5.0}, LR: {"group": 0.01}}
+    assert not found(collapsed_weights, run(flat(), [shrunk] * 3, strong))
+
+
 def test_a_loss_that_fell_a_little_makes_a_hint() -> None:
     (finding,) = found(collapsed_weights, run(falling(end=2.0), [SHRINKING] * 3, DECAY))
     assert finding.confidence is Confidence.HINT

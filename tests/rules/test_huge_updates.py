@@ -12,6 +12,7 @@ from holter.signals import (
     LOSS,
     LR,
     UPDATE_RATIO,
+    WEIGHT_DECAY,
     WEIGHT_NORM,
     WEIGHT_TOTAL_NORM,
 )
@@ -86,6 +87,13 @@ def test_weights_that_begin_small_have_to_grow() -> None:
 def test_what_came_of_it_cannot_be_seen_in_a_few_losses() -> None:
     (verdict,) = said(huge_updates, run(flat(15), [0.3] * 2))
     assert isinstance(verdict, NotExamined)
+
+
+def test_weight_decay_is_not_the_learning_rate() -> None:
+    decay = {WEIGHT_DECAY: {"group": 20.0}, LR: {"group": 0.01}}
+    (verdict,) = said(huge_updates, run(flat(), [0.2] * 2, decay))
+    assert isinstance(verdict, Clear)
+    assert found(huge_updates, run(flat(), [0.9] * 2, decay))
 
 
 def test_boundary() -> None:

@@ -84,7 +84,7 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
         + (f", under {decay.says}" if decay else "")
         + f"; {result.says}",
         confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
-        onset=found.crossing(_MOST if violent else _HALF),
+        onset=found.crossing(_HALF if found.usual < _HALF else _MOST),
         evidence=(
             Evidence(WEIGHT_NORM, found.steps, found.says(found.smallest), found.smallest),
             *((Evidence(WEIGHT_DECAY, found.steps, decay.says),) if decay else ()),
