@@ -10,6 +10,7 @@ from holter.signals import (
     OUTPUT_LOG_PROBABILITY_FRACTION,
     OUTPUT_PROBABILITY_FRACTION,
     OUTPUT_UNITS,
+    TARGET_COUNT,
 )
 from synthetic import found, run_of, said
 
@@ -45,6 +46,20 @@ def test_logits_are_likely_though_a_few_are_normalised_by_chance(last: float) ->
     (finding,) = found(unnormalised_nll, run)
     assert finding.confidence is Confidence.LIKELY
     assert "plain logits" in finding.summary
+
+
+@pytest.mark.parametrize(("samples", "normaliser"), [(64, -2.75), (2, 0.69)])
+def test_a_softmax_over_the_samples(samples: float, normaliser: float) -> None:
+    later = [normaliser - 0.3] * 26
+    signals = {
+        OUTPUT_LOG_PROBABILITY_FRACTION: {"nll_loss": [0.0] * 27},
+        OUTPUT_LOG_NORMALISER: {"nll_loss": [normaliser, *later]},
+        OUTPUT_UNITS: {"nll_loss": [4.0] * 27},
+        TARGET_COUNT: {"nll_loss": [samples] * 27},
+    }
+    (finding,) = found(unnormalised_nll, run_of(signals))
+    assert finding.confidence is Confidence.LIKELY
+    assert "samples" in finding.summary
 
 
 def test_a_loss_that_does_not_fall_without_end_makes_a_hint() -> None:
