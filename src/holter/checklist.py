@@ -67,7 +67,11 @@ CHECKS = (
         "Do features tell something, but not the answer?",
         ("leaking-features", "constant-features"),
     ),
-    Check("labels", "Are labels plausible?", ("imbalanced-classes", "duplicate-samples")),
+    Check(
+        "labels",
+        "Are labels plausible?",
+        ("out-of-range-labels", "imbalanced-classes", "duplicate-samples"),
+    ),
     Check("targets", "Is the target something to predict?", ("targets-equal-inputs",)),
     Check("shapes", "Do outputs and targets have one shape?", ("broadcast-loss",)),
     Check(
