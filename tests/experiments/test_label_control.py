@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,14 @@ def test_labels_of_one_class_cannot_be_shuffled(tmp_path: Path) -> None:
     x, _ = points()
     said = checkup(trained(x, torch.zeros(512).long(), classes=2), tmp_path / "run")
     assert "alike" in said.not_examined[0].because
+
+
+def test_later_epochs_do_not_tell_what_is_held_out(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x, y = points(512, features=16)
+    setup = trained(x, y.roll(1), classes=4, lr=1e-2)
+    several = [batch for _ in range(5) for batch in setup.train]  # as of a recorded script
+    assert checkup(replace(setup, train=several, loaders={}), tmp_path / "run").clear == ()
 
 
 def test_few_batches_tell_nothing(tmp_path: Path) -> None:

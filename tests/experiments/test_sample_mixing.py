@@ -127,6 +127,12 @@ def test_without_shuffling_it_is_a_hint(tmp_path: Path) -> None:
     assert finding.confidence is Confidence.HINT
 
 
+@pytest.mark.parametrize("batch", [2, 3, 4])
+def test_small_batches(batch: int, tmp_path: Path) -> None:
+    assert found(trained(Mixing(lambda h: h), batch=batch), tmp_path / "healthy") == ()
+    assert found(trained(Mixing(lambda h: h - h.mean(0)), batch=batch), tmp_path / "sick")
+
+
 def test_batch_norm_without_running_statistics_is_normal(tmp_path: Path) -> None:
     norm = nn.BatchNorm1d(32, track_running_stats=False)
     model = nn.Sequential(nn.Linear(8, 32), norm, nn.ReLU(), nn.Linear(32, 4))

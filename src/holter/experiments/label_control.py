@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
+from torch.utils.data import IterableDataset
 
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import leaves, tensors
 from holter.experiments.lab import Lab
-from holter.experiments.layout import loss_targets, samples_of, sequences_of
+from holter.experiments.layout import Samples, loss_targets, samples_of, sequences_of
 from holter.experiments.probing import (
     Probe,
     Tensors,
@@ -33,6 +34,7 @@ _BATCHES = 120  # batches to train on; more steps go through them again
 _SLOW = 8  # batches that have to come in time
 _BYTES = 2**28  # that may be kept of all batches
 _CHANGED = 0.3  # share of the samples that have to get another label
+_REPEATED = 0.1  # share of the samples of a batch that were seen before
 _TELLS = 4  # standard errors by which a difference is beyond doubt
 
 
@@ -105,7 +107,7 @@ class _Labelled:
         if not self._dims:
             raise InapplicableError("the labels have no dimension of samples")
         wanted = min(_MOST, max(2, ceil(_HELD_OUT / samples.count)))
-        batches = _some(setup, wanted + _BATCHES, seconds)
+        batches = _new_ones(_some(setup, wanted + _BATCHES, seconds), samples)
         wanted = min(wanted, len(batches) // 2)
         self._others, self._trained = batches[:wanted], batches[wanted:]
         self.held_out = wanted * samples.count
@@ -174,8 +176,11 @@ def _differ(losses: dict[str, list[float]]) -> bool:
 
 
 def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
-    """Some training batches, fewer where they are slow to come by or large."""
+    """Some training batches of one epoch, fewer where they are slow to come by or large."""
     began, found, taken = time.perf_counter(), [], 0
+    loader = setup.loaders.get("train")
+    if loader is not None and not isinstance(loader.dataset, IterableDataset):
+        count = min(count, len(loader))
     for batch in islice(setup.train, count):
         found.append(batch)
         taken += sum(each.nbytes for each in tensors(batch))
@@ -184,6 +189,20 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
     if len(found) < min(count, _SLOW) and time.perf_counter() - began > seconds:
         raise InapplicableError(f"it would take too long: {len(found)} batches in {seconds:.0f} s")
     return found
+
+
+def _new_ones(batches: list[Batch], samples: Samples) -> list[Batch]:
+    """The batches up to the first that holds samples of those before it."""
+    first = leaves(batches[0])
+    name = max(samples.dims, key=lambda each: first[each].numel())
+    seen: set[bytes] = set()
+    for number, batch in enumerate(batches):
+        rows = leaves(batch)[name].movedim(samples.dims[name], 0).detach().cpu().contiguous()
+        known = {row.view(torch.uint8).numpy().tobytes() for row in rows.reshape(len(rows), -1)}
+        if len(known & seen) > _REPEATED * len(known):
+            return batches[:number]
+        seen |= known
+    return batches
 
 
 def _label_names(named: Tensors, inputs: Tensors, targets: list[Tensor]) -> list[str]:

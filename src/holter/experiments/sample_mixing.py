@@ -79,8 +79,9 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
     for place, (changes, found) in trials.items():
         trial = f"sample {place}, {when}"
         lab.write(MIXING_OWN, [float(found[place])], trial=trial)
-        lab.write(MIXING_OTHERS, found[:place].tolist(), trial=trial)
-        lab.write(MIXING_OTHERS, found[place + 1 :].tolist(), trial=trial, first=place + 1)
+        for first, some in ((0, found[:place]), (place + 1, found[place + 1 :])):
+            if len(some):
+                lab.write(MIXING_OTHERS, some.tolist(), trial=trial, first=first)
         lab.write(MIXING_ROUNDING, [limit], trial=trial)
         found[place] = 0.0
         if float(found.max()) > limit:
