@@ -56,8 +56,8 @@ def label_control(
     and several shuffled twins, and one batch is trained on again and again, to see that the model
     can learn at all.
 
-    `steps`: training steps of the first attempt, and on one batch.
-    `more_steps`: training steps of the second attempt.
+    `steps`: training steps of the first attempt.
+    `more_steps`: training steps of the second attempt, and on one batch at most.
     `twins`: shuffled trainings of the second attempt.
     `seconds`: no attempt is made that would take longer.
     """
@@ -81,7 +81,7 @@ def label_control(
             break
     else:
         start.restore()
-        fits["one batch"] = labelled.learn_one(steps)
+        fits["one batch"] = labelled.learn_one(more_steps)
     for trial, losses in fits.items():
         lab.write(LABEL_FIT, losses, trial=trial)
     for trial, losses in held.items():
@@ -137,9 +137,12 @@ class _Labelled:
             return fit, [loss_of(self._setup, batch) for batch in self._others]
 
     def learn_one(self, steps: int) -> list[float]:
-        """The losses of a training on one batch, again and again."""
+        """The losses of a training on one batch, again and again, until half of the first is left."""
+        losses: list[float] = []
         with rates_raised(self._setup):
-            return [self._setup.step(self._trained[0]) for _ in range(steps)]
+            while len(losses) < steps and not (losses and losses[-1] < 0.5 * losses[0]):
+                losses.append(self._setup.step(self._trained[0]))
+        return losses
 
     def _shuffled(self, batch: Batch, twin: int, number: int) -> Batch:
         if not twin:

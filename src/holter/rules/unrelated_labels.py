@@ -74,7 +74,7 @@ def unrelated_labels(
         yield unrelated_labels.not_examined(f"{said}: too little to tell")
     else:
         alone = run[LABEL_FIT]["one batch"].values
-        left = float(alone[-max(len(alone) // 10, 1) :].mean() / alone[0])
+        left = float(alone[-1] / alone[0])
         if not left <= min_fit:
             yield unrelated_labels.not_examined(
                 f"one batch alone is not learned in {len(alone)} steps"
