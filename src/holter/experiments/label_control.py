@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
-from torch.utils.data import IterableDataset
 
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.batches import leaves, tensors
@@ -25,6 +24,7 @@ from holter.experiments.probing import (
 )
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State
+from holter.loaders import facts
 from holter.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
 
 _HELD_OUT = 512  # samples, where there are so many
@@ -137,7 +137,7 @@ class _Labelled:
             return fit, [loss_of(self._setup, batch) for batch in self._others]
 
     def learn_one(self, steps: int) -> list[float]:
-        """The losses of a training on one batch, again and again, until half of the first is left."""
+        """The losses of a training on one batch, again and again, until half is left."""
         losses: list[float] = []
         with rates_raised(self._setup):
             while len(losses) < steps and not (losses and losses[-1] < 0.5 * losses[0]):
@@ -182,8 +182,8 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
     """Some training batches of one epoch, fewer where they are slow to come by or large."""
     began, found, taken = time.perf_counter(), [], 0
     loader = setup.loaders.get("train")
-    if loader is not None and not isinstance(loader.dataset, IterableDataset):
-        count = min(count, len(loader))
+    if loader is not None:
+        count = min(count, facts(loader)["batches"] or count)
     for batch in islice(setup.train, count):
         found.append(batch)
         taken += sum(each.nbytes for each in tensors(batch))

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import IterableDataset
 
 from holter.experiments import InapplicableError, experiment
 from holter.experiments.boundary import first_loss_call
 from holter.experiments.lab import Lab
 from holter.experiments.rate_trials import RateTrials, in_order
 from holter.experiments.setup import Batch, Setup
+from holter.loaders import facts
 from holter.rules._lr_range import RangeTest, another, candidates, worth_sweeping
 from holter.rules._sweep import Sweep
 from holter.signals import (
@@ -115,9 +115,9 @@ def _notes(setup: Setup, held: Sequence[Batch], points: int) -> Iterator[str]:
     loader = setup.loaders.get("train")
     if in_order(setup):
         yield "the loader does not shuffle: a sweep sees the data in the order they are stored in"
-    if loader is not None and not isinstance(loader.dataset, IterableDataset):
-        count = len(loader)
-        if count < _FEW:
+    if loader is not None:
+        count = facts(loader)["batches"]
+        if count is not None and count < _FEW:
             yield f"the loader has {count} batches: a sweep of {points} rates sees each many times"
     classes = [each for batch in held if (each := _classes(setup, batch)) is not None]
     if len(classes) > 1 and all(len(each) > 1 == len(set(each)) for each in classes):

@@ -104,6 +104,43 @@ for x, y in train_loader:
     assert torch.equal(found.setup.prepare((names["X"], names["Y"]))["x"], 3 * names["X"])
 
 
+@pytest.mark.parametrize("name", ["unlabelled", "value_loader", "extra_loader"])
+def test_a_second_loader_of_another_name_is_no_validation_loader(
+    recognised: Any, name: str
+) -> None:
+    found = recognised(f"""
+{name} = valid_loader
+del valid_loader
+{LOOP}""")
+    assert set(found.setup.loaders) == {"train"}
+    assert found.setup.valid is None
+
+
+@pytest.mark.parametrize(
+    "holder", ["valloader = {}", "loaders = dict(val={})", "dl_test = {}", "evalDataLoader = {}"]
+)
+def test_a_validation_loader_may_belong_to_a_caller(recognised: Any, holder: str) -> None:
+    found = recognised(f"""
+def train_epoch(batches):
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+
+def main():
+    train = DataLoader(TensorDataset(X[:96], Y[:96]), batch_size=16)
+    {holder.format("DataLoader(TensorDataset(X[96:128], Y[96:128]), batch_size=16)")}
+    train_epoch(train)
+
+
+del train_loader, valid_loader
+main()
+""")
+    assert torch.equal(next(iter(found.setup.valid))["x"], sys.modules["__main__"].X[96:112])
+
+
 def test_batches_drawn_by_the_script_are_no_validation_batches(recognised: Any) -> None:
     found = recognised("""
 source = iter(train_loader)

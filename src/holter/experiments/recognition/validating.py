@@ -1,8 +1,9 @@
 """Validation batches: those of a second loader, made ready by the script's own statements."""
 
-import gc
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import torch
@@ -12,7 +13,10 @@ from holter.experiments.recognition.preparing import Prepare
 from holter.experiments.recognition.session import Seen
 from holter.experiments.setup import Setup
 
-_VALID = ("val", "dev", "eval", "test")  # parts of names of loaders, the likeliest first
+_VALID = [  # names of loaders, the likeliest first: val_loader, loader["val"], testloader
+    re.compile(rf"(?<![a-z]){name}(?![a-z])|(?<![a-z]){name}(?=(data|loader|dl|iter|batch))")
+    for name in ("val(id|idation)?", "dev", "eval(uation)?", "test(ing)?")
+]
 
 
 class Prepared:
@@ -51,25 +55,30 @@ def with_validation(setup: Setup, seen: Sequence[Seen], notes: list[str]) -> Set
 
 
 def _validation_loader(train: DataLoader[Any], seen: Sequence[Seen]) -> DataLoader[Any] | None:
-    """The one other loader, or of several the one that is named like one."""
-    loaders: dict[int, DataLoader[Any]] = {
-        id(each): each
-        for each in gc.get_objects()
-        if issubclass(type(each), DataLoader) and each.dataset is not train.dataset
-    }
-    if len(loaders) == 1:
-        return next(iter(loaders.values()))
-    named = [pair for each in seen for pair in _named(each)]
-    for part in _VALID:
-        fitting = {id(value) for name, value in named if part in name.lower()} & set(loaders)
+    """The one loader of other data that is named like it; a name that says less may mislead."""
+    named = [
+        (name, value)
+        for each in seen
+        for name, value in _named(each)
+        if issubclass(type(value), DataLoader) and value.dataset is not train.dataset
+    ]
+    for valid in _VALID:
+        fitting: dict[int, DataLoader[Any]] = {
+            id(value): value for name, value in named if valid.search(name.lower())
+        }
         if len(fitting) == 1:
-            return loaders[fitting.pop()]
+            return next(iter(fitting.values()))
     return None
 
 
 def _named(seen: Seen) -> Iterator[tuple[str, Any]]:
-    """The variables of a script, and what its objects and dictionaries hold, by name."""
-    for name, value in {**seen.frame.f_globals, **(seen.names or {})}.items():
+    """The variables of a step and of its callers, and what their objects and dictionaries hold."""
+    frame: FrameType | None = seen.frame
+    variables = dict(seen.names or {})
+    while frame is not None:
+        variables = {**frame.f_globals, **frame.f_locals, **variables}
+        frame = frame.f_back
+    for name, value in variables.items():
         yield name, value
         if isinstance(value, dict):
             yield from ((key, each) for key, each in value.items() if isinstance(key, str))
