@@ -24,7 +24,7 @@ ORDERS = 2  # further trainings at holter's rate with other orders of batches: t
 _HERE = Path(__file__).parent
 _OWN = (
     *("rules/_lr_range.py", "rules/_sweep.py"),
-    *("experiments/lr_range.py", "experiments/rate_trials.py"),
+    *("experiments/lr_range.py", "experiments/_learning_rates/trials.py"),
 )
 
 

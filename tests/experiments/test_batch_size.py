@@ -10,9 +10,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from trainings import HEALTHY
 
 from holter import Run, check
-from holter.experiments import noise
-from holter.experiments.fitting import largest_by_trying
-from holter.experiments.noise import noise_scale, sketch
+from holter.experiments._geometry import noise
+from holter.experiments._geometry.memory import largest_by_trying
+from holter.experiments._geometry.noise import noise_scale, sketch
 from holter.experiments.running import run
 from holter.experiments.setup import Setup
 from holter.experiments.state import State
@@ -147,7 +147,7 @@ def test_a_huge_batch_is_found(tmp_path: Path) -> None:
 def test_memory_is_estimated_from_what_a_sample_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holter.experiments.fitting._free", lambda: 10 << 20)
+    monkeypatch.setattr("holter.experiments._geometry.memory._free", lambda: 10 << 20)
     x = torch.randn(64, 256)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(256, 256), nn.Tanh()) for _ in range(4)))
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holter.experiments.columns import copies, distinct, order, residue
+from holter.experiments._samples.columns import copies, distinct, order, residue
 
 NUMBERS = np.random.default_rng(0)
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from holter.experiments._overfitting.floors import Floor, floor_of
+from holter.experiments._overfitting.freeing import free_floor
+from holter.experiments._overfitting.passes import Pass
 from holter.experiments.boundary import losses_seen
-from holter.experiments.floors import Floor, floor_of
-from holter.experiments.freeing import free_floor
-from holter.experiments.passes import Pass
 from holter.experiments.setup import Setup
 
 DUPLICATES = torch.tensor([0, 0, 1, 2, 2, 2, 3, 4])  # which of 8 samples have the same input

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from holter.experiments.samples import digest, parts, sample_of
+from holter.experiments._samples.parts import digest, parts, sample_of
 
 X, Y = torch.rand(3, 4), torch.tensor(2)
 

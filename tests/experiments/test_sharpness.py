@@ -11,13 +11,13 @@ from trainings import HEALTHY
 
 from holter import Run, check
 from holter.experiments import InapplicableError
-from holter.experiments.curvature import (
+from holter.experiments._geometry.curvature import (
     Objective,
     largest_eigenvalue,
     stability,
     twice_differentiable,
 )
-from holter.experiments.landscape import Landscape
+from holter.experiments._geometry.landscape import Landscape
 from holter.experiments.running import run
 from holter.experiments.setup import Setup
 from holter.experiments.state import State

@@ -66,7 +66,7 @@ def experiment(
 def all_experiments() -> Mapping[str, Experiment]:
     """Every experiment by name: the object named like its module, in each module that has one."""
     found = {}
-    for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
+    for module in sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.ispkg):
         made = getattr(import_module(f"{__name__}.{module}"), module, None)
         if isinstance(made, Experiment):
             found[made.name] = made

@@ -8,10 +8,15 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from holter.experiments import InapplicableError, experiment
+from holter.experiments._probing.layout import (
+    known_loss_call,
+    loss_targets,
+    samples_of,
+    sequences_of,
+)
+from holter.experiments._probing.probe import Probe, some_batches, switched_off
 from holter.experiments.batches import leaves
 from holter.experiments.lab import Lab
-from holter.experiments.layout import known_loss_call, loss_targets, samples_of, sequences_of
-from holter.experiments.probing import Probe, some_batches, switched_off
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import same_randomness
 from holter.signals import (

@@ -12,11 +12,11 @@ import torch
 from torch.utils.data import DataLoader, get_worker_info
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.datasets import Served, served
-from holter.experiments.draws import Draw, draw, have_partners, nearer
-from holter.experiments.holdings import left_alone
+from holter.experiments._samples.datasets import Served, served
+from holter.experiments._samples.draws import Draw, draw, have_partners, nearer
+from holter.experiments._samples.holdings import left_alone
+from holter.experiments._samples.parts import digest, parts
 from holter.experiments.lab import Lab
-from holter.experiments.samples import digest, parts
 from holter.experiments.setup import Setup
 from holter.signals import (
     REFETCH_INPUTS,

@@ -8,10 +8,10 @@ import torch
 from torch.optim import LBFGS
 
 from holter.experiments import InapplicableError, experiment
+from holter.experiments._geometry.memory import largest_by_estimate, largest_by_trying
+from holter.experiments._geometry.noise import NoiseScale, noise_scale, sketch
 from holter.experiments.batches import size, take
-from holter.experiments.fitting import largest_by_estimate, largest_by_trying
 from holter.experiments.lab import Lab
-from holter.experiments.noise import NoiseScale, noise_scale, sketch
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State
 from holter.signals import BATCH_LARGEST, BATCH_NOISE_SCALE, BATCH_SIZE

@@ -6,16 +6,14 @@ import torch
 from torch import Tensor
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.batches import tensors
-from holter.experiments.lab import Lab
-from holter.experiments.layout import (
+from holter.experiments._probing.layout import (
     Sequences,
     is_one_hot,
     loss_targets,
     samples_of,
     sequences_of,
 )
-from holter.experiments.probing import (
+from holter.experiments._probing.probe import (
     Probe,
     Tensors,
     difference,
@@ -25,6 +23,8 @@ from holter.experiments.probing import (
     some_batches,
     warm_up,
 )
+from holter.experiments.batches import tensors
+from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.signals import (
     CAUSALITY_CHANGE,

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holter.experiments import InapplicableError, columns, experiment
+from holter.experiments import InapplicableError, experiment
+from holter.experiments._samples import columns
+from holter.experiments._samples.datasets import Split, read
+from holter.experiments._samples.overlaps import duplicates, overlap, shared_positions
 from holter.experiments.batches import tensors
 from holter.experiments.boundary import LossCall, first_loss_call
-from holter.experiments.datasets import Split, read
 from holter.experiments.lab import Lab
-from holter.experiments.overlaps import duplicates, overlap, shared_positions
 from holter.experiments.setup import Batch, Setup
 from holter.signals import (
     DATASET_ABSMAX,

@@ -9,8 +9,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from holter.experiments import InapplicableError, experiment
+from holter.experiments._probing.probe import loss_of, some_batches, switched_off, warm_up
 from holter.experiments.lab import Lab
-from holter.experiments.probing import loss_of, some_batches, switched_off, warm_up
 from holter.experiments.setup import Batch, Setup
 from holter.signals import (
     EVAL_GAP_LOSS,

@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.lab import Lab
-from holter.experiments.layout import loss_targets, samples_of
-from holter.experiments.probing import (
+from holter.experiments._probing.layout import loss_targets, samples_of
+from holter.experiments._probing.probe import (
     Probe,
     Tensors,
     difference,
@@ -15,6 +14,7 @@ from holter.experiments.probing import (
     some_batches,
     warm_up,
 )
+from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 

@@ -11,10 +11,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.batches import leaves, tensors
-from holter.experiments.lab import Lab
-from holter.experiments.layout import Samples, loss_targets, samples_of, sequences_of
-from holter.experiments.probing import (
+from holter.experiments._probing.layout import Samples, loss_targets, samples_of, sequences_of
+from holter.experiments._probing.probe import (
     Probe,
     Tensors,
     loss_of,
@@ -22,6 +20,8 @@ from holter.experiments.probing import (
     some_batches,
     switched_off,
 )
+from holter.experiments.batches import leaves, tensors
+from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State
 from holter.loaders import facts

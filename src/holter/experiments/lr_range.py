@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from holter.experiments import InapplicableError, experiment
+from holter.experiments._learning_rates.trials import RateTrials, in_order
 from holter.experiments.boundary import first_loss_call
 from holter.experiments.lab import Lab
-from holter.experiments.rate_trials import RateTrials, in_order
 from holter.experiments.setup import Batch, Setup
 from holter.loaders import facts
 from holter.rules._lr_range import RangeTest, another, candidates, worth_sweeping

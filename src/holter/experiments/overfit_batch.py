@@ -9,17 +9,23 @@ import torch
 from torch import Tensor
 
 from holter.experiments import InapplicableError, experiment
+from holter.experiments._overfitting.branches import Branch, Facts, branches
+from holter.experiments._overfitting.changes import groups, peaks
+from holter.experiments._overfitting.few_samples import (
+    Few,
+    confirmed,
+    few_samples,
+    look,
+    with_free_floor,
+)
+from holter.experiments._overfitting.fits import Fitting
+from holter.experiments._overfitting.freeing import PASSES
+from holter.experiments._overfitting.passes import Pass, forward
+from holter.experiments._overfitting.quieting import dropout_off
+from holter.experiments._overfitting.sameness import by_sample
 from holter.experiments.batches import changed
 from holter.experiments.boundary import inputs_replaced
-from holter.experiments.branches import Branch, Facts, branches
-from holter.experiments.changes import groups, peaks
-from holter.experiments.few_samples import Few, confirmed, few_samples, look, with_free_floor
-from holter.experiments.fits import Fitting
-from holter.experiments.freeing import PASSES
 from holter.experiments.lab import Lab
-from holter.experiments.passes import Pass, forward
-from holter.experiments.quieting import dropout_off
-from holter.experiments.sameness import by_sample
 from holter.experiments.setup import Setup
 from holter.experiments.state import State
 from holter.rules._fitting import ALIKE, AS_IT_IS, FAR, REACHED, measure

@@ -8,17 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.batches import tensors
-from holter.experiments.boundary import LossCall
-from holter.experiments.lab import Lab
-from holter.experiments.layout import (
+from holter.experiments._probing.layout import (
     Samples,
     known_loss_call,
     output_dims,
     samples_of,
     sequences_of,
 )
-from holter.experiments.probing import (
+from holter.experiments._probing.probe import (
     Probe,
     Tensors,
     difference,
@@ -27,6 +24,9 @@ from holter.experiments.probing import (
     some_batches,
     warm_up,
 )
+from holter.experiments.batches import tensors
+from holter.experiments.boundary import LossCall
+from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.signals import (
     PADDING_AMOUNT,

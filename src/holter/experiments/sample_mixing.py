@@ -5,9 +5,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.batches import tensors
-from holter.experiments.lab import Lab
-from holter.experiments.layout import (
+from holter.experiments._probing.layout import (
     Samples,
     is_shuffled,
     loss_targets,
@@ -15,7 +13,7 @@ from holter.experiments.layout import (
     samples_of,
     sequences_of,
 )
-from holter.experiments.probing import (
+from holter.experiments._probing.probe import (
     Probe,
     Tensors,
     difference,
@@ -25,6 +23,8 @@ from holter.experiments.probing import (
     some_batches,
     warm_up,
 )
+from holter.experiments.batches import tensors
+from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.signals import (
     MIXING_MODULES,

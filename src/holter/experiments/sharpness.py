@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.optim import LBFGS
 
 from holter.experiments import InapplicableError, experiment
-from holter.experiments.curvature import (
+from holter.experiments._geometry.curvature import (
     Eigenvalue,
     Objective,
     Stability,
@@ -15,8 +15,8 @@ from holter.experiments.curvature import (
     stability,
     twice_differentiable,
 )
+from holter.experiments._geometry.landscape import Landscape
 from holter.experiments.lab import Lab
-from holter.experiments.landscape import Landscape
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State
 from holter.signals import (

@@ -7,9 +7,9 @@ from contextlib import nullcontext
 import numpy as np
 from torch import Tensor
 
+from holter.experiments._overfitting.branches import Branch
+from holter.experiments._overfitting.changes import groups, peaks, set_rate
 from holter.experiments.batches import cloned
-from holter.experiments.branches import Branch
-from holter.experiments.changes import groups, peaks, set_rate
 from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State, same_randomness

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
-from holter.experiments.batches import take
-from holter.experiments.boundary import LossCall, predictions_replaced, targets_replaced
-from holter.experiments.changes import (
+from holter.experiments._overfitting.changes import (
     decay_off,
     drawn_anew,
     groups,
@@ -29,7 +27,9 @@ from holter.experiments.changes import (
     standardised,
     thawed,
 )
-from holter.experiments.quieting import dropout_off
+from holter.experiments._overfitting.quieting import dropout_off
+from holter.experiments.batches import take
+from holter.experiments.boundary import LossCall, predictions_replaced, targets_replaced
 from holter.experiments.setup import Batch, Setup
 
 _SURE = 1e-3  # how near to 1 probabilities add up

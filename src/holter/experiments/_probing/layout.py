@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.experiments import InapplicableError
+from holter.experiments._probing.probe import Probe, Tensors
 from holter.experiments.batches import tensors
 from holter.experiments.boundary import LossCall, first_loss_call
-from holter.experiments.probing import Probe, Tensors
 from holter.experiments.setup import Batch, Setup
 
 _IGNORED = -100  # what torch's loss functions leave out by default

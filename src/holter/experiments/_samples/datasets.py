@@ -21,10 +21,10 @@ from torch.utils.data import (
 )
 
 from holter.experiments import InapplicableError
+from holter.experiments._samples.holdings import left_alone
+from holter.experiments._samples.parts import Sample, array, sample_of
 from holter.experiments.batches import changed, size, tensors
 from holter.experiments.boundary import own_targets
-from holter.experiments.holdings import left_alone
-from holter.experiments.samples import Sample, array, sample_of
 from holter.experiments.setup import Setup
 
 _NAMES = {"train": "training", "valid": "validation"}

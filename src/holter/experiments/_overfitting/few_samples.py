@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from holter.experiments import InapplicableError
+from holter.experiments._overfitting.floors import Floor, floor_of
+from holter.experiments._overfitting.freeing import free_floor
+from holter.experiments._overfitting.passes import Pass, forward
+from holter.experiments._overfitting.quieting import dropout_off
 from holter.experiments.batches import cloned, take, tensors
-from holter.experiments.floors import Floor, floor_of
-from holter.experiments.freeing import free_floor
-from holter.experiments.passes import Pass, forward
-from holter.experiments.quieting import dropout_off
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State
 from holter.rules._fitting import Aim

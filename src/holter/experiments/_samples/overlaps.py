@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from holter.experiments.datasets import Split, fetch, origin
-from holter.experiments.holdings import left_alone
-from holter.experiments.samples import digest, parts
+from holter.experiments._samples.datasets import Split, fetch, origin
+from holter.experiments._samples.holdings import left_alone
+from holter.experiments._samples.parts import digest, parts
 
 _VERIFIED = 32  # samples that are fetched from both sides, where positions alone are no proof
 

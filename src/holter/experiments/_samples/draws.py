@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from holter.experiments.datasets import fetch
-from holter.experiments.samples import Array, Floats, array, digest, largest_array, parts
+from holter.experiments._samples.datasets import fetch
+from holter.experiments._samples.parts import Array, Floats, array, digest, largest_array, parts
 
 _KEPT = 65_536  # elements of a sample
 _LEAST = 10  # samples with others of their class, to compare within classes

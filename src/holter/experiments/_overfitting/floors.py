@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from holter.experiments._overfitting.leasts import taken_apart
+from holter.experiments._overfitting.passes import Pass
+from holter.experiments._overfitting.sameness import sameness
 from holter.experiments.boundary import LossCall
-from holter.experiments.leasts import taken_apart
-from holter.experiments.passes import Pass
-from holter.experiments.sameness import sameness
 
 _WHOLE = 64  # a loss may be divided by so many batches that make one step
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.utils.data import SequentialSampler
 
 from holter.experiments import InapplicableError
+from holter.experiments._learning_rates.rates import Rates
 from holter.experiments.batches import cloned, size
 from holter.experiments.lab import Lab
-from holter.experiments.rates import Rates
 from holter.experiments.setup import Batch, Setup
 from holter.experiments.state import State, same_randomness
 from holter.rules._lr_range import CONFIRM, SWEEP, Trial

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.experiments.datasets import Split
-from holter.experiments.samples import Floats
+from holter.experiments._samples.datasets import Split
+from holter.experiments._samples.parts import Floats
 
 _CLASSES = 50  # more are no classes, or too many to find in one column
 

@@ -1,0 +1,1 @@
+"""What lr-range is made of: rates of all groups, and short trainings at them."""

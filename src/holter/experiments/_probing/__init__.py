@@ -1,0 +1,1 @@
+"""What the controls are made of: the model called again with other inputs."""
