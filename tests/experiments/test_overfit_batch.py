@@ -33,7 +33,7 @@ AS_IT_IS = "as it is"
 def made(setup: Setup, folder: Path, **options: Any) -> Run:
     found = run("overfit-batch", setup, folder / "run", **options)
     failed = [each for each in found.events if each.kind in ("not applicable", "trial failed")]
-    assert not [each for each in failed if "failed" in each.data["why"]], failed
+    assert not [why for each in failed if "failed" in (why := each.data["why"])]
     return found
 
 

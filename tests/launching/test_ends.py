@@ -37,7 +37,12 @@ def test_an_exception_has_its_own_traceback(failed: Twins) -> None:
     assert failed.plain.code == failed.watched.code == 1
     assert failed.plain.err.startswith("Traceback (most recent call last):\n")
     assert failed.plain.err.endswith("ValueError: unknown label: horse\n")
-    assert failed.watched.err == _with_report(failed)
+    kept = (
+        "holter: the training ended with ValueError at step 30: the last 30 steps are kept in"
+        f" {failed.run}/captures/step-00000030-exception;"
+        f" `holter try replay {failed.run}` looks for the cause\n"
+    )
+    assert failed.watched.err == _with_report(failed, kept)
 
 
 def test_an_exception_is_an_event_of_the_run(failed: Twins) -> None:
@@ -170,12 +175,12 @@ def _plain_and_watched(*arguments: str, cwd: Path) -> tuple[Ended, Ended]:
     return python(*arguments, cwd=cwd), holter_run(*arguments, cwd=cwd)
 
 
-def _with_report(twins: Twins) -> str:
-    """What standard error holds: one line before what the script writes, the report after."""
+def _with_report(twins: Twins, kept: str = "") -> str:
+    """What standard error holds: a line before what the script writes, what is kept, the report."""
     run = holter.Run.load(twins.run)
     report = text.render(run, holter.check(run))
     assert report
-    return f"holter: recording to {twins.run}\n{twins.plain.err}{report}"
+    return f"holter: recording to {twins.run}\n{twins.plain.err}{kept}{report}"
 
 
 def _assert_refused(ended: Ended, beginning: str) -> None:

@@ -189,7 +189,7 @@ class BlackBox:
             self._event("capture", alarm=alarm.kind, of=alarm.step, path=path.name)
             tell(
                 f"{alarm.says} at step {alarm.step}: the last {len(entries)} steps are kept in"
-                f" {path}; `holter try replay {self._folder}` finds the cause"
+                f" {path}; `holter try replay {self._folder}` looks for the cause"
             )
 
         self._writing = threading.Thread(target=write, name="holter-capture")

@@ -6,24 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forms import HEAD
 
 from holter.experiments.recognition import Recognised, recognise
 from holter.experiments.recognition.leaving import unwind
-
-HEAD = """\
-import torch
-from torch import nn
-from torch.nn import functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-torch.manual_seed(0)
-X, Y = torch.randn(192, 6), torch.randint(3, (192,))
-train_loader = DataLoader(TensorDataset(X[:128], Y[:128]), batch_size=16, shuffle=True)
-valid_loader = DataLoader(TensorDataset(X[128:], Y[128:]), batch_size=32)
-model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 3))
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-"""
-HEAD_LINES = HEAD.count("\n")
 
 Recognise = Callable[..., Any]
 

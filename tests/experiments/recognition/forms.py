@@ -1,4 +1,19 @@
-"""Ordinary training loops, each with the variables that its batches are made of."""
+"""How a script begins, and ordinary training loops with the variables of their batches."""
+
+HEAD = """\
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+X, Y = torch.randn(192, 6), torch.randint(3, (192,))
+train_loader = DataLoader(TensorDataset(X[:128], Y[:128]), batch_size=16, shuffle=True)
+valid_loader = DataLoader(TensorDataset(X[128:], Y[128:]), batch_size=32)
+model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+"""
+HEAD_LINES = HEAD.count("\n")
 
 FORMS: dict[str, tuple[set[str], str]] = {}
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from forms import HEAD_LINES
 
-from conftest import HEAD_LINES
 from holter.experiments.recognition import NotRecognisedError
 
 DECLINED = {

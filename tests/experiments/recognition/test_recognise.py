@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from forms import HEAD
 from torch import nn
 
 from holter.experiments.batches import tensors
@@ -306,8 +307,6 @@ def test_nothing_is_left_behind(recognised: Any) -> None:
 
 
 def test_the_process_ends_there_and_standard_output_is_the_callers(tmp_path: Path) -> None:
-    from conftest import HEAD
-
     loop = "    ".join(LOOP.splitlines(keepends=True))
     script = (
         HEAD

@@ -25,7 +25,10 @@ def free_floor(setup: Setup, batch: Batch, *, shared: int = 0) -> float | None:
     outputs = _Outputs(shared)
     handle = setup.model.register_forward_hook(outputs.replace)
     try:
-        start = outputs.loss(setup, batch)
+        try:
+            start = outputs.loss(setup, batch)
+        except RuntimeError:  # it asks how the outputs came about: slopes of a physical law
+            return None
         if not outputs.free or not start.requires_grad:
             return None
         optimizer: torch.optim.Optimizer = torch.optim.LBFGS(
