@@ -218,6 +218,8 @@ class Stepper(Steps):
         if is_new:
             self._recorder.event("loader", **facts(loader), loader=label)
         self._recorder.event("pass", loader=label)
+        if self.blackbox is not None and (self._stepped or not self._in_step):
+            self.blackbox.pass_begins(label)
 
     @shielded
     def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
@@ -226,7 +228,7 @@ class Stepper(Steps):
         if label is not None:
             self._publish(BatchFetched(label, samples(batch), waited))
             if self.blackbox is not None and torch.is_grad_enabled() and not self.is_evaluating:
-                self.blackbox.fetched(self._recorder.step + bool(self._stepped), label, batch)
+                self.blackbox.fetched(self._coming_step, label, batch)
 
     @shielded
     def mode_changed(self, module: nn.Module) -> None:
@@ -336,13 +338,19 @@ class Stepper(Steps):
         else:
             self._end_step()
 
+    @property
+    def _coming_step(self) -> int:
+        """The step whose update is still to come."""
+        return self._recorder.step + bool(self._stepped)
+
     def _attend(self, blackbox: BlackBox) -> None:
         optimizers = {
             subject.label: optimizer
             for subject in self.roster.subjects
             if (optimizer := subject.optimizer()) is not None
         }
-        blackbox.attend({model.label: model.module for model in self.roster.models}, optimizers)
+        models = {model.label: model.module for model in self.roster.models}
+        blackbox.attend(self._coming_step, models, optimizers)
 
     def _look_at_modes(self) -> None:
         self.is_evaluating = any(not model.module.training for model in self.roster.models)

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from holter.blackbox.alarms import Alarm, Alarms
 from holter.blackbox.capture import write_capture
-from holter.blackbox.ring import Ring
+from holter.blackbox.ring import Fetch, Ring
 from holter.blackbox.shadow import Shadow, held_by
 from holter.notices import tell
 from holter.signals import Signal
@@ -27,6 +27,7 @@ _RING_SHARE, _SHADOW_SHARE = 0.1, 0.25  # of the host's free memory
 _RING_BYTES = 4 << 30
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first copies, whose cost is known late
+_AT_ONCE = 1 << 30  # bytes of a GPU's state that may be copied before the first step
 
 
 OnNonfinite = Literal["record", "skip", "raise", "stop"]
@@ -65,6 +66,8 @@ class BlackBox:
         self._every = _OFTENEST
         self._due = 0  # the step before which the next copy is taken
         self._fetches = False  # whether the steps fetch from a loader
+        # What loaders delivered last before it was known what is trained: of the first step, maybe.
+        self._early: dict[str, Fetch] = {}
         self._length: float | None = None  # of a step, in seconds
         self._last = time.perf_counter()
         self._written: dict[str, int] = {}
@@ -76,12 +79,15 @@ class BlackBox:
         """Whether there is room for a copy of the state."""
         return self._shadow is not None
 
-    def attend(self, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]) -> None:
-        """These are trained from now on."""
+    def attend(
+        self, step: int, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
+    ) -> None:
+        """These are trained from `step` on, whose update is still to come."""
         those = tuple(id(each) for each in (*models.values(), *optimizers.values()))
         if not optimizers or those == self._attended:
             return
         self._attended = those
+        early, self._early = list(self._early.values()), {}
         shadow, free = Shadow(models, optimizers), _free_memory()
         # Optimizers make their state at the first step: mostly two tensors for each parameter.
         expected = max(shadow.nbytes, 6 * sum(_bytes(model) for model in models.values()))
@@ -97,9 +103,16 @@ class BlackBox:
         self._shadow, self._due = shadow, 0
         if self._ring is None:
             self._ring = Ring(steps=_STEPS, limit=limit, cuda=cuda)
+            self._ring.begin(step, early)
+            self._fetches = bool(early)
+            if not cuda or shadow.nbytes <= _AT_ONCE:
+                shadow.take(step)  # taken again where the step begins later: with its batch
 
     def fetched(self, step: int, loader: str, batch: Any) -> None:
         """A loader delivered a batch for `step`."""
+        if not self._attended:
+            cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+            self._early[loader] = Fetch.of(loader, batch, cuda=cuda)
         if self._ring is None or self._shadow is None:
             return
         began = time.perf_counter()
@@ -111,6 +124,12 @@ class BlackBox:
             self._copy_if_due(step)
         self._ring.fetched(loader, batch)
         self.spent += time.perf_counter() - began
+
+    def pass_begins(self, loader: str) -> None:
+        """A loader begins anew: nobody trained on what it delivered since the last update."""
+        self._early.pop(loader, None)
+        if self._ring is not None:
+            self._ring.discard(loader)
 
     def before_update(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
         """An optimizer is about to step in `step`; a loss scale skips bad steps by itself."""
@@ -168,7 +187,7 @@ class BlackBox:
         snapshot = snapshot or self._shadow.newest_before(alarm.step)
         if snapshot is None:
             return None
-        entries = [each for each in self._ring.entries if each.step >= snapshot.step]
+        entries = self._ring.since(snapshot.step)
         if not entries or entries[0].step != snapshot.step:
             self._note(
                 f"The black box does not reach back to its copy of the state at step"

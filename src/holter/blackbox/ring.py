@@ -1,9 +1,9 @@
 """Ring: the last steps of a training, what they were given, and the random state they had."""
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -20,6 +20,12 @@ class Fetch:
     versions: tuple[int, ...]  # of its tensors: whoever writes into one raises its version
     random: Tensor
     random_cuda: Tensor | None
+
+    @classmethod
+    def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
+        """A batch that was delivered right now."""
+        versions = tuple(each._version for each in tensors_of(batch))  # noqa: SLF001
+        return cls(loader, batch, versions, *_random(cuda=cuda))
 
 
 @dataclass(slots=True)
@@ -49,30 +55,55 @@ class Ring:
         """The step under way."""
         return self.entries[-1] if self.entries else None
 
-    def begin(self, step: int) -> None:
-        """A step begins: whatever follows is its own."""
-        self.entries.append(Entry(step, *self._random()))
+    def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
+        """A step begins: whatever follows is its own, and what was fetched for it already."""
+        if self.open is not None and self.open.fetches:
+            self.most = max(min(self.most, self._limit // self._bytes(self.open)), 1)
+        self.entries.append(Entry(step, *_random(cuda=self._cuda)))
+        for each in fetches:
+            self._hold(each)
         while len(self.entries) > self.most:
             self.entries.popleft()
 
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
-        entry = self.open
-        if entry is None:
+        self._hold(Fetch.of(loader, batch, cuda=self._cuda))
+
+    def discard(self, loader: str) -> None:
+        """What a loader delivered for the step under way is not used by it after all."""
+        if self.open is not None:
+            self.open.fetches = [each for each in self.open.fetches if each.loader != loader]
+
+    def since(self, step: int) -> list[Entry]:
+        """The steps from one on, without what the first step's loaders delivered for others."""
+        found = [each for each in self.entries if each.step >= step]
+        fed = [{fetch.loader for fetch in each.fetches} for each in found]
+        if any(fed[1:]):  # of several loaders, only the steps to come tell which one trains
+            usual = set().union(*fed[1:])
+            kept = [fetch for fetch in found[0].fetches if fetch.loader in usual]
+            found[0] = replace(found[0], fetches=kept)
+        return found
+
+    def _hold(self, fetch: Fetch) -> None:
+        if self.open is None:
             return
-        seen = self._seen[loader] = self._seen.get(loader, -1) + 1
+        self._measure(fetch)
+        self.open.fetches.append(fetch)
+        while self._bytes(self.open) > self._limit and len(self.open.fetches) > 1:
+            del self.open.fetches[0]  # someone goes through all the data before training
+
+    def _measure(self, fetch: Fetch) -> None:
+        seen = self._seen[fetch.loader] = self._seen.get(fetch.loader, -1) + 1
         if seen % _MEASURE_EVERY == 0:
-            self._measure(loader, batch)
-        versions = tuple(each._version for each in tensors_of(batch))  # noqa: SLF001
-        entry.fetches.append(Fetch(loader, batch, versions, *self._random()))
+            nbytes = sum(each.nbytes for each in tensors_of(fetch.batch))
+            self._sizes[fetch.loader] = max(nbytes, 1)
 
-    def _measure(self, loader: str, batch: Any) -> None:
-        self._sizes[loader] = max(sum(each.nbytes for each in tensors_of(batch)), 1)
-        fit = self._limit // sum(self._sizes.values())
-        self.most = max(min(self.most, fit), 1)
+    def _bytes(self, entry: Entry) -> int:
+        return sum(self._sizes[each.loader] for each in entry.fetches)
 
-    def _random(self) -> tuple[Tensor, Tensor | None]:
-        return torch.get_rng_state(), torch.cuda.get_rng_state() if self._cuda else None
+
+def _random(*, cuda: bool) -> tuple[Tensor, Tensor | None]:
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
 
 
 def tensors_of(batch: Any) -> list[Tensor]:
