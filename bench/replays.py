@@ -49,7 +49,6 @@ TRUTHS = {
     "tabular-unlabelled-batches": Truth("empty mean", "", BATCH),
     "vae-exponential-overflow": Truth("exp overflow", "exp", (NONE, *SMALLER, *BATCH)),
     "regression-lr-too-high": Truth("overflow", "", SMALLER),
-    "lstm-recurrent-gain": Truth("", "", (*SMALLER, NONE)),
 }
 
 

@@ -56,7 +56,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         return recognise(
             script,
             arguments,
-            steps=last if rerun else 3,
+            steps=last if rerun else 3 * len(capture.plain),
             seconds=math.inf if rerun else 600,
             last=len(capture.steps) if rerun else None,
             out=scratch / "first-steps",

@@ -128,10 +128,14 @@ class Setup:
     def step(self, *batches: Batch) -> float:
         """One training step on these batches, as the training itself makes it; the mean loss.
 
-        Modes are left as they are, and schedulers are not stepped.
+        Modes are left as they are, and schedulers are not stepped. Of several phases it is the
+        loss of the first; `losses_of_step` gives them all.
         """
-        losses = [self._phase(phase, batches) for phase in self.phases]
-        return losses[0]
+        return self.losses_of_step(*batches)[0]
+
+    def losses_of_step(self, *batches: Batch) -> list[float]:
+        """One training step, and the mean loss of each of its phases."""
+        return [self._phase(phase, batches) for phase in self.phases]
 
     def _phase(self, phase: Phase, batches: Sequence[Batch]) -> float:
         for optimizer in phase.optimizers:

@@ -81,13 +81,13 @@ class Window:
         )  # it, and those after it whose batch older weights fail on
 
     def recorded(self, step: int) -> float | None:
-        """The loss that the run recorded for a step, if it did."""
-        if self.run is None or LOSS not in self.run or "" not in self.run[LOSS]:
+        """The loss that the run recorded for a step, if it did; each phase has its own steps."""
+        if self.run is None or LOSS not in self.run:
             return None
-        series = self.run[LOSS][""]
-        place = int(np.searchsorted(series.steps, step))
-        if place < len(series) and series.steps[place] == step:
-            return float(series.values[place])
+        for series in self.run[LOSS].values():
+            place = int(np.searchsorted(series.steps, step))
+            if place < len(series) and series.steps[place] == step:
+                return float(series.values[place])
         return None
 
     def restore(self) -> None:
@@ -128,7 +128,10 @@ class Window:
         return Trial(tuple(steps), tuple(losses), tuple(norms), error)
 
     def one(self, step: Step, change: Change) -> tuple[float, float]:
-        """Run one step of the window; its loss, and the norm of its gradients before clipping."""
+        """Run one step of the window; its loss, and the norm of its gradients before clipping.
+
+        Of several phases it is the first's, but for a norm or a loss that is not finite.
+        """
         self.set_rates(step, change.rate)
         batches = self.batches(step)
         if change.batches is not None:
@@ -138,8 +141,9 @@ class Window:
         self.set_scale(step.step)
         norms: list[float] = []
         with _measuring(self.setup, norms, change.max_norm):
-            loss = self.setup.step(*batches)
-        return loss, norms[0] if norms else math.nan
+            losses = self.setup.losses_of_step(*batches)
+        bad = [each for each in (*norms, *losses[1:]) if not math.isfinite(each)]
+        return losses[0], bad[0] if bad else norms[0] if norms else math.nan
 
     def batches(self, step: Step) -> list[Batch]:
         """What a step was given, with the random state that it had right after it was fetched."""
