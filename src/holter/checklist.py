@@ -70,7 +70,10 @@ CHECKS = (
     Check(
         "labels",
         "Are labels plausible?",
-        ("out-of-range-labels", "imbalanced-classes", "duplicate-samples"),
+        (
+            *("out-of-range-labels", "improper-probabilities"),
+            *("imbalanced-classes", "duplicate-samples"),
+        ),
     ),
     Check("targets", "Is the target something to predict?", ("targets-equal-inputs",)),
     Check("shapes", "Do outputs and targets have one shape?", ("broadcast-loss",)),

@@ -21,7 +21,7 @@ SPECIMENS = (
         ("valid_images = make_pixels(512) / 255", "valid_images = make_pixels(512).float()"),
         why="pixels of 0 to 255 are inputs, and targets of a loss for 0 to 1",
         cause="unscaled-inputs",
-        accepts=("unscaled-targets", "unbounded-loss"),
+        accepts=("improper-probabilities", "unscaled-targets", "unbounded-loss"),
         level=Level.DATA,
         by=50,
         source="D03",

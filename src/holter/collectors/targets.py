@@ -112,9 +112,7 @@ def _measured(call: Given) -> Measured:
         if ignored is None:
             return Measured(known, count, None, None, None)
         return Measured(known, (target != ignored).sum(), count, None, None)
-    numeric = call.family is Family.NUMBERS
-    span = torch.aminmax(target) if numeric else None
-    return Measured(known, target.numel(), None, span, _is_broadcast(call))
+    return Measured(known, target.numel(), None, torch.aminmax(target), _is_broadcast(call))
 
 
 def _is_broadcast(call: Given) -> bool:

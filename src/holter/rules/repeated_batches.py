@@ -147,13 +147,13 @@ def _finite(series: Series) -> Series:
 def _different_targets(run: Run, prints: Series) -> int | None:
     """How many different targets there surely were at these steps; None where that is unknown.
 
-    Readings that are all zero, as of batches of one class, say nothing.
+    Readings of zeros and ones, as of batches of one class and of yes and no, say nothing.
     """
     counts = [
         len(np.unique(each.values[np.isin(each.steps, prints.steps) & np.isfinite(each.values)]))
         for signal in _BATCH
         if signal in run
         for each in run[signal].values()
-        if np.nan_to_num(each.values).any()
+        if not np.isin(np.nan_to_num(each.values), (0, 1)).all()
     ]
     return max(counts, default=None)
