@@ -1,10 +1,11 @@
 """Steps: the open step of a training, what is read of it, and its end."""
 
+import contextlib
 import functools
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Concatenate, ParamSpec, TypeVar
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from holter.blackbox import BlackBox
 from holter.budgeting import Budget
 from holter.collectors import Collector
+from holter.collectors.calls import silence
 from holter.collectors.moments import (
     AfterUpdate,
     Attended,
@@ -90,6 +92,18 @@ class Steps:
         self._stepped: list[Subject] = []  # optimizers stepped in the open step
         self._read: set[Subject] = set()  # those whose gradients of the step were read
         self._loss_scale = LossScale()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """While it lasts nothing that torch tells is part of the training."""
+        before = self.closed, self.is_deaf, self.blackbox
+        self.closed, self.is_deaf, self.blackbox = True, False, None
+        try:
+            with silence():
+                yield
+        finally:
+            self.closed, self.is_deaf, self.blackbox = before
+            self._began = None  # the pause is no part of a step
 
     @property
     def minds_backward_ends(self) -> bool:

@@ -1,5 +1,6 @@
 """Watch: a recording in progress, from the first hook to the last record."""
 
+import contextlib
 import os
 import sys
 import traceback
@@ -127,6 +128,10 @@ class Watch:
         return (
             None if box is None else box.capture(Alarm("asked", self._recorder.step, "asked for"))
         )
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """While it lasts nothing is recorded: for steps that are no part of the training."""
+        return self._stepper.paused()
 
     def close(self, *, error: BaseException | None = None) -> None:
         """Write the open step and remove every hook; safe to call twice."""

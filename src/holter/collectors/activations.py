@@ -11,7 +11,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.hooks import RemovableHandle
 
 from holter.collectors import Reading
-from holter.collectors.calls import is_compiled
+from holter.collectors.calls import is_compiled, is_silent
 from holter.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.collectors.naming import unwrapped
 from holter.collectors.outputs import Slot, Window, gathered, pooled, readable, shares
@@ -170,6 +170,8 @@ class Activations:
             return
         slot = self._slots.get(id(module))
         if slot is None or not torch.is_grad_enabled() or slot.module() is not module:
+            return
+        if is_silent():
             return
         began = time.thread_time()
         try:

@@ -1,9 +1,10 @@
 """The calls of some modules, heard before their forwards, for as long as somebody listens."""
 
+import contextlib
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -60,7 +61,7 @@ class Calls(Generic[_K]):
         if torch.compiler.is_compiling():  # first, for then nothing below becomes part of the graph
             return
         known = self._known.get(id(module))
-        if known is None or known[0]() is not module:
+        if _silence or known is None or known[0]() is not module:
             return
         if self._tell(known[1], module, args) or self._after or self._before is None:
             return
@@ -85,6 +86,24 @@ class Calls(Generic[_K]):
             return True
         finally:
             self.spent += time.thread_time() - began
+
+
+_silence: list[None] = []  # an element for each that is going on
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """While it lasts, calls of modules are no part of the training: hooks do not hear them."""
+    _silence.append(None)
+    try:
+        yield
+    finally:
+        _silence.pop()
+
+
+def is_silent() -> bool:
+    """Whether calls of modules are no part of the training."""
+    return bool(_silence)
 
 
 def is_compiled(model: nn.Module) -> bool:

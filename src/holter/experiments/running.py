@@ -46,7 +46,7 @@ def conduct(
     for each in experiments:
         began = time.perf_counter()
         try:
-            with kept(setup):
+            with setup.aside(), kept(setup):
                 each.function(setup, lab, **(options or {}).get(each.name, {}))
         except InapplicableError as reason:
             _decline(lab, each, str(reason))

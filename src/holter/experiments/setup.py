@@ -1,7 +1,8 @@
 """Setup: what a training step needs, so that experiments can make it again and again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,9 @@ from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
+
+from holter.errors import HolterError
+from holter.watching import Watch
 
 Batch = Any  # whatever a loader delivers, or the variables of a script by name
 Batches = Iterable[Batch]
@@ -45,6 +49,7 @@ class Setup:
     source: str = ""  # where the step is written, for people
     # What a loader delivers -> what the step is given; of None, what the step draws by itself.
     prepare: Callable[[Any], Batch] | None = None
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
 
     @classmethod
     def of(
@@ -76,6 +81,24 @@ class Setup:
             schedulers=() if scheduler is None else (scheduler,),
             others=tuple(others),
         )
+
+    @classmethod
+    def of_watch(
+        cls, watch: Watch, loss: Callable[..., Tensor], train: Batches, **more: Any
+    ) -> "Setup":
+        """The same of what a watch watches; it records nothing of the experiments.
+
+        So they can be made in the middle of a training, which goes on as if nothing had been.
+        """
+        models = [each.module for each in watch.roster.models]
+        optimizers = [each.optimizer() for each in watch.roster.subjects]
+        if len(models) != 1 or len(optimizers) != 1 or optimizers[0] is None:
+            raise HolterError(
+                f"The watch has {len(models)} models and {len(optimizers)} optimizers: build"
+                " the setup of its phases, `holter.Setup(models, phases, train)`."
+            )
+        made = cls.of(models[0], optimizers[0], loss, train, **more)
+        return replace(made, aside=watch.paused)
 
     @property
     def model(self) -> nn.Module:
