@@ -46,6 +46,7 @@ _HIGH = 3.0  # times the median up to which an update counts as unchanged
         "oscillating-loss",
         "saturated-units",
         "underfitting",
+        "unrelated-labels",
     ),
 )
 def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
@@ -118,7 +119,7 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness
     if loud is not None:
         # where the loss is as large as its gradients, and no update was, the start is to blame
         sure = loud.by_loss > BORN or _moved(run)
-        causes = (*causes, "huge-updates") if sure else CURVES
+        causes = (*causes, "huge-updates") if sure else (*CURVES, "unrelated-labels")
         since = norm.first
         summary = (
             f"gradients{of(owner)} explode from the first step: norm {values[0]:.2g}, by which the"
