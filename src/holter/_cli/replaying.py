@@ -41,27 +41,32 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             tell(note)
         drawn = dict(zip(found.steps, found.setup.train, strict=False)) if rerun else {}
         with contextlib.chdir(here):
-            _investigate(found.setup, run, capture, args, drawn)
-            shutil.rmtree(scratch, ignore_errors=True)
+            try:
+                _investigate(found.setup, run, capture, args, drawn)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
             return report(folder)
 
-    here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     script, *arguments = _command(run, folder)
+    here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
     # Without a loader only the script itself knows what its steps are given.
     rerun = not any(step.fetches for step in capture.steps)
     if rerun:
         tell(f"no loader feeds the steps: {script} is run again up to step {last}")
-    with _in_folder(run), _unwatched():
-        return recognise(
-            script,
-            arguments,
-            steps=last if rerun else 3 * len(capture.plain),
-            seconds=math.inf if rerun else 600,
-            last=len(capture.steps) if rerun else None,
-            out=scratch / "first-steps",
-            then=then,
-        )
+    try:
+        with _in_folder(run), _unwatched():
+            return recognise(
+                script,
+                arguments,
+                steps=last if rerun else 3 * len(capture.plain),
+                seconds=math.inf if rerun else 600,
+                last=len(capture.steps) if rerun else None,
+                out=scratch / "first-steps",
+                then=then,
+            )
+    finally:  # where the script is not recognised; otherwise the process has ended by now
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _capture(folder: Path, name: str | None) -> "Capture":
