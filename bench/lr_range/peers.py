@@ -100,7 +100,7 @@ def fastai(task: Task) -> Suggestions:
         learner = Learner(
             DataLoaders(loader, loader, device=torch.device("cpu")),
             _WithLoss(task),
-            loss_func=lambda loss, _: loss,
+            loss_func=lambda loss, _: loss.float(),  # its recorder stumbles over bfloat16
             opt_func=lambda *_, **__: OptimWrapper(opt=task.optimizer),
             cbs=clipping,
             path=Path(folder),
