@@ -1,83 +1,92 @@
 """How often a replay names the birth and the cure: `python -m bench.replays [--only PATTERN]`.
 
-Runs `holter run` and `holter try replay` on faults of the zoo that end in a NaN, an Inf or a spike,
-as plain scripts, and compares the operation, its line and the least cure with the truth below.
-`python -m zoo.births` judges the tracing of births alone, on many more steps.
+Runs `holter run` and `holter try replay` on trainings that end in a NaN, an Inf or a spike, as
+plain scripts: faults of the corpus and `zoo/failures.py`, which has the truths. Compared are the
+operation and its line, the least cure, and whether it is the data or the state. `--write` renews
+docs/replays.md. `python -m zoo.births` judges the tracing of births alone, on many more steps.
 """
 
 import argparse
+import datetime as dt
 import fnmatch
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from holter import Run
 from holter.rules._replays import Replayed, replayed
+from zoo.failures import DATA, FAILURES, NONE, STATE, TRUTHS, Truth
 from zoo.recording import recording
-from zoo.specimens import corpus
+from zoo.specimens import Specimen, corpus
 
-NONE = "nothing"  # every batch fails on any weights: the code has to change
-BATCH = ("skip the step", "previous batch", "another batch")
-SMALLER = ("learning rate / 3", "learning rate / 10", "clip to 1.0")
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What a replay has to say: the kind of the birth, a piece of its line, what cures it."""
-
-    kind: str
-    line: str
-    cures: tuple[str, ...]
-
-
-TRUTHS = {
-    "critic-log-of-zero": Truth("log of zero", "log", (NONE,)),
-    "lm-manual-cross-entropy": Truth("log of zero", "log", (NONE,)),
-    "contrastive-overflow": Truth("exp overflow", "exp", (NONE,)),
-    "contrastive-root-of-zero": Truth("root at zero", "sqrt", (NONE,)),
-    "encoder-inverted-mask": Truth("masked row", "", (NONE, *BATCH)),
-    "encoder-empty-text": Truth("masked row", "", BATCH),
-    "finetuning-log-of-zero": Truth("log of zero", "log", (*BATCH, *SMALLER)),
-    "gan-log-of-zero": Truth("log of zero", "log", (*BATCH, *SMALLER)),
-    "tagger-unlabelled-batches": Truth("empty mean", "", BATCH),
-    "tagger-empty-mean": Truth("zero by zero", "sum", BATCH),
-    "lstm-missing-readings": Truth("bad input", "", BATCH),
-    "regression-square-root-at-zero": Truth("root at zero", "sqrt", (NONE, *BATCH)),
-    "resnet-log-of-zero": Truth("log of zero", "log", (NONE,)),
-    "tabular-missing-values": Truth("bad input", "", BATCH),
-    "tabular-constant-column": Truth("bad input", "", (NONE,)),
-    "tabular-unlabelled-batches": Truth("empty mean", "", BATCH),
-    "vae-exponential-overflow": Truth("exp overflow", "exp", (NONE, *SMALLER, *BATCH)),
-    "regression-lr-too-high": Truth("overflow", "", SMALLER),
-}
+PAGE = Path(__file__).parent.parent / "docs" / "replays.md"
+HEAD = "| failure | reproduced | birth | least cure | data or state |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a replay said."""
 
-    name: str
+    specimen: Specimen
     truth: Truth
     found: Replayed | None
+    error: str = ""
 
     @property
     def reproduced(self) -> str:
         """The verdict."""
-        return "-" if self.found is None else self.found.verdict
+        return self.error or ("-" if self.found is None else self.found.verdict)
 
     @property
-    def birth(self) -> bool:
-        """Whether kind and line are right."""
+    def kind(self) -> str:
+        """What was born, or nothing."""
+        birth = None if self.found is None else self.found.birth
+        return "none" if birth is None else birth["kind"]
+
+    @property
+    def birth_is_right(self) -> bool:
+        """Whether kind and line are right; a spike has neither."""
         if self.found is None or self.found.birth is None:
-            return False
+            return self.found is not None and not self.truth.kind
         told = self.found.birth
-        return self.truth.kind in ("", told["kind"]) and self.truth.line in told["line"]
+        return self.truth.kind == told["kind"] and self.truth.line in told["line"]
 
     @property
     def cure(self) -> str:
         """The least cure that was found."""
         ladder = None if self.found is None else self.found.ladder
         return "-" if ladder is None else ladder["minimal"] or NONE
+
+    @property
+    def cure_is_right(self) -> bool:
+        """Whether it is one of those that are."""
+        return self.cure in self.truth.cures
+
+    @property
+    def of(self) -> str:
+        """Data, state, or what else was said."""
+        says = str(((self.found.triage if self.found else None) or {}).get("says", "-"))
+        return says.partition(":")[0]
+
+    @property
+    def of_is_right(self) -> bool:
+        """Whether data and state are told apart, where it is one of them."""
+        return self.truth.of in ("", self.of)
+
+    @property
+    def misses(self) -> str:
+        """What is wrong, with the truth."""
+        wrong = []
+        if not self.birth_is_right:
+            told = "" if self.found is None or not self.found.birth else self.found.birth["line"]
+            wanted = f"{self.truth.kind or 'none'}, `{self.truth.line}`"
+            wrong.append(f"born: {self.kind}, `{told.strip()}`; it is {wanted}")
+        if not self.cure_is_right:
+            wrong.append(f"cure: {self.cure}; it is {' or '.join(self.truth.cures)}")
+        if not self.of_is_right:
+            wrong.append(f"{self.of}; it is {self.truth.of}")
+        return "; ".join(wrong).replace("|", "/")
 
 
 def main() -> int:
@@ -86,33 +95,98 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names of specimens")
+    parser.add_argument("--write", action="store_true", help="renew docs/replays.md")
     args = parser.parse_args()
-    outcomes = list(measure(args.only))
-    births = sum(each.birth for each in outcomes)
-    cures = sum(each.cure in each.truth.cures for each in outcomes)
-    exact = sum(each.reproduced == "bit for bit" for each in outcomes)
-    print(f"\n{len(outcomes)} failures: {exact} reproduced bit for bit, {births} births right,")
-    print(f"{cures} least cures right")
+    outcomes = []
+    print(HEAD)
+    for each in measure(args.only):
+        print(row(each), flush=True)
+        outcomes.append(each)
+    print("", *totals(outcomes), *misses(outcomes), sep="\n")
+    if args.write:
+        PAGE.write_text(render(outcomes))
     return 0
 
 
 def measure(pattern: str) -> Iterator[Outcome]:
     """Replay each failure."""
-    print("| failure | reproduced | birth | least cure | right |\n|---|---|---|---|---|")
-    for specimen in corpus():
+    for specimen in (*corpus(), *FAILURES):
         truth = TRUTHS.get(specimen.name)
         if truth is None or not fnmatch.fnmatch(specimen.name, pattern):
             continue
         try:
             found = replayed(Run.load(recording(specimen, experiment="replay")))
+            yield Outcome(specimen, truth, found)
         except RuntimeError as error:
-            print(f"| {specimen.name} | {error} | | | |")
-            found = None
-        each = Outcome(specimen.name, truth, found)
-        birth = "-" if found is None or found.birth is None else found.birth["says"][:90]
-        right = ("birth " if each.birth else "") + ("cure" if each.cure in truth.cures else "")
-        print(f"| {each.name} | {each.reproduced} | {birth} | {each.cure} | {right} |", flush=True)
-        yield each
+            yield Outcome(specimen, truth, None, str(error).partition(":")[0])
+
+
+def row(each: Outcome) -> str:
+    """A line of the table."""
+    birth = _marked(each.kind, each.birth_is_right)
+    cure = _marked(each.cure, each.cure_is_right)
+    of = _marked(each.of, each.of_is_right) if each.truth.of else f"({each.of})"
+    return f"| {each.specimen.name} | {each.reproduced} | {birth} | {cure} | {of} |"
+
+
+def totals(outcomes: Sequence[Outcome]) -> list[str]:
+    """The numbers."""
+    count = len(outcomes)
+    born = [each for each in outcomes if each.truth.kind]
+    judged = [each for each in outcomes if each.truth.of in (DATA, STATE)]
+    spikes = [each for each in outcomes if not each.truth.kind]
+    return [
+        "| | |",
+        "|---|--:|",
+        f"| failures | {count} |",
+        f"| reproduced bit for bit | {_share([e.reproduced == 'bit for bit' for e in outcomes])} |",
+        f"| operation and line of the birth right | {_share([e.birth_is_right for e in born])} |",
+        f"| spikes: nothing is said to be born | {_share([e.birth_is_right for e in spikes])} |",
+        f"| least cure right | {_share([e.cure_is_right for e in outcomes])} |",
+        f"| data or state right, where it is one | {_share([e.of_is_right for e in judged])} |",
+    ]
+
+
+def misses(outcomes: Sequence[Outcome]) -> list[str]:
+    """Each failure of which something wrong was said."""
+    wrong = [f"- {each.specimen.name}: {each.misses}" for each in outcomes if each.misses]
+    return ["", "What is wrong:", "", *wrong] if wrong else ["", "Nothing is wrong."]
+
+
+def render(outcomes: Sequence[Outcome]) -> str:
+    """The page."""
+    lines = [
+        "# How often a replay is right",
+        "",
+        "`python -m bench.replays --write`: `holter run` and `holter try replay` on scripts of the",
+        "zoo that end in a NaN, an Inf or a spike. The truths are in `zoo/failures.py`; those of",
+        "the failures there were written down before anything was replayed. Replays were then",
+        "mended with these scripts at hand.",
+        "",
+        f"Measured on {dt.datetime.now(tz=dt.UTC).date()}, with one seed.",
+        "",
+        *totals(outcomes),
+        *misses(outcomes),
+        "",
+        "## Each failure",
+        "",
+        "What is wrong is struck out. Where it is neither data nor state alone (the code is wrong,",
+        "or a batch and weights have to meet), what was said is in parentheses.",
+        "",
+        HEAD,
+        *map(row, outcomes),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _marked(said: str, right: bool) -> str:
+    return said if right else f"~~{said}~~"
+
+
+def _share(rights: Sequence[bool]) -> str:
+    if not rights:
+        return "-"
+    return f"{sum(rights)} of {len(rights)} ({100 * sum(rights) / len(rights):.1f} %)"
 
 
 if __name__ == "__main__":
