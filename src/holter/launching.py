@@ -5,7 +5,7 @@ import importlib.util
 import os
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +60,8 @@ def launch(
     began: list[Watch] = []
 
     def begin() -> None:
-        command = [found.argument, *arguments]
-        recorder = _recorder(found.name, out, resume=resume, command=command)
+        meta = {"command": [found.argument, *arguments], "module": script if as_module else None}
+        recorder = _recorder(found.name, out, resume=resume, meta=meta)
         watch = _begin(
             recorder,
             budget=budget,
@@ -98,10 +98,10 @@ def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def _recorder(name: str, out: Path | None, *, resume: bool, command: Sequence[str]) -> "Recorder":
+def _recorder(name: str, out: Path | None, *, resume: bool, meta: Mapping[str, Any]) -> "Recorder":
     from holter.recording import Recorder
 
-    meta = {**environment.describe(), "command": command}
+    meta = {**environment.describe(), **meta}
     return Recorder(out or new_folder(name), rank=_rank(), meta=meta, resume=resume)
 
 

@@ -73,3 +73,17 @@ def test_a_run_without_a_capture_says_so(failed: Path) -> None:
     ran = holter(failed, "try", "replay", "quiet")
     assert ran.returncode == 2
     assert "holds no capture" in ran.stderr
+
+
+def test_a_module_is_run_again_as_a_module(tmp_path: Path) -> None:
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "data.py").write_text("RATE = 1e-2\n")
+    source = (CASES / "nonfinite-birth" / "sick.py").read_text()
+    (package / "train.py").write_text(
+        source.replace("import torch\n", "import torch\nfrom .data import RATE\n", 1)
+    )
+    holter(tmp_path, "run", "--no-check", "--out", "run", "-m", "mine.train")
+    ran = holter(tmp_path, "try", "replay", "--no-ladder", "--json", "run")
+    assert json.loads(ran.stdout)["diagnosis"]["leading"]["rule"] == "nonfinite-birth", ran.stderr

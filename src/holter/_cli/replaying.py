@@ -48,6 +48,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             return report(folder)
 
     script, *arguments = _command(run, folder)
+    module = run.meta.get("module")
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
     # Without a loader only the script itself knows what its steps are given.
@@ -57,8 +58,9 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     try:
         with _in_folder(run), _unwatched():
             return recognise(
-                script,
+                module or script,
                 arguments,
+                as_module=bool(module),
                 steps=last if rerun else 3 * len(capture.plain),
                 seconds=math.inf if rerun else 600,
                 last=len(capture.steps) if rerun else None,
