@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     if command == "setup":
         return 0
     if command == "test":
-        return call("pytest", *(rest or ["-n", "2"]))
+        return call("pytest", *(rest or ["-n", "2", "--dist", "worksteal"]))
     if command == "lint":
         return lint()
     return call("holter", *(rest if command == "run" else ["demo", *rest]))
