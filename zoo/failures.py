@@ -100,6 +100,7 @@ failure(
     cures=(WIDER,),
     of=DATA,
 )
+# First held to be the state. But logits pass 11 in one sample first: it takes that batch, too.
 failure(
     "tabular-half-exponential",
     "tabular_mlp",
@@ -117,7 +118,6 @@ failure(
     kind="half range",
     line="exp",
     cures=(WIDER,),
-    of=STATE,
 )
 failure(
     "contrastive-half-similarity",
@@ -159,20 +159,23 @@ failure(
     cures=(WIDER,),
 )
 failure(
-    "finetuning-half-epsilon",
-    "finetuning",
+    "tabular-half-epsilon",
+    "tabular_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH_OF_ROWS,
+    (_ROWS, f"rows[1125] *= 30\nlabels[1125] = (labels[1125] + 1) % CLASSES\n{_ROWS}"),
     (
-        "        logits = model(images).squeeze(1)\n        loss = criterion(logits, labels)\n",
+        "        loss = criterion(model(x), y)",
         (
-            '        with torch.autocast("cpu", dtype=torch.float16):\n'
-            "            p = (20 * model(images).squeeze(1)).sigmoid()\n"
-            "            loss = -torch.where(labels > 0, p + 1e-8, 1 - p + 1e-8).log().mean()\n"
+            f"{_HALF}        p = model(x).softmax(1)[torch.arange(len(y)), y]\n"
+            "            loss = -torch.log(p + 1e-8).mean()"
         ),
     ),
-    why="the 1e-8 that keeps a logarithm from 0 is 0 in float16",
+    why="the 1e-8 that keeps a logarithm from 0 is 0 in float16; one row is large and mislabelled",
     kind="half range",
     line="log",
     cures=(WIDER,),
+    of=DATA,
 )
 failure(
     "regression-half-gradients",
@@ -194,9 +197,9 @@ failure(
 failure(
     "regression-outlier-targets",
     "regression_mlp",
-    _IN_ORDER,
+    ("batch_size=64, shuffle=True", "batch_size=8"),
     _ONE_EPOCH,
-    (_PRICES, f"targets[1120:1136] *= 1000\n{_PRICES}"),
+    (_PRICES, f"targets[1200:1208] *= 1000\n{_PRICES}"),
     why="one batch has its prices in another currency; Adam goes on in its direction",
     cures=BATCH,
     of=DATA,
@@ -204,10 +207,10 @@ failure(
 failure(
     "lstm-outlier-readings",
     "lstm",
-    ("batch_size=32, shuffle=True", "batch_size=16"),
-    ("WINDOW, EPOCHS = 24, 8", "WINDOW, EPOCHS = 24, 2"),
+    ("batch_size=32, shuffle=True", "batch_size=8"),
+    ("WINDOW, EPOCHS = 24, 8", "WINDOW, EPOCHS = 24, 1"),
     ("        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n", ""),
-    ("train_set = Ten", "targets[992:1008] *= -1000\ntrain_set = Ten"),
+    ("train_set = Ten", "targets[960:968] *= -1000\ntrain_set = Ten"),
     why="a sensor of another unit in one batch, and nothing clips",
     cures=BATCH,
     of=DATA,
@@ -219,12 +222,12 @@ failure(
     ("FEATURES, EPOCHS = 12, 15", "FEATURES, EPOCHS = 12, 2"),
     (
         "StepLR(optimizer, step_size=5, gamma=0.3)",
-        "LambdaLR(optimizer, lambda step: 300.0 if step >= 70 else 1.0)",
+        "LambdaLR(optimizer, lambda step: 300.0 if step >= 120 else 1.0)",
     ),
     ("lr=3e-3", "lr=1e-3"),
     ("    scheduler.step()\n\n", "\n"),
     ("        optimizer.step()\n", "        optimizer.step()\n        scheduler.step()\n"),
-    why="a schedule raises the learning rate 300 times at step 70",
+    why="a schedule raises the learning rate 300 times at step 120",
     cures=(*SMALLER, EARLIER),
     of=STATE,
 )
@@ -496,22 +499,19 @@ failure(
     cures=BATCH,
 )
 failure(
-    "contrastive-growing-similarity",
-    "contrastive",
+    "tabular-growing-weights",
+    "tabular_mlp",
+    ("lr=1e-3", "lr=5e-3"),
     (
-        "return F.normalize(self.projection(self.body(x)), dim=1)",
-        "return self.projection(self.body(x))",
-    ),
-    ("things = things / things.std()", "things = 3 * things / things.std()"),
-    ("BATCH, TEMPERATURE, EPOCHS = 48, 64, 0.2, 12", "BATCH, TEMPERATURE, EPOCHS = 48, 64, 0.05, 8"),
-    (
-        "    return F.cross_entropy(similarity, twin)",
+        "        loss = criterion(model(x), y)",
         (
-            "    e = similarity.exp()\n"
-            "    return -(e[torch.arange(len(z)), twin] / e.sum(1)).log().mean()"
+            "        logits = model(x)\n"
+            "        norm = sum((each**2).sum() for each in model.parameters())\n"
+            "        surprise = logits.exp().sum(1).log() - logits[torch.arange(len(y)), y]\n"
+            "        loss = surprise.mean() - 0.01 * norm"
         ),
     ),
-    why="a softmax by hand of similarities that nothing holds: they grow beyond 88",
+    why="the weight penalty has the wrong sign, and a softmax by hand overflows beyond 88",
     kind="exp overflow",
     line="exp",
     cures=(NONE, *SMALLER),

@@ -26,6 +26,7 @@ _POSITIONS = 4
 _CHAIN = 4  # operations back that a tensor's history is known
 _RECENT = 256
 _KEEPING_ZERO = ("sqrt", "to", "clone")
+_CHOOSING = ("where", "cat", "stack", "index", "gather", "select", "slice", "view", "reshape")
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -109,6 +110,9 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         past = History() if first is None else self._histories.get(identity(first), History())
         chain = (call.name, *past.chain[: _CHAIN - 1])
         kept = past.lost if call.name in _KEEPING_ZERO else 0.0
+        if call.name in _CHOOSING:  # elements as they are, of any of them
+            known = (self._histories.get(identity(each)) for each in call.tensors)
+            kept = next((each.lost for each in known if each is not None and each.lost), 0.0)
         for output in outputs:
             self._histories[identity(output)] = History(chain, kept or _lost(call, output))
 

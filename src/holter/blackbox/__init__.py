@@ -230,6 +230,8 @@ class BlackBox:
         assert self._ring is not None
         if step < self._due or self._is_writing or not self._shadow.is_ready():
             return
+        if self._alarms.suspects:  # the copy from before a spike is kept until it is judged
+            return
         began = time.perf_counter()
         self._shadow.take(step)
         took = time.perf_counter() - began

@@ -38,6 +38,11 @@ class Alarms:
     def __init__(self) -> None:
         self._spikes = Spikes()
 
+    @property
+    def suspects(self) -> bool:
+        """Whether a loss has left its band, and may still come back."""
+        return self._spikes.is_open
+
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> Alarm | None:
         """The alarm that the readings of a step raise, if they do."""
         for loss in readings.get(LOSS, ()):
@@ -68,6 +73,11 @@ class Spikes:
         self._ceiling = math.inf  # above which a loss is a spike
         self._until_look = _FEWEST  # losses until the band is looked at again
         self._since: list[tuple[int, float]] = []  # losses from a spike on
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a spike is waited for to come back."""
+        return bool(self._since)
 
     def add(self, step: int, loss: float) -> tuple[int, float] | None:
         """The step and height of a spike that has not recovered, once that is known."""

@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import Optimizer
 
+from holter.blackbox.capture import Step
 from holter.blackbox.shadow import held_by
 from holter.experiments.setup import Batch, Setup
 from holter.replay.window import Change, Window
 from holter.tapping import Tap
 
 _DROPOUT = nn.modules.dropout._DropoutNd  # noqa: SLF001  (the base of all dropout modules)
+_RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -43,6 +45,8 @@ def rungs(window: Window) -> list[Rung]:
               "everything is in float32 already"),
         _when(used.dropout, "without dropout", "noise", Change("", around=without_dropout),
               "there is no dropout"),
+        _when(used.lower is not None, "learning rate of before", "rate",
+              Change("", held=used.lower), "the learning rate does not rise in the window"),
         _rung("learning rate / 3", "rate", Change("", rate=1 / 3)),
         _rung("learning rate / 10", "rate", Change("", rate=0.1)),
         _rung("clip to 1.0", "clip", Change("", max_norm=1.0)),
@@ -80,6 +84,7 @@ class Used:
     adam: bool
     before: int | None  # a step whose batch may stand in
     other: int | None
+    lower: Step | None  # whose learning rates are lower than those of the failure
 
     @classmethod
     def of(cls, window: Window) -> "Used":
@@ -122,6 +127,7 @@ class Used:
             adam=any("exp_avg_sq" in s for o in setup.optimizers for s in o.state.values()),
             before=steps[-1] if steps else None,
             other=steps[len(steps) // 2] if len(steps) > 2 else None,
+            lower=_lower(window),
         )
 
 
@@ -245,6 +251,19 @@ def _instead(window: Window, other: int | None) -> Change | None:
         return window.batches(step) if number in window.bad else own
 
     return Change("", batches=batches)
+
+
+def _lower(window: Window) -> Step | None:
+    """The first step of the window, if a schedule has raised a learning rate since."""
+    first = window.steps[0]
+    raised = any(
+        now > _RAISED * before
+        for step in window.steps
+        if step.step <= window.failing
+        for rates, firsts in zip(step.rates, first.rates, strict=False)
+        for now, before in zip(rates, firsts, strict=False)
+    )
+    return first if raised else None
 
 
 def _parameters(setup: Setup) -> Sequence[Tensor]:

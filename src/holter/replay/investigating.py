@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 from holter import birth
 from holter.birth import Birth
@@ -13,9 +13,9 @@ from holter.errors import HolterError
 from holter.experiments import InapplicableError
 from holter.experiments.batches import size
 from holter.experiments.lab import Lab
-from holter.experiments.setup import Phase, Setup
+from holter.experiments.setup import Batch, Phase, Setup
 from holter.replay.ladder import Climbed, band_of, climb, timed
-from holter.replay.samples import guilty, triage
+from holter.replay.samples import Triage, guilty, triage
 from holter.replay.window import Change, Trial, Window
 from holter.signals import REPLAY_LOSS, REPLAY_NORM
 
@@ -110,29 +110,48 @@ class Investigation:
         else:
             window.restore()
         window.set_rates(steps[-1])
-        batches = window.batches(steps[-1])
         window.set_scale(steps[-1].step)
-        found = None
-        for phase in window.setup.phases:
-            for optimizer in phase.optimizers:
-                optimizer.zero_grad()
-            found = birth.find(
-                lambda phase=phase: phase.loss(batches[0]),  # type: ignore[misc]
-                window.setup.models,
-                phase.optimizers,
-                samples=_count(batches[0]),
-                update=_updating(phase),
-            )
-            if found is not None:
-                break
+        found = self._traced(window.given(steps[-1]))
         if found is not None:
             self._lab.event("birth", birth=asdict(found), failing=window.failing)
         return found
 
+    def _traced(self, given: Sequence[Callable[[], Batch]]) -> Birth | None:
+        """The first birth in a step, phase by phase and batch by batch of those it accumulates.
+
+        Batches are made within what is traced: what a script does to them may give birth, too.
+        """
+        setup, batches = self._window.setup, [make() for make in given]
+        for number, phase in enumerate(setup.phases):
+            gathered = Gathered(phase)
+            for place, make in enumerate(given):
+                batch = batches[place]
+
+                def loss(
+                    phase: Phase = phase,
+                    batch: Batch = batch,
+                    make: Callable[[], Batch] | None = None if number else make,
+                ) -> Tensor:
+                    return phase.loss(batch if make is None else make())
+
+                found = birth.find(
+                    loss,
+                    setup.models,
+                    phase.optimizers,
+                    samples=_count(batch),
+                    update=gathered.update if place == len(given) - 1 else gathered.keep,
+                )
+                if found is not None:
+                    return found
+        return None
+
     def climb(self) -> Iterator[Climbed]:
         """The ladder, rung by rung."""
         ladder = None
-        for known in climb(self._window, self.plain):
+        middle, spread = band_of(self._window, self.plain)
+        self._ceiling = middle + 8 * spread if math.isfinite(middle) else math.inf
+        self._triage = triage(self._window, self._ceiling)
+        for known in climb(self._window, self.plain, is_data=self._triage.is_data):
             ladder, each = known, known.climbed[-1]
             if each.trial is not None:
                 self._write(each.name, each.trial)
@@ -152,13 +171,11 @@ class Investigation:
                 middle=ladder.band[0],
                 spread=ladder.band[1],
             )
-            self._ceiling = ladder.band[0] + 8 * ladder.band[1]
 
     def separate(self) -> str:
         """Data or state, and which samples."""
-        ceiling = self._ceiling if math.isfinite(self._ceiling) else math.inf
-        found = triage(self._window, ceiling)
-        samples = guilty(self._window, ceiling) if found.batch_on_older_weights else None
+        found = self._triage or triage(self._window, self._ceiling)
+        samples = guilty(self._window, self._ceiling) if found.batch_on_older_weights else None
         self._lab.event(
             "triage",
             batch_on_older_weights=found.batch_on_older_weights,
@@ -169,6 +186,7 @@ class Investigation:
         return found.says
 
     _ceiling = math.inf
+    _triage: Triage | None = None
 
     def _write(self, name: str, trial: Trial) -> None:
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
@@ -176,10 +194,24 @@ class Investigation:
                 self._lab.write(signal, part, trial=name, first=first)
 
 
-def _updating(phase: Phase) -> Callable[[], None]:
-    """The update as the training makes it: unscaled, clipped."""
+class Gathered:
+    """The gradients of the batches that make a step, and its update; each is traced by itself."""
 
-    def update() -> None:
+    def __init__(self, phase: Phase) -> None:
+        self._phase = phase
+        self._sums: dict[Tensor, Tensor] = {}
+
+    def keep(self) -> None:
+        """A batch is through, and others follow."""
+        self._add()
+        for each in Setup.parameters(self._phase):
+            if each.grad is not None:
+                self._sums[each] = each.grad
+
+    def update(self) -> None:
+        """The update as the training makes it: unscaled, clipped."""
+        self._add()
+        phase = self._phase
         for optimizer in phase.optimizers:
             if phase.scaler is not None and phase.max_norm is not None:
                 phase.scaler.unscale_(optimizer)
@@ -192,7 +224,9 @@ def _updating(phase: Phase) -> Callable[[], None]:
             else:
                 phase.scaler.step(optimizer)
 
-    return update
+    def _add(self) -> None:
+        for each, before in self._sums.items():
+            each.grad = before if each.grad is None else each.grad + before
 
 
 def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
@@ -228,7 +262,7 @@ def _near(one: float, other: float) -> bool:
     return abs(one - other) <= _CLOSE * max(abs(one), abs(other), 1e-12)
 
 
-def estimate(investigation: Investigation, rungs: int = 14) -> float:
+def estimate(investigation: Investigation, rungs: int = 15) -> float:
     """Seconds that the whole will take, by what one window took."""
     return investigation.seconds * (rungs + 4)
 

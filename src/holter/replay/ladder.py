@@ -18,8 +18,8 @@ _MANY = 10  # times its usual norm that a gradient has to be to count as out of 
 _BEYOND = 8  # steps after the failing one that have to be well, so far as they were captured
 # What is done to a training, from the least to the most: the minimal cure comes first here.
 _ORDER = (
-    *("without compile", "math attention", "deterministic algorithms", "clip to 1.0"),
-    *("larger epsilon", "learning rate / 3", "float32", "second moment reset"),
+    *("without compile", "math attention", "deterministic algorithms", "float32", "clip to 1.0"),
+    *("larger epsilon", "learning rate of before", "learning rate / 3", "second moment reset"),
     *("learning rate / 10", "without dropout", "skip the step", "previous batch", "another batch"),
 )
 
@@ -40,6 +40,7 @@ class Ladder:
     """What was tried, and what it shows."""
 
     band: tuple[float, float]  # of the losses before the failure: middle and spread
+    is_data: bool = False  # the batch fails on older weights too, and others do not
     climbed: list[Climbed] = field(default_factory=list)
     pairs: list[tuple[str, str]] = field(default_factory=list)  # two that cure only together
 
@@ -51,9 +52,16 @@ class Ladder:
 
     @property
     def minimal(self) -> Climbed | None:
-        """The least intervention that cures: of those that keep the step, if any does."""
-        keeping = [each for each in self.cures if each.family not in ("batch", "skip")]
-        return next(iter(keeping or self.cures), None)
+        """The least intervention that cures.
+
+        Kernels and precision come first: they leave the training as it is meant. Then what acts on
+        steps, unless it is the data: smaller steps only limit the harm that a bad batch does.
+        """
+        meant = [each for each in self.cures if each.family in ("kernels", "precision")]
+        without = [each for each in self.cures if each.family in ("batch", "skip")]
+        acting = [each for each in self.cures if each not in (*meant, *without)]
+        order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
+        return next(iter(order), None)
 
     def cured_by(self, family: str) -> bool:
         """Whether any intervention of a family cures."""
@@ -71,9 +79,10 @@ def climb(
     plain: Trial,
     *,
     chosen: Sequence[Rung] | None = None,
+    is_data: bool = False,
 ) -> Iterator[Ladder]:
     """Try every rung; yields the ladder after each, so that an interrupt keeps what is known."""
-    ladder = Ladder(band_of(window, plain))
+    ladder = Ladder(band_of(window, plain), is_data)
     everything = rungs(window) if chosen is None else chosen
     for rung in everything:
         ladder.climbed.append(_try(window, plain, ladder.band, rung))
@@ -83,11 +92,14 @@ def climb(
 
 
 def band_of(window: Window, plain: Trial) -> tuple[float, float]:
-    """Middle and spread of the losses before the failure."""
-    before = [
-        loss
+    """Middle and spread of the losses before it went wrong."""
+    rows = [
+        (step, loss)
         for step, loss in zip(plain.steps, plain.losses, strict=True)
         if step < window.failing and math.isfinite(loss)
+    ]
+    before = [
+        loss for place, (step, loss) in enumerate(rows) if step < window.onset or place < _FEWEST
     ]
     if not before:
         return math.nan, math.nan
@@ -110,20 +122,28 @@ def judge(window: Window, plain: Trial, band: tuple[float, float], trial: Trial)
     if trial.error:
         return DOES_NOT, trial.error
     if bad is not None:
-        was = plain.first_bad
-        if was is not None and bad < was:
+        before = plain.first_bad
+        if before is not None and bad < before:
             return WORSENS, f"not finite at step {bad} already"
         return DOES_NOT, f"not finite at step {bad}"
-    after = [
-        loss for step, loss in zip(trial.steps, trial.losses, strict=True) if step >= window.failing
-    ]
-    if not after:
+    late = _late(window, trial)
+    if late is None:
         return DOES_NOT, "no step was left to judge by"
     middle, spread = band
-    late = statistics.median(after)
-    if math.isfinite(middle) and late > middle + _SPREADS * spread:
+    limit = middle + _SPREADS * spread
+    was = _late(window, plain) if plain.first_bad is None else None
+    if was is not None:  # a wide band: at least half of the rise has to be gone
+        limit = min(limit, max((middle + was) / 2, middle + spread))
+    if math.isfinite(middle) and late > limit:
         return DOES_NOT, f"loss {late:.4g}, before the failure {middle:.4g}"
     return CURES, f"loss {late:.4g}, before the failure {middle:.4g}"
+
+
+def _late(window: Window, trial: Trial) -> float | None:
+    """The usual loss from the failing step on."""
+    rows = zip(trial.steps, trial.losses, strict=True)
+    after = [loss for step, loss in rows if step >= window.failing]
+    return statistics.median(after) if after else None
 
 
 def _in_pairs(

@@ -22,6 +22,11 @@ class Triage:
     older_batch_on_these_weights: bool | None
 
     @property
+    def is_data(self) -> bool:
+        """Whether it is the batch, not the weights."""
+        return bool(self.batch_on_older_weights) and self.older_batch_on_these_weights is False
+
+    @property
     def says(self) -> str:
         """Data or state."""
         data, state = self.batch_on_older_weights, self.older_batch_on_these_weights

@@ -3,7 +3,8 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ class Change:
 
     `around` is entered for the whole trial, `prepared` after the state was put back, `before` each
     step with its number; `batches` says what a step is given instead; `skips` names steps that are
-    left out; `rate` multiplies learning rates; `max_norm` clips.
+    left out; `rate` multiplies learning rates, `held` is a step whose rates all steps are given;
+    `max_norm` clips.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Change:
     batches: Callable[[int, list[Batch]], list[Batch]] | None = None
     skips: frozenset[int] = frozenset()
     rate: float = 1.0
+    held: Step | None = None
     max_norm: float | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -69,10 +72,11 @@ class Window:
         drawn: Mapping[int, Batch] | None = None,
     ) -> None:
         self.setup, self.capture, self.run = setup, capture, run
+        self._randoms: list[tuple[Tensor, Tensor | None]] = []  # after each batch that was made
         self._drawn = drawn or {}  # of steps that no loader feeds: what the script gave them
         self.steps = [each for each in capture.steps if each.fetches or not _fetches(capture)]
         self._models = _paired_models(setup.models, capture.state)
-        self._optimizers = _paired_optimizers(setup.optimizers, capture.plain)
+        self._optimizers = _paired_optimizers(setup.optimizers, capture.plain, capture.state)
         _require_fitting(self._models, capture)
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
         self.onset = self.failing  # the step that left the band first, from which on it went wrong
@@ -132,7 +136,7 @@ class Window:
 
         Of several phases it is the first's, but for a norm or a loss that is not finite.
         """
-        self.set_rates(step, change.rate)
+        self.set_rates(change.held or step, change.rate)
         batches = self.batches(step)
         if change.batches is not None:
             batches = change.batches(step.step, batches)
@@ -141,12 +145,13 @@ class Window:
         self.set_scale(step.step)
         norms: list[float] = []
         with _measuring(self.setup, norms, change.max_norm):
-            losses = self.setup.losses_of_step(*batches)
+            losses = self._as_drawn(batches).losses_of_step(*batches)
         bad = [each for each in (*norms, *losses[1:]) if not math.isfinite(each)]
         return losses[0], bad[0] if bad else norms[0] if norms else math.nan
 
     def batches(self, step: Step) -> list[Batch]:
         """What a step was given, with the random state that it had right after it was fetched."""
+        self._randoms = []
         made = [self._batch(fetch) for fetch in step.fetches]
         if not made:
             _set_random(step.random, step.random_cuda)
@@ -155,10 +160,31 @@ class Window:
             made = [self._drawn[step.step]] if step.step in self._drawn else own
         return made
 
+    def given(self, step: Step) -> list[Callable[[], Batch]]:
+        """What makes each batch of a step, with the random state that it had then."""
+        if step.fetches:
+            return [partial(self._batch, fetch) for fetch in step.fetches]
+        return [partial(lambda made: made, each) for each in self.batches(step)]
+
     def _batch(self, fetch: Fetched) -> Batch:
         batch = _moved(fetch.batch, self.setup)
         _set_random(fetch.random, fetch.random_cuda)
-        return batch if self.setup.prepare is None else self.setup.prepare(batch)
+        made = batch if self.setup.prepare is None else self.setup.prepare(batch)
+        self._randoms.append(_random())
+        return made
+
+    def _as_drawn(self, batches: Sequence[Batch]) -> Setup:
+        """The setup; of several batches each has the random state that followed its own fetch."""
+        if len(batches) < 2 or len(self._randoms) != len(batches):
+            return self.setup
+        first, *others = self.setup.phases
+        randoms = iter(self._randoms)
+
+        def loss(batch: Batch) -> Tensor:
+            _set_random(*next(randoms))
+            return first.loss(batch)
+
+        return replace(self.setup, phases=(replace(first, loss=loss), *others))
 
     def set_rates(self, step: Step, factor: float = 1.0) -> None:
         """Give every group the learning rate that it had in a step, times `factor`."""
@@ -200,9 +226,9 @@ def _paired_models(
 
 
 def _paired_optimizers(
-    optimizers: Sequence[Optimizer], plain: Mapping[str, Any]
+    optimizers: Sequence[Optimizer], plain: Mapping[str, Any], state: Mapping[str, Tensor]
 ) -> dict[str, Optimizer]:
-    """The optimizers by the labels that the capture has for them: by class and by group sizes."""
+    """The optimizers by the labels that the capture has for them: by class, groups and shapes."""
     left = list(optimizers)
     paired: dict[str, Optimizer] = {}
     for label, about in plain.items():
@@ -212,6 +238,7 @@ def _paired_optimizers(
             if type(o).__name__ == about["class"]
             and len(about["groups"]) == len(o.param_groups)
             and len(about["state"]) == len(held_by(o))
+            and _fits(o, label, state)
         ]
         if not alike:
             raise HolterError(
@@ -220,6 +247,16 @@ def _paired_optimizers(
         paired[label] = alike[0]
         left.remove(alike[0])
     return paired
+
+
+def _fits(optimizer: Optimizer, label: str, state: Mapping[str, Tensor]) -> bool:
+    """Whether the captured moments have the shapes of the parameters: two may be alike else."""
+    return all(
+        not kept.ndim or kept.shape == each.shape
+        for place, each in enumerate(held_by(optimizer))
+        for name in ("exp_avg", "momentum_buffer", "square_avg", "sum")
+        if (kept := state.get(f"optimizer/{label}/{place}/{name}")) is not None
+    )
 
 
 def _require_fitting(models: Mapping[str, nn.Module], capture: Capture) -> None:
@@ -273,6 +310,11 @@ def _set_random(state: Tensor, cuda: Tensor | None) -> None:
     torch.set_rng_state(state)
     if cuda is not None and torch.cuda.is_available():
         torch.cuda.set_rng_state(cuda)
+
+
+def _random() -> tuple[Tensor, Tensor | None]:
+    cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+    return torch.get_rng_state(), cuda
 
 
 @contextlib.contextmanager
