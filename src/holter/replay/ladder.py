@@ -211,6 +211,8 @@ def timed(window: Window) -> tuple[Trial, float]:
     trial = window.play(beyond=_BEYOND)
     if trial.first_bad is not None:
         window.failing = trial.first_bad
+    elif window.failing not in trial.steps:  # of another phase: the first phase meets it next
+        window.failing = min((s for s in trial.steps if s > window.failing), default=window.failing)
     window.onset = onset_of(trial, window.failing)
     window.bad = _bad(window, trial)
     return trial, time.perf_counter() - began

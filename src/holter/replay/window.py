@@ -145,7 +145,8 @@ class Window:
         self.set_scale(step.step)
         norms: list[float] = []
         with _measuring(self.setup, norms, change.max_norm):
-            losses = self._as_drawn(batches).losses_of_step(*batches)
+            means = self._as_drawn(batches).losses_of_step(*batches)
+        losses = [len(batches) * each for each in means]  # their sum is what a run records
         bad = [each for each in (*norms, *losses[1:]) if not math.isfinite(each)]
         return losses[0], bad[0] if bad else norms[0] if norms else math.nan
 
