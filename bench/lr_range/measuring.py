@@ -38,7 +38,7 @@ class Row:
     start: float  # the held loss before training
     rates: dict[str, float | None]
     scores: dict[str, float]
-    again: list[float]  # holter's rate with other orders of batches
+    again: list[float]  # holter's rate, if it gave one, with other orders of batches
     steps: dict[str, int]  # training steps that a search took
 
 
@@ -99,7 +99,7 @@ def _row(name: str, seed: int, noisy: bool) -> Row:
         worth(0.0),
         rates,
         {rule: worth(rate) for rule, rate in rates.items()},
-        [worth(rates[HOLTER], order) for order in range(1, ORDERS + 1)],
+        [worth(rates[HOLTER], n) for n in range(1, ORDERS + 1) if rates[HOLTER] is not None],
         steps,
     )
 

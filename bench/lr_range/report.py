@@ -92,7 +92,9 @@ def as_low_as_any_peer(rows: Sequence[Row]) -> dict[Key, bool]:
 
 def noise(group: Sequence[Row]) -> float:
     """What two means over the seeds have to differ by: from trainings that differ in order only."""
-    spreads = [np.var([row.scores[HOLTER], *row.again], ddof=1) for row in group]
+    spreads = [np.var([row.scores[HOLTER], *row.again], ddof=1) for row in group if row.again]
+    if not spreads:
+        return 0.0
     return float(_SURE * np.sqrt(2 * np.mean(spreads) / len(group)))
 
 
