@@ -59,11 +59,11 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """named, warned, missed, declined; clear, alarm."""
+        """failed, warned, missed, declined; clear, alarm."""
         if self.specimen.healthy:
             return "declined" if self.declined else "alarm" if self.failed else "clear"
         if set(self.wanted) & set(self.failed):
-            return "named"
+            return "failed"
         if self.declined:
             return "declined"
         return "warned" if set(self.wanted) & set(self.warned) else "missed"
@@ -138,6 +138,7 @@ def render(outcomes: Sequence[Outcome]) -> str:
     faults = [each for each in outcomes if not each.specimen.healthy]
     healthy = [each for each in outcomes if each.specimen.healthy]
     found = Counter(each.verdict for each in faults)
+    told = found["failed"] + found["warned"]
     fine = Counter(each.verdict for each in healthy)
     lead = sum(each.leading in {each.specimen.cause, *each.specimen.accepts} for each in faults)
     lines = [
@@ -151,8 +152,9 @@ def render(outcomes: Sequence[Outcome]) -> str:
         "| | |",
         "|---|--:|",
         f"| faults that are there before training | {len(faults)} |",
-        f"| the right check fails | {found['named']} ({_share(found['named'], len(faults))}) |",
-        f"| it only warns | {found['warned']} |",
+        f"| the right check is named | {told} ({_share(told, len(faults))}) |",
+        f"| of these: by FAIL | {found['failed']} ({_share(found['failed'], len(faults))}) |",
+        f"| by WARN: a hint | {found['warned']} |",
         f"| missed | {found['missed']} |",
         f"| script not recognised | {found['declined']} |",
         f"| the cause leads the report | {lead} ({_share(lead, len(faults))}) |",
@@ -167,7 +169,7 @@ def render(outcomes: Sequence[Outcome]) -> str:
         "|---|---|---|---|---|",
     ]
     for each in outcomes:
-        if each.verdict not in ("named", "clear"):
+        if each.verdict not in ("failed", "clear"):
             said = each.declined.partition("\n")[0].replace("|", "/") or ", ".join(each.failed)
             lines.append(
                 f"| {each.specimen.name} | {each.specimen.cause or 'healthy'} | {each.verdict} |"
@@ -175,8 +177,8 @@ def render(outcomes: Sequence[Outcome]) -> str:
             )
     warned = Counter(name for each in healthy for name in each.warned)
     if warned:
-        told = ", ".join(f"{name} {count}" for name, count in warned.most_common())
-        lines += ["", f"Warnings on healthy scripts: {told}."]
+        which = ", ".join(f"{name} {count}" for name, count in warned.most_common())
+        lines += ["", f"Warnings on healthy scripts: {which}."]
     return "\n".join(lines) + "\n"
 
 
