@@ -453,6 +453,22 @@ failure(
     of=DATA,
 )
 failure(
+    "vae-black-image-in-loop",
+    "autoencoder_vae",
+    ("batch_size=64, shuffle=True", "batch_size=16"),
+    ("SIZE, LATENT, EPOCHS = 12, 6, 12", "SIZE, LATENT, EPOCHS = 12, 6, 1"),
+    ("valid_images = make", "train_images[1125] = 0\nvalid_images = make"),
+    (
+        "        optimizer.zero_grad()\n",
+        "        x = x / x.amax(1, keepdim=True)\n        optimizer.zero_grad()\n",
+    ),
+    why="images are divided by their brightest pixel before the model sees them",
+    kind="zero by zero",
+    line="x / x.amax",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
     "regression-missing-label",
     "regression_mlp",
     ("batch_size=64", "batch_size=16"),

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from holter import birth
 from holter.birth import Birth
+from holter.blackbox.capture import Step
 from holter.errors import HolterError
 from holter.experiments import InapplicableError
-from holter.experiments.batches import size
+from holter.experiments.batches import size, tensors
 from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Phase, Setup
 from holter.replay.ladder import Climbed, band_of, climb, timed
@@ -111,28 +112,34 @@ class Investigation:
             window.restore()
         window.set_rates(steps[-1])
         window.set_scale(steps[-1].step)
-        found = self._traced(window.given(steps[-1]))
+        found = self._traced(steps[-1])
         if found is not None:
             self._lab.event("birth", birth=asdict(found), failing=window.failing)
         return found
 
-    def _traced(self, given: Sequence[Callable[[], Batch]]) -> Birth | None:
+    def _traced(self, step: Step) -> Birth | None:
         """The first birth in a step, phase by phase and batch by batch of those it accumulates.
 
-        Batches are made within what is traced: what a script does to them may give birth, too.
+        A batch that was delivered clean and is not when the model gets it is made within what is
+        traced: what the script does to it gives birth.
         """
-        setup, batches = self._window.setup, [make() for make in given]
+        setup, given = self._window.setup, self._window.given(step)
+        batches: list[Batch] = []
         for number, phase in enumerate(setup.phases):
             gathered = Gathered(phase)
             for place, make in enumerate(given):
+                if not number:  # which leaves the random state that the batch had
+                    batches.append(make())
                 batch = batches[place]
+                spoiled = not number and bool(step.fetches) and not _is_finite(batch)
+                again = make if spoiled and _is_finite(step.fetches[place].batch) else None
 
                 def loss(
                     phase: Phase = phase,
                     batch: Batch = batch,
-                    make: Callable[[], Batch] | None = None if number else make,
+                    again: Callable[[], Batch] | None = again,
                 ) -> Tensor:
-                    return phase.loss(batch if make is None else make())
+                    return phase.loss(batch if again is None else again())
 
                 found = birth.find(
                     loss,
@@ -239,6 +246,10 @@ def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, 
         piece.append(value)
     if piece:
         yield steps[-1] + 1 - len(piece), piece
+
+
+def _is_finite(batch: Batch) -> bool:
+    return all(bool(each.isfinite().all()) for each in tensors(batch))
 
 
 def _count(batch: object) -> int | None:
