@@ -119,3 +119,9 @@ def test_only_some_checks(module: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(arguments) == 0
     found = json.loads(capsys.readouterr().out)
     assert {each["check"] for each in found["checklist"]} == {"checkpoint"}
+
+
+def test_a_check_that_needs_no_experiment(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", "preflight", "--only", "finite", "--json", "mine:healthy"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["checklist"]
+    assert (row["check"], row["status"]) == ("finite", "PASS")

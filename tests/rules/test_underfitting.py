@@ -3,7 +3,7 @@ import pytest
 
 from holter.findings import Clear, Confidence, Normal, NotExamined
 from holter.rules.underfitting import underfitting
-from holter.run import Run
+from holter.run import Event, Run
 from holter.signals import (
     ACCURACY,
     LOSS,
@@ -55,6 +55,15 @@ def test_a_run_that_ends_while_it_falls_fast() -> None:
         (finding,) = found(underfitting, run_with(straight(np.random.default_rng(seed))))
         assert finding.confidence is Confidence.HINT
         assert "longer" in finding.fix
+
+
+def test_first_steps_that_were_tried_are_no_training() -> None:
+    run = run_with(straight(np.random.default_rng(0)))
+    tried = run_of(
+        {LOSS: run[LOSS], TARGET_ENTROPY: run[TARGET_ENTROPY]}, events=[Event(0, 0.0, "tried", {})]
+    )
+    (verdict,) = said(underfitting, tried)
+    assert isinstance(verdict, NotExamined)
 
 
 def test_a_level_loss_with_validation_as_good() -> None:

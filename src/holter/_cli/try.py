@@ -238,9 +238,10 @@ def _conduct(
             ) from error
         pace = time.perf_counter() - began
     source = f" of {setup.source}" if setup.source else ""
-    many = f"{len(chosen)} experiments" if len(chosen) > 1 else chosen[0].name
+    many = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} experiments"
     tell(f"{many} on the step{source}, which takes {1e3 * pace:.3g} ms")
     with Lab(path, quiet=False) as lab:
+        lab.event("tried", experiments=[each.name for each in chosen])
         conduct(chosen, setup, lab, options)
 
 

@@ -103,9 +103,10 @@ class Spikes:
         since, self._since = self._since, []
         middle, spread = self._level()
         late = statistics.median(value for _, value in since[len(since) // 2 :])
+        highest = max(self._band)  # losses with long tails come as high without being ill
         self._band.clear()
         self._ceiling, self._until_look = math.inf, _FEWEST
-        if late > middle + _STILL_HIGH * spread:
+        if late > max(middle + _STILL_HIGH * spread, highest):
             return since[0][0], max(value for _, value in since)
         self._band.extend(value for _, value in since[len(since) // 2 :])
         return None

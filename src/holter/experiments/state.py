@@ -2,8 +2,6 @@
 
 import copy
 import hashlib
-import random
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils import _pytree as pytree
 
+from holter.experiments.randomness import draw_from, drawn
 from holter.experiments.setup import Setup
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -63,7 +62,7 @@ class State:
                 _restore_keeper(keeper, was)
         for place, was in zip(_places(self._setup), self._kept["places"], strict=True):
             vars(place).update(copy.copy(was))
-        _restore_random(self._kept["random"], _generators(self._setup))
+        draw_from(self._kept["random"], _generators(self._setup))
 
     def prove(self) -> None:
         """Raise if anything differs from what was kept."""
@@ -84,7 +83,7 @@ class State:
             "scalers": [copy.deepcopy(vars(each)) for each in self._scalers],
             "keepers": [_keeper(each) for each in self._keepers],
             "places": [copy.copy(vars(each)) for each in _places(self._setup)],
-            "random": _random(_generators(self._setup)),
+            "random": drawn(_generators(self._setup)),
         }
 
     def _digest(self) -> dict[str, str]:
@@ -287,38 +286,14 @@ def _generators(setup: Setup) -> list[torch.Generator]:
     return _unique(found)
 
 
-def _random(generators: list[torch.Generator]) -> dict[str, Any]:
-    state: dict[str, Any] = {
-        "python": random.getstate(),
-        "torch": torch.get_rng_state(),
-        "generators": [each.get_state() for each in generators],
-    }
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        state["cuda"] = torch.cuda.get_rng_state_all()
-    if "numpy" in sys.modules:
-        state["numpy"] = sys.modules["numpy"].random.get_state()
-    return state
-
-
-def _restore_random(was: dict[str, Any], generators: list[torch.Generator]) -> None:
-    random.setstate(was["python"])
-    torch.set_rng_state(was["torch"])
-    if "cuda" in was:
-        torch.cuda.set_rng_state_all(was["cuda"])
-    if "numpy" in was:
-        sys.modules["numpy"].random.set_state(was["numpy"])
-    for generator, state in zip(generators, was["generators"], strict=True):
-        generator.set_state(state)
-
-
 @contextmanager
 def same_randomness(setup: Setup) -> Iterator[None]:
     """Random numbers drawn inside are drawn again afterwards."""
-    was = _random(_generators(setup))
+    was = drawn(_generators(setup))
     try:
         yield
     finally:
-        _restore_random(was, _generators(setup))
+        draw_from(was, _generators(setup))
 
 
 def _hash(value: Any) -> str:

@@ -63,14 +63,14 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         "not_examined": _reasons(checkup.not_examined),
         "checklist": [
             {"check": row.check.name, "status": row.status.value, "says": row.says}
-            for row in (rows(run, checkup) if _has_experiments(run) else ())
+            for row in (rows(run, checkup) if _is_tried(run) else ())
         ],
         "cost": {"seconds": spent.seconds, "share": spent.share},
     }
 
 
-def _has_experiments(run: Run) -> bool:
-    return any(event.kind == "experiment" for event in run.events)
+def _is_tried(run: Run) -> bool:
+    return any(event.kind in ("tried", "experiment") for event in run.events)
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

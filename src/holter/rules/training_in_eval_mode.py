@@ -54,7 +54,7 @@ def training_in_eval_mode(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         shares = run[MODE_EVAL_FRACTION].get(owner) if MODE_EVAL_FRACTION in run else None
         if shares is None or not len(shares):
             yield training_in_eval_mode.clear(
-                f"no dropout or batch norm in trained parts{of(owner)}"
+                f"no layer of dropout or batch norm in trained parts{of(owner)}"
             )
             continue
         steps, of_training, of_share = np.intersect1d(

@@ -62,6 +62,9 @@ def underfitting(
     if isinstance(curve, str):
         yield underfitting.not_examined(curve)
         return
+    if any(event.kind in ("tried", "experiment") for event in run.events):
+        yield underfitting.not_examined("only its first steps were tried")
+        return
     if len(curve) < min_steps or warmed_up(run, curve) is None:
         yield underfitting.not_examined(
             f"{len(curve)} of the {min_steps} losses needed, warm-up over"

@@ -34,6 +34,13 @@ for step in range(8):
     optimizer.step()
 """,
     ),
+    "a loop on one line": (
+        2,
+        "all on one line",
+        """
+for x, y in train_loader: loss = F.cross_entropy(model(x), y); loss.backward(); optimizer.step()
+""",
+    ),
     "LBFGS": (
         7,
         "LBFGS",

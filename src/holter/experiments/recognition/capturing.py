@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from holter.experiments.randomness import Randomness, drawn
 from holter.experiments.recognition.belongings import Belongings
 from holter.experiments.recognition.contexts import Autocast, autocast_now
 from holter.experiments.recognition.kinds import (
@@ -22,7 +23,6 @@ from holter.experiments.recognition.kinds import (
 )
 from holter.experiments.recognition.matching import Match, match
 from holter.experiments.recognition.planning import Plan, Variable
-from holter.experiments.recognition.randomness import Randomness, drawn
 from holter.experiments.recognition.sites import visible
 
 Row = Mapping[str, Any]  # what a step was given, by variable

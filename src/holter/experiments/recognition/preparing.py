@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holter.experiments.randomness import draw_from, drawn
 from holter.experiments.recognition.capturing import Ready
 from holter.experiments.recognition.kinds import tensors
-from holter.experiments.recognition.randomness import draw_from, drawn
 from holter.experiments.recognition.replaying import Replay
 from holter.experiments.recognition.session import Seen
 from holter.experiments.recognition.verifying import same

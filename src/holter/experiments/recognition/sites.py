@@ -56,6 +56,8 @@ class Site:
         """The statements of the innermost loop or function."""
         loops = self.source.loops(self.statement)
         around: Any = loops[0] if loops else self.source.function(self.statement)
+        if loops and around.body[0].lineno == around.lineno:
+            raise self.declined(around, "is all on one line; begin a new one after its colon")
         return list(around.body)
 
     def straight(self) -> list[ast.stmt]:

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from holter.experiments.randomness import draw_from, drawn
 from holter.experiments.recognition.capturing import Proof, leaves_of
 from holter.experiments.recognition.contexts import as_in_training
 from holter.experiments.recognition.declining import NotRecognisedError, at, declined
 from holter.experiments.recognition.kinds import tensors
-from holter.experiments.recognition.randomness import draw_from, drawn
 from holter.experiments.recognition.replaying import Replay
 
 CLOSE = 1e-3  # of the loss; beyond, a replay is another computation
