@@ -67,7 +67,7 @@ SPECIMENS = (
         ),
         why="sentences and tags were shuffled apart from each other",
         cause="loss-at-constant-predictor",
-        accepts=("validation-mismatch",),
+        accepts=("unrelated-labels", "validation-mismatch"),
         level=Level.DATA,
         by=200,
         source="D01",
