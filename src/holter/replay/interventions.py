@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import Optimizer
+from torch.utils import _pytree as pytree
 
 from holter.blackbox.capture import Step
 from holter.blackbox.shadow import held_by
@@ -41,7 +42,7 @@ def rungs(window: Window) -> list[Rung]:
               "the step does not call scaled_dot_product_attention"),
         _when(used.compiled, "without compile", "kernels", Change("", around=without_compile),
               "nothing is compiled"),
-        _when(used.reduced, "float32", "precision", _in_float32(setup),
+        _when(used.reduced, "float32", "precision", Change("", around=lambda: in_float32(setup)),
               "everything is in float32 already"),
         _when(used.dropout, "without dropout", "noise", Change("", around=without_dropout),
               "there is no dropout"),
@@ -204,11 +205,42 @@ def without_autocast() -> Iterator[None]:
         tap.remove()
 
 
-def _in_float32(setup: Setup) -> Change | None:
-    """Weights in half precision cannot be widened in place: then only autocast is switched off."""
-    if any(each.dtype in _HALF for each in _parameters(setup)):
-        return None
-    return Change("", around=without_autocast)
+@contextlib.contextmanager
+def in_float32(setup: Setup) -> Iterator[None]:
+    """Weights, optimizer states and what models are given in half precision are in float32."""
+    held = [
+        each
+        for model in setup.models.values()
+        for each in (*model.parameters(), *model.buffers())
+        if each.dtype in _HALF
+    ]
+    kept = [(each, each.dtype) for each in held]
+    for each in held:
+        each.grad = None
+        each.data = each.data.float()
+    for optimizer in setup.optimizers:
+        for state in optimizer.state.values():
+            state.update({name: _wide(value) for name, value in state.items()})
+    hooks = [
+        model.register_forward_pre_hook(
+            lambda _, args, kwargs: pytree.tree_map(_wide, (args, kwargs)), with_kwargs=True
+        )
+        for model in setup.models.values()
+        if held
+    ]
+    try:
+        with without_autocast():
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for each, dtype in kept:
+            each.grad = None
+            each.data = each.data.to(dtype)
+
+
+def _wide(value: Any) -> Any:
+    return value.float() if isinstance(value, Tensor) and value.dtype in _HALF else value
 
 
 def _larger_epsilon(setup: Setup) -> None:

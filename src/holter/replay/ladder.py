@@ -112,6 +112,8 @@ def _try(window: Window, plain: Trial, band: tuple[float, float], rung: Rung) ->
     if rung.change is None:
         return Climbed(rung.name, rung.family, NOT_APPLICABLE, rung.why_not)
     trial = window.play(rung.change, beyond=_BEYOND)
+    if trial.error and rung.family == "precision":
+        return Climbed(rung.name, rung.family, NOT_APPLICABLE, trial.error)
     outcome, says = judge(window, plain, band, trial)
     return Climbed(rung.name, rung.family, outcome, says, trial)
 
