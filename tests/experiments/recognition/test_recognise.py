@@ -158,6 +158,37 @@ for step in range(7):
     assert any("validation loader" in each for each in found.notes)
 
 
+def test_of_two_trainings_it_is_the_second(recognised: Any) -> None:
+    found = recognised(
+        """
+encoder = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU())
+decoder = nn.Linear(8, 6)
+first = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+for x, _ in train_loader:
+    first.zero_grad()
+    F.mse_loss(decoder(encoder(x)), x).backward()
+    first.step()
+del first
+
+model = nn.Sequential(encoder, nn.Linear(8, 3))
+encoder.requires_grad_(False)
+optimizer = torch.optim.Adam(model[1].parameters(), lr=1e-2)
+for epoch in range(9):
+    encoder.eval()
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+        steps=14,
+    )
+    assert found.exact
+    (phase,) = found.setup.phases
+    assert [type(each) for each in phase.optimizers] == [torch.optim.Adam]
+    assert found.setup.model is sys.modules["__main__"].model
+
+
 def test_a_gan_has_two_phases(recognised: Any) -> None:
     found = recognised("""
 G, D = nn.Linear(2, 6), nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))

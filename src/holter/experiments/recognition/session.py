@@ -252,7 +252,12 @@ class Session:
         self.timeline.backward(key)
 
     def _meet(self, key: Key, site: Site, frame: FrameType) -> None:
-        """A backward at a new place."""
+        """A backward at a new place; with an optimizer that is new, too, another training."""
+        if self.start.is_outdated:
+            self.start.keep_anew()
+            self.sites.clear()
+            self._fed.clear()
+            self.timeline = Timeline()
         capture = Capture(plan(site, frame), self._copies, self.start.modules, self._delivered)
         self._tracer.follow(capture, frame)
         self.sites[key] = Seen(site, capture, frame)

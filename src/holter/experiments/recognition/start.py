@@ -36,7 +36,7 @@ class Start:
         """The first backward is about to begin: nothing was updated so far."""
         self.stop_looking()
         self.modules = live_models()
-        found = [each for each in gc.get_objects() if issubclass(type(each), _KEEPERS)]
+        found = _living()
         self.optimizers = [each for each in found if isinstance(each, Optimizer)]
         self.schedulers = [each for each in found if isinstance(each, LRScheduler)]
         scalers = [each for each in found if isinstance(each, GradScaler)]
@@ -48,6 +48,17 @@ class Start:
             others=tuple(scalers),
         )
         self._state = State(whole)
+
+    def keep_anew(self) -> None:
+        """Another training is about to begin, after one that is over."""
+        self._buffers.clear()
+        self.keep()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there are optimizers that were not there."""
+        known = {id(each) for each in self.optimizers}
+        return any(id(each) not in known for each in _living() if isinstance(each, Optimizer))
 
     def parameters(self) -> list[Tensor]:
         """Those of all modules, and what optimizers hold besides."""
@@ -82,6 +93,10 @@ class Start:
 
 
 _KEEPERS = (Optimizer, LRScheduler, GradScaler)
+
+
+def _living() -> list[Any]:
+    return [each for each in gc.get_objects() if issubclass(type(each), _KEEPERS)]
 
 
 def _no_loss(_: object) -> Tensor:
