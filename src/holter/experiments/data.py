@@ -58,6 +58,8 @@ _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFL
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
 _BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS)
 
+_CHANGED = "labels are changed between the data set and the batch, or are not its last part"
+
 
 @experiment(
     emits=(
@@ -183,7 +185,10 @@ def _copies(lab: Lab, split: Split) -> None:
         _absent(lab, (DATASET_REPEATED, DATASET_CONFLICTS), "samples are known by batches only")
         return
     lab.write(DATASET_REPEATED, [len(repeated) / len(counts)], trial=split.name)
-    lab.write(DATASET_CONFLICTS, [sum(map(len, conflicts)) / held], trial=split.name)
+    if split.arrives:
+        lab.write(DATASET_CONFLICTS, [sum(map(len, conflicts)) / held], trial=split.name)
+    else:
+        _absent(lab, (DATASET_CONFLICTS,), _CHANGED)
     same: dict[bytes, list[int]] = {}
     for each in split.samples:
         if each.inputs in repeated:
@@ -222,6 +227,9 @@ def _classes(lab: Lab, split: Split) -> None:
     if not few or not labels or not all(each.is_class for each in split.samples):
         _absent(lab, _CLASS, "targets are not single classes")
         return
+    if not split.arrives:
+        _absent(lab, _CLASS, _CHANGED)
+        return
     kinds = sorted(counts)
     lab.write(DATASET_CLASS, kinds, trial=split.name)
     lab.write(DATASET_CLASS_COUNT, [counts[each] for each in kinds], trial=split.name)
@@ -245,6 +253,8 @@ def _range(lab: Lab, split: Split, loss: _Loss | None) -> None:
         _absent(lab, _RANGE, "no loss of torch that takes classes is called")
     elif not loss.own or any(each.extremes is None for each in split.samples):
         _absent(lab, _RANGE, "the loss is given other targets than the data set holds")
+    elif not split.arrives:
+        _absent(lab, _RANGE, _CHANGED)
     else:
         outputs = loss.call.arguments["input"].shape[1]
         outside = sorted(
@@ -266,6 +276,9 @@ def _table(lab: Lab, split: Split) -> None:
     lab.write(DATASET_COLUMN_FIRST, table.rows[0].tolist(), trial=split.name)
     lab.write(DATASET_COLUMN_ZEROS, (table.rows == 0).mean(axis=0).tolist(), trial=split.name)
     fine = np.isfinite(table.rows).all(axis=1)
+    if not split.arrives:
+        _absent(lab, _PREDICTION, _CHANGED)
+        return
     if table.targets is None or len(np.unique(table.targets[fine])) < 2:
         _absent(lab, _PREDICTION, "targets are not single numbers that differ")
         return

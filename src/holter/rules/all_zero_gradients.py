@@ -32,7 +32,7 @@ def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     Looks for optimizers whose total gradient norm is exactly 0 on at least the last `min_steps`
     steps, and tells whether it was so from the first step or since when. Zeros that are followed
     by other gradients are noted, not reported: a batch may have had nothing to learn from. Zeros
-    together with a loss of 0 are success: everything is fitted.
+    together with a loss of 0 are success, everything is fitted, but not from the first step on.
 
     ## Why it matters
     A zero gradient does not come back by itself: the weights stay as they are (weight decay
@@ -84,7 +84,7 @@ def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
             f"exactly 0 on the last {count} of {len(norm)} steps{before}",
             owner,
         )
-        if _nothing_left(run, owner, norm.steps[-count:]):
+        if not from_the_start and _nothing_left(run, owner, norm.steps[-count:]):
             yield all_zero_gradients.normal(
                 f"all gradients{of(owner)} are 0 {since} on, and so is the loss: nothing is left"
                 " to learn",

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import anchor, learned
 from holter.rules._curves import Curve, recent, training_curve, usual_update, warmed_up
+from holter.rules._labels import learned_aside
 from holter.rules._robust import Values, midmean, midmean_error, noise
 from holter.rules._wording import of
 from holter.run import Run
@@ -76,7 +77,9 @@ def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Itera
             f"the loss{of(curve.owner)} changes its sign: it has no floor to fall to"
         )
     else:
-        yield _judge(run, curve, warm, min_drop)
+        verdict = _judge(run, curve, warm, min_drop)
+        aside = learned_aside(run) if isinstance(verdict, Finding) else None
+        yield verdict if aside is None else flat_loss.clear(aside)
 
 
 def _judge(run: Run, loss: Curve, warm: int, min_drop: float) -> Verdict:

@@ -1,7 +1,8 @@
 """Updates are so large that the weights are replaced rather than adjusted."""
 
 from collections.abc import Iterator
-from math import prod, sqrt
+from itertools import pairwise
+from math import isfinite, prod, sqrt
 
 import numpy as np
 
@@ -134,9 +135,9 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
         )
         return
     harm = _harm(run)
-    if result is None and harm is None and _young(run):
+    if result is None and harm is None and (_young(run) or not _compete(run)):
         yield huge_updates.not_examined(
-            f"weights changed by {size:.2g} a step at most; too few losses to see what came of it"
+            f"weights changed by {size:.2g} a step at most; whether that did harm cannot be told"
         )
         return
     fell = result is not None and not result.bad and result.fall > _POOR
@@ -183,6 +184,7 @@ def _finding(
         + (f" at a learning rate of {rate}" if rate else "")
         + f", and {said}",
         confidence=Confidence.LIKELY if bad or harm is not None else Confidence.HINT,
+        severity=Severity.ERROR if result is not None or harm is not None else Severity.WARNING,
         onset=onset,
         evidence=evidence,
         fix=f"lower the learning rate about {factor:g}-fold"
@@ -246,7 +248,10 @@ def _born_small(run: Run, layer: Layer) -> bool:
     if norms is None or not len(norms):
         return False
     width = prod(layer.shape[1:])
-    return float(norms.values[0]) / layer.root < _SMALL / sqrt(width)
+    ratios = run[UPDATE_RATIO].get(layer.name)
+    first = float(ratios.values[0]) if ratios is not None and len(ratios) else 0.0
+    grown = sqrt(1 + first**2) if isfinite(first) else 1.0  # it is read after the first update
+    return float(norms.values[0]) / grown / layer.root < _SMALL / sqrt(width)
 
 
 def _born_at_zero_left_out(ratios: Sample) -> Sample:
@@ -265,3 +270,9 @@ def _held(typical: Matrix) -> Matrix:
     """The running median over as many samples as have to be large."""
     width = min(_HELD, len(typical))
     return median(np.lib.stride_tricks.sliding_window_view(typical, width), axis=1)
+
+
+def _compete(run: Run) -> bool:
+    """Whether several losses go on side by side, and not one after the other."""
+    spans = sorted((each.first, each.last) for each in run[LOSS].values() if len(each))
+    return any(later[0] < earlier[1] for earlier, later in pairwise(spans))

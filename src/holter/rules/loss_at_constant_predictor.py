@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._anchors import Anchor, anchor, last, most_frequent, readings
 from holter.rules._curves import Curve, levels, training_curve, warmed_up
+from holter.rules._labels import learned_aside
 from holter.rules._robust import Values
 from holter.run import Run
 from holter.signals import (
@@ -91,7 +92,9 @@ def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Ver
             f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
         )
     else:
-        yield _judge(run, curve.since(warm), found)
+        verdict = _judge(run, curve.since(warm), found)
+        aside = learned_aside(run) if isinstance(verdict, Finding) else None
+        yield verdict if aside is None else say.clear(aside)
 
 
 def _judge(run: Run, curve: Curve, found: Anchor) -> Verdict:

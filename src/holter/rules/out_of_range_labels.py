@@ -6,7 +6,9 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._samples import listed, measured, named
 from holter.run import Run
-from holter.signals import DATASET_EXAMINED, DATASET_OUT_OF_RANGE, DATASET_OUTPUTS
+from holter.signals import DATASET_EXAMINED, DATASET_OUT_OF_RANGE, DATASET_OUTPUTS, TARGET_COUNT
+
+_MET = 5.0  # labels out of range that training would have met by now, and stopped at
 
 
 @rule(severity=Severity.ERROR, level=Level.DATA, needs=(DATASET_OUTPUTS, DATASET_OUT_OF_RANGE))
@@ -17,7 +19,8 @@ def out_of_range_labels(run: Run) -> Iterator[Verdict]:
     Preflight compares the classes of up to 2000 samples of each split with the number of scores
     that `F.cross_entropy` or `F.nll_loss` is given. A class below 0, or as large as that number or
     larger, is out of range; the class that the loss is told to ignore is not. Only where the loss
-    is given targets as the data set holds them.
+    is given targets as the data set holds them, and where training would not have met such a label
+    by now.
 
     ## Why it matters
     The loss function raises an error at the first such label, which may be hours away; on a GPU it
@@ -44,6 +47,13 @@ def out_of_range_labels(run: Run) -> Iterator[Verdict]:
                 f"the labels of {examined:.0f} {word} samples are within {outputs:.0f} classes"
             )
             continue
+        passed = _passed(run)
+        if outside / examined * passed > _MET:
+            yield out_of_range_labels.not_examined(
+                f"{outside:.0f} of {examined:.0f} labels of the data set are out of range, but"
+                f" {passed:.0f} targets went through the loss: they are changed on the way"
+            )
+            return
         which = listed(named(run, "out of range", split), outside)
         yield out_of_range_labels.finding(
             f"{outside:.0f} of {examined:.0f} {word} samples have labels outside of the"
@@ -56,3 +66,10 @@ def out_of_range_labels(run: Run) -> Iterator[Verdict]:
             ),
             fix="count classes from 0, and give the model an output for each",
         )
+
+
+def _passed(run: Run) -> float:
+    """How many targets loss functions were given, at least."""
+    if TARGET_COUNT not in run:
+        return 0.0
+    return max((float(each.values.sum()) for each in run[TARGET_COUNT].values()), default=0.0)

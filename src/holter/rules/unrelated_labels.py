@@ -6,11 +6,9 @@ import numpy as np
 
 from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
+from holter.rules._labels import TELLS, Trials
 from holter.run import Run
-from holter.run.format import Floats
-from holter.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES, Signal
-
-_TELLS = 4  # standard errors by which a difference is beyond doubt
+from holter.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
 
 
 @rule(
@@ -54,8 +52,8 @@ def unrelated_labels(
     - Print ten samples, as the loader delivers them, beside their labels.
     - Train a simple model, such as a linear one, on more data: is it better than a constant?
     """
-    held = _Trials(run, LABEL_HELD_OUT)
-    fit = _Trials(run, LABEL_FIT)
+    held = Trials(run, LABEL_HELD_OUT)
+    fit = Trials(run, LABEL_FIT)
     samples = int(run[LABEL_SAMPLES][""].values[-1])
     steps = len(run[LABEL_FIT]["true"])
     said = (
@@ -64,7 +62,7 @@ def unrelated_labels(
     )
     if not np.isfinite([held.score, fit.score]).all():
         yield unrelated_labels.not_examined("a loss is not finite")
-    elif max(held.score, fit.score) > _TELLS:
+    elif max(held.score, fit.score) > TELLS:
         yield unrelated_labels.clear(said)
     elif "one batch" not in run[LABEL_FIT]:
         yield unrelated_labels.not_examined(f"{steps} steps are too few to tell: {said}")
@@ -96,23 +94,3 @@ def unrelated_labels(
             ),
             fix="look at ten samples beside their labels: is each label the one of its input?",
         )
-
-
-class _Trials:
-    """The losses with true labels against those of the shuffled twins."""
-
-    def __init__(self, run: Run, signal: Signal) -> None:
-        true = run[signal]["true"].values
-        twins = [each.values for name, each in run[signal].items() if name.startswith("shuffled")]
-        self.true = float(true.mean())
-        self.shuffled = float(np.mean(twins))
-        with np.errstate(invalid="ignore"):  # losses that are not finite make no score
-            self.score = _score(np.mean(twins, axis=0) - true, np.mean(twins, axis=1))
-
-
-def _score(gain: Floats, twins: Floats) -> float:
-    """A mean gain in standard errors: of its readings, and of one training among several."""
-    error = float(gain.std()) / np.sqrt(max(len(gain), 1))
-    if len(twins) > 1:
-        error = float(np.hypot(error, twins.std(ddof=1) * np.sqrt(1 + 1 / len(twins))))
-    return float(gain.mean() / max(error, 1e-12))

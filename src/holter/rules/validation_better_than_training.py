@@ -81,7 +81,7 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
         Evidence(VAL_LOSS, found.span, f"{validation:.4g} at last", found.function),
         Evidence(LOSS, found.span, f"{late:.4g} before the last passes", found.trained),
     ]
-    by_accuracy = _by_accuracy(run, found)
+    by_accuracy = _by_accuracy(run, found) if late > validation else []
     by_loss = (
         found.constant is not None
         and (found.training > min_factor * found.validation)[third:].mean() >= _MOST

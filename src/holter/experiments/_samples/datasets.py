@@ -18,6 +18,7 @@ from torch.utils.data import (
     SequentialSampler,
     Subset,
     SubsetRandomSampler,
+    default_collate,
 )
 
 from holter.experiments import InapplicableError
@@ -44,12 +45,16 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What was read of one split; `served` is None for one that can only be iterated over."""
+    """What was read of one split; `served` is None for one that can only be iterated over.
+
+    `arrives` tells whether targets reach the batch as the data set holds them.
+    """
 
     name: str
     length: int
     samples: tuple[Sample, ...]
     served: Served | None
+    arrives: bool = True
 
 
 def served(setup: Setup, split: str) -> Served | None:
@@ -89,7 +94,27 @@ def read(
         found = _fetched(known.dataset, wanted, seconds, ignored)
     if not found:
         raise InapplicableError(f"the {_NAMES[split]} loader serves no samples")
-    return Split(split, len(positions), tuple(found), known)
+    return Split(split, len(positions), tuple(found), known, _arrives(setup.loaders[split], found))
+
+
+def _arrives(loader: DataLoader[Any], samples: Sequence[Sample]) -> bool:
+    """Whether targets of samples are found again in a batch that a `collate_fn` makes of them."""
+    if loader.collate_fn is default_collate:
+        return True
+    few = samples[:_TRIED]
+    labels = [each.label for each in few]
+    if None in labels:
+        return False
+    try:
+        with left_alone(loader.dataset):
+            batch = loader.collate_fn([loader.dataset[each.index] for each in few])
+    except Exception:
+        return False
+    wanted = torch.tensor(labels, dtype=torch.float64)
+    return any(
+        each.numel() == len(few) and torch.equal(each.detach().cpu().double().flatten(), wanted)
+        for each in tensors(batch)
+    )
 
 
 def _fetched(dataset: Any, wanted: list[int], seconds: float, ignored: int | None) -> list[Sample]:
