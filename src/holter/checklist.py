@@ -211,7 +211,7 @@ def _row(run: Run, checkup: Checkup, check: Check) -> Row:
         if rule in normal or rule in clear:
             return Row(check, Status.PASS, normal.get(rule) or clear[rule])
     if any(each.rule in check.rules for each in checkup.clear):
-        return Row(check, Status.PASS, "")
+        return Row(check, Status.PASS, "nothing was found")
     reasons = {each.rule: each for each in checkup.not_examined}
     known = [reasons[rule] for rule in check.rules if rule in reasons]
     # What an experiment says of itself tells more than a signal that is missing.

@@ -250,6 +250,20 @@ def test_names_labels_that_are_out_of_range(tmp_path: Path) -> None:
     assert "(100, 300)" in finding.summary
 
 
+def test_labels_that_a_collate_function_changes_are_not_judged(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    rows = [(int(label), torch.randint(500, (7,))) for label in torch.randint(1, 5, (600,))]
+
+    def collate(items: Any) -> tuple[Tensor, Tensor]:
+        labels, texts = zip(*items, strict=True)
+        return torch.stack(texts), torch.tensor(labels) - 1
+
+    loader = DataLoader(rows, 32, shuffle=True, collate_fn=collate)
+    model = nn.EmbeddingBag(500, 4)
+    setup = Setup.of(model, torch.optim.SGD(model.parameters(), 1.0), nn.CrossEntropyLoss(), loader)
+    assert found(setup, tmp_path) == ()
+
+
 def test_targets_of_batches_are_what_the_model_is_not_given(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x, y = table(), torch.randint(3, (600,))

@@ -207,4 +207,6 @@ def test_a_folder_and_its_ranks_are_named(tmp_path: Path) -> None:
 
 
 def test_a_large_share_of_a_short_run_comes_with_its_seconds() -> None:
-    assert "watching cost 30 % of the time (0.2 s)" in text.render(run(duration=0.7), Checkup())
+    assert "watching cost 30 % of the time (0.2 s; the first 2 s are free)" in text.render(
+        run(duration=0.7), Checkup()
+    )

@@ -42,6 +42,11 @@ def test_a_loss_of_zero_is_success() -> None:
     assert isinstance(clear, Clear)
 
 
+def test_a_loss_of_zero_before_anything_was_learned_is_none() -> None:
+    run = run_of({GRAD_TOTAL_NORM: {"": [0.0] * 10}, LOSS: {"": [-0.0] * 10}})
+    assert found(all_zero_gradients, run)
+
+
 def test_a_negative_or_unknown_loss_is_no_success() -> None:
     norms = {GRAD_TOTAL_NORM: {"": [0.0] * 10}}
     assert found(all_zero_gradients, run_of({**norms, LOSS: {"": [-3.0] * 10}}))

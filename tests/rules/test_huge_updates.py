@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holter.findings import Clear, Confidence, Finding, NotExamined
+from holter.findings import Clear, Confidence, Finding, NotExamined, Severity
 from holter.rules.huge_updates import huge_updates
 from holter.run import Run
 from holter.signals import (
@@ -102,6 +102,14 @@ def test_boundary() -> None:
     assert found(huge_updates, run(flat(), [0.09] * 2), limit=0.05)
 
 
+def test_losses_of_stages_do_not_compete() -> None:
+    half = len(flat()) // 2
+    stages = {"a": series(flat()[:half]), "b": series(flat()[half:], range(half, len(flat())))}
+    made = layered(flat(), {LOSS: stages, UPDATE_RATIO: by_layer([0.5])}, layers(1))
+    (verdict,) = said(huge_updates, made)
+    assert isinstance(verdict, NotExamined)
+
+
 def test_of_competing_losses_it_is_a_hint() -> None:
     made = layered(
         flat(), {LOSS: {"a": flat(), "b": flat()}, UPDATE_RATIO: by_layer([0.5])}, layers(1)
@@ -109,6 +117,7 @@ def test_of_competing_losses_it_is_a_hint() -> None:
     (verdict,) = said(huge_updates, made)
     assert isinstance(verdict, Finding)
     assert verdict.confidence is Confidence.HINT
+    assert verdict.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,27 @@
-from holter.findings import Clear, Finding
+from holter.findings import Clear, Finding, NotExamined
 from holter.rules.out_of_range_labels import out_of_range_labels
 from holter.run import Event, Run
-from holter.signals import DATASET_EXAMINED, DATASET_OUT_OF_RANGE, DATASET_OUTPUTS
+from holter.signals import DATASET_EXAMINED, DATASET_OUT_OF_RANGE, DATASET_OUTPUTS, TARGET_COUNT
 from synthetic import run_of, said
 
 
-def labels(**outside: float) -> Run:
+def labels(*, trained: int = 0, **outside: float) -> Run:
     data = {"what": "out of range", "split": "train", "indices": [7]}
     return run_of(
         {
             DATASET_EXAMINED: {key: [500.0] for key in outside},
             DATASET_OUTPUTS: {key: [4.0] for key in outside},
             DATASET_OUT_OF_RANGE: {split: [count] for split, count in outside.items()},
+            TARGET_COUNT: {"cross_entropy": [32.0] * (trained // 32)},
         },
         events=[Event(0, 0.0, "samples found", data)],
     )
+
+
+def test_training_would_have_met_them() -> None:
+    (verdict,) = said(out_of_range_labels, labels(train=300, valid=0, trained=1600))
+    assert isinstance(verdict, NotExamined)
+    assert "1600 targets" in verdict.because
 
 
 def test_within() -> None:

@@ -44,7 +44,7 @@ def render(
 
 def _line(row: Row, width: int, *, whole: bool) -> list[Line]:
     lead = ((f"{row.status.value:<5}", _COLOR[row.status]), (f"{row.check.name:<21} ", "bold"))
-    says = row.says or row.check.question
+    says = row.says
     if not whole and len(says) > _MOST:
         says = says[: _MOST - 3].rstrip() + "..."
     style = "dim" if row.status is Status.NOT_APPLICABLE else ""

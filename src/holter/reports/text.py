@@ -210,8 +210,11 @@ def _footer(run: Run, checkup: Checkup, width: int) -> list[Line]:
         said.append(tally(checkup))
     spent = cost(run)
     if spent.share is not None:
-        # Short runs are read whole, whatever share of them that is: the seconds put it right.
-        brief = f" ({spent.seconds:.1f} s)" if spent.share > 0.02 and spent.seconds else ""
+        brief = (
+            f" ({spent.seconds:.1f} s; the first 2 s are free)"
+            if spent.share > 0.02 and spent.seconds
+            else ""
+        )
         said.append(f"watching cost {100 * spent.share:.2g} % of the time{brief}")
     elif spent.seconds is not None:
         said.append(f"watching took {spent.seconds:.2g} s")

@@ -18,6 +18,7 @@ from holter.signals import (
     INPUT_STD,
     LOSS,
     TARGET_BATCH_ENTROPY,
+    TARGET_STD,
     UPDATE_RATIO,
     Signal,
 )
@@ -33,6 +34,7 @@ _BEFORE = 100  # with that of so many before: fewer, as a falling loss was highe
 _SURE = 6.0  # standard errors
 _LEAD = 12  # steps before a spike in which others may have moved first
 _COMPANY = 8.0  # median absolute deviations, of logarithms, that say that another signal moved
+_GROWING, _GROWN = 0.01, 0.1  # of the logarithm of a spread: in parts, and over all
 _MEDIAN_ERROR = 1.25 * 1.4826  # standard error of a median, in median absolute deviations
 
 
@@ -238,6 +240,11 @@ def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:
             f"the loss rose from {spike.before:.4g} to {spike.after:.4g} at step {spike.step},"
             f" where {changed[0]} changed as well: other data"
         )
+    if _targets_grow(run, spike):
+        return loss_spike.normal(
+            f"the loss rose from {spike.before:.4g} to {spike.after:.4g} at step {spike.step},"
+            " while targets grow all along: they are made by what is learned, or other data come"
+        )
     movers = [
         (signal, *moved)
         for signal in (GRAD_TOTAL_NORM, UPDATE_RATIO, ADAM_SURPRISE)
@@ -273,6 +280,23 @@ def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:
         ),
         fix=f"go back to a checkpoint before step {spike.step}, skip some hundred batches or lower"
         " the learning rate",
+    )
+
+
+def _targets_grow(run: Run, spike: _Spike) -> bool:
+    """Whether the spread of all targets so far rises before a spike and after it, not with it."""
+    spread = _typical(run, TARGET_STD, spike)
+    if spread is None:
+        return False
+    before = spread.values[spread.steps < spike.step]
+    after = spread.values[spread.steps > spike.end]
+    if len(before) < 8 or len(after) < 8:
+        return False
+    quarter = before[-max(len(before) // 4, 1) :]
+    return bool(
+        quarter[-1] - quarter[0] > _GROWING
+        and after[-1] - after[0] > _GROWING
+        and after[-1] - before[-1] > _GROWN
     )
 
 

@@ -43,7 +43,7 @@ def nonfinite_loss(run: Run) -> Iterator[Verdict]:
     kept from the weights in a way that is not seen: the finding then says that the loss came back.
 
     ## How to confirm
-    - Run the same script under `torch.autograd.set_detect_anomaly(True)` until the step named.
+    - Run `holter try replay`: it makes the last steps again, and names operation, line and sample.
     - Repeat the run with a tenth of the learning rate: if the step survives, the update was too
       large; if not, look at the batch.
     """

@@ -94,6 +94,6 @@ def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Ve
                 outside[0],
             ),
         ),
-        fix=f"build the optimizer after {where[0]} is in the model, or freeze it with"
-        " requires_grad_(False) if it is left out on purpose",
+        fix=f"give the optimizer {where[0]}, too (model.parameters(), once the model is whole), or"
+        " freeze it with requires_grad_(False) if it is left out on purpose",
     )
