@@ -76,13 +76,17 @@ def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
     assert found(unscaled_inputs, given(flat(), 300, 900, inside={"rnn": 0.5}, meta=meta))
 
 
+def test_an_embedding_of_other_inputs_hides_nothing() -> None:
+    assert found(unscaled_inputs, given(flat(), 18800, 124000, inside={"e": 0.9, "f.0": 10500.0}))
+
+
 @pytest.mark.parametrize(
     "run",
     [
         given(flat(), 1, 3),
         given(falling(), 80, 255),
         given(falling(), 80, 255, entropy=1.386),
-        given(flat(), 80, 255, inside={"norm": 1.0, "0": 90.0}),  # normalised inside
+        given(flat(), 80, 255, inside={"norm": 1.0, "0": 0.9}),  # normalised inside
         given(flat(), 0.004, 0.01, inside={"norm": 1.0, "0": 0.6}),
         given(flat(), 0.01, 1),  # words of a large vocabulary, one of thousands is 1
         given(flat(), 0, 0),

@@ -67,7 +67,12 @@ def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None
         if counted is not None:
             lab.write(PADDING_COUNTED, [counted])
         warm_up(setup, [batch], steps)
-        _measure(setup, batch, found, lab, samples)
+        try:
+            _measure(setup, batch, found, lab, samples)
+        except RuntimeError as error:
+            raise InapplicableError(
+                "what the model gives for a shorter sequence cannot be compared with the whole"
+            ) from error
         return
     raise InapplicableError("no batch has padding that can be told from data")
 

@@ -12,3 +12,12 @@ def some(names: Sequence[str], *, limit: int = 3) -> str:
 def of(owner: str) -> str:
     """` of NAME` for a named owner, nothing for the run itself."""
     return f" of {owner}" if owner else ""
+
+
+def lacking(**needed: tuple[int, int]) -> str:
+    """Of what there is too little, each with what there is and what it takes."""
+    return ", ".join(
+        f"{there} of the {takes} {name.replace('_', ' ')} needed"
+        for name, (there, takes) in needed.items()
+        if there < takes
+    )

@@ -9,6 +9,7 @@ from holter.rules import rule
 from holter.rules._layers import sample
 from holter.rules._membership import parameters
 from holter.rules._outcome import outcome
+from holter.rules._wording import lacking
 from holter.run import Run
 from holter.signals import CLIP_COEFFICIENT, GRAD_NORM
 
@@ -60,7 +61,7 @@ def dominating_gradient(run: Run, *, share: float = 0.999) -> Iterator[Verdict]:
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in norms.owners))
     if len(layers) < _PARAMETERS or len(norms) < _FEWEST:
         yield dominating_gradient.not_examined(
-            f"{len(layers)} of the {_PARAMETERS} layers, {len(norms)} of the {_FEWEST} steps needed"
+            lacking(layers=(len(layers), _PARAMETERS), steps=(len(norms), _FEWEST))
         )
         return
     places = {layer: at for at, layer in enumerate(layers)}

@@ -8,6 +8,7 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._layers import sample
 from holter.rules._outcome import outcome
+from holter.rules._wording import lacking
 from holter.run import Run
 from holter.signals import NORMALISATION_INPUT_RMS
 
@@ -63,8 +64,7 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     read = np.flatnonzero(np.isfinite(stream.values).any(axis=0))  # others are never called
     if len(stream) < _FEWEST or len(read) < _LAYERS:
         yield growing_residuals.not_examined(
-            f"{len(stream)} of the {_FEWEST} sampled steps needed, of {len(read)} of the"
-            f" {_LAYERS} normalising layers"
+            lacking(sampled_steps=(len(stream), _FEWEST), normalising_layers=(len(read), _LAYERS))
         )
         return
     begin, middle = stream.between(0, 0.1).medians(), stream.between(0.5, 0.75).medians()

@@ -66,7 +66,11 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     if not seen or loader is None:
         most = max((len(each) for each in run[INPUT_FINGERPRINT].values()), default=0)
         yield repeated_batches.not_examined(
-            f"{most} of the {min_steps} steps needed"
+            (
+                f"{most} of the {min_steps} steps needed"
+                if most < min_steps
+                else "no input is a number"
+            )
             if not seen
             else "no loader whose length is known is drawn from at most steps"
         )

@@ -74,7 +74,7 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     that far.
 
     ## How to confirm
-    - Look at the accuracy: it falls under that of guessing.
+    - Look at predictions, or at the accuracy: it falls under that of guessing.
     """
     curve = training_curve(run, may_change_sign=True)
     if isinstance(curve, str):

@@ -129,21 +129,25 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
 
 
 def _first_layer(run: Run, model: str) -> float | None:
-    """The size of what a model's first module returns at first.
+    """The size of what a model's first two modules return at first: the larger one.
 
-    None where it was not read, or is bounded whatever the input is, as in recurrent layers.
+    One of them may be the embedding of other inputs. None where nothing was read, or the first is
+    bounded whatever the input is, as recurrent layers are.
     """
     if ACTIVATION_STD not in run:
         return None
     sizes = run[ACTIVATION_STD]
     own = [name for name in sizes if name.startswith(f"{model}.")]  # where there are several
-    for name in own or sizes:
-        first = sizes[name].values[:_EARLY]
-        first = first[np.isfinite(first)]
-        if len(first):
-            recurrent = f"{name}.weight_hh_l0" in run.meta.get("parameters", {})
-            return None if recurrent else float(first.max())
-    return None
+    early = {name: sizes[name].values[:_EARLY] for name in own or sizes}
+    read = [name for name, first in early.items() if np.isfinite(first).any()][:2]
+    bounded = [f"{name}.weight_hh_l0" in run.meta.get("parameters", {}) for name in read]
+    if not read or bounded[0]:
+        return None
+    return max(
+        float(np.nanmax(early[name][np.isfinite(early[name])]))
+        for name, recurrent in zip(read, bounded, strict=True)
+        if not recurrent
+    )
 
 
 def _harm(run: Run) -> Evidence | None:

@@ -8,6 +8,7 @@ from holter.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.rules import rule
 from holter.rules._layers import Layer, geometric, sample, trained_layers
 from holter.rules._outcome import outcome
+from holter.rules._wording import lacking
 from holter.run import Run
 from holter.signals import ADAM_TINY_FRACTION, GRAD_NORM, UPDATE_RATIO
 
@@ -64,8 +65,7 @@ def vanishing_gradients(run: Run, *, ratio: float = 1e-4) -> Iterator[Verdict]:
     norms = sample(run, GRAD_NORM, [each.name for each in layers])
     if len(norms.owners) < _LAYERS or len(norms) < _FEWEST:
         yield vanishing_gradients.not_examined(
-            f"{len(norms.owners)} of the {_LAYERS} weight matrices, {len(norms)} of the {_FEWEST}"
-            " steps needed"
+            lacking(weight_matrices=(len(norms.owners), _LAYERS), steps=(len(norms), _FEWEST))
         )
         return
     roots = np.array([each.root for each in layers if each.name in norms.owners])
