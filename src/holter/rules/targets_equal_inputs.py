@@ -73,6 +73,6 @@ def targets_equal_inputs(
                         owner,
                     ),
                 ),
-                fix="shift the targets by one (logits[:, :-1] against tokens[:, 1:]), or keep those of"
-                " masked tokens only",
+                fix="shift the targets by one (logits[:, :-1] against tokens[:, 1:]), or"
+                " keep those of masked tokens only",
             )
