@@ -87,8 +87,11 @@ def launch(
     watch = began[0]
     if watch.steps == 0:
         watch.note(
-            "No optimizer.step() was seen. Training in processes that the script starts itself is"
-            " not seen: launch it with `torchrun -m holter run` instead."
+            f"No optimizer.step() was seen, but {watch.backwards} calls of backward: weights that a"
+            " script updates by hand are not watched; torch.optim.SGD does the same."
+            if watch.backwards
+            else "No optimizer.step() was seen. Training in processes that the script starts itself"
+            " is not seen: launch it with `torchrun -m holter run` instead."
         )
     watch.close(error=error)
     return Outcome(exit_code, watch.path, watch.steps, interrupted)

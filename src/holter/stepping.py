@@ -67,6 +67,7 @@ class Stepper(Steps):
     ) -> None:
         super().__init__(recorder, collectors, budget=budget)
         self.scout: Scout | None = None
+        self.backwards = 0  # before there was anything to watch
         self.is_evaluating = False  # whether a model is in eval mode
         # The last call of each loss function in eval mode with a graph: training or not?
         self._undecided: dict[str, LossCall] = {}
@@ -108,6 +109,8 @@ class Stepper(Steps):
         """Open a step if the last one has been updated."""
         self._decide(training=self.is_evaluating)
         self._has_passed = False
+        if not self.roster.subjects:
+            self.backwards += 1
         if self._depth is Depth.NONE and not self._passed_by():
             return
         if self.scout is not None:

@@ -76,6 +76,11 @@ class Watch:
         return self._recorder.steps
 
     @property
+    def backwards(self) -> int:
+        """Number of calls of backward, until a step was seen."""
+        return self._stepper.backwards
+
+    @property
     def roster(self) -> Roster:
         """The models and optimizers that are watched."""
         return self._stepper.roster

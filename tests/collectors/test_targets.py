@@ -218,6 +218,8 @@ def test_one_target_that_is_not_finite_does_not_spoil_the_rest(tmp_path):
         ((1, 1), (1,), 0),
         ((4, 3), (1, 3), 0),
         ((4, 3), (), 0),
+        ((4, 4), (4,), 1),
+        ((4, 3), (3,), 0),
     ],
 )
 def test_broadcasts_that_make_more_of_both(tmp_path, prediction, target, wanted):

@@ -166,6 +166,20 @@ def test_a_script_without_training_says_so(here: Path) -> None:
     assert (meta["status"], meta["steps"]) == ("finished", 0)
 
 
+def test_weights_that_are_updated_by_hand_are_told(here: Path) -> None:
+    (here / "script.py").write_text(
+        "import torch\n"
+        "w = torch.zeros(3, requires_grad=True)\n"
+        "for _ in range(7):\n"
+        "    (w - 1).square().sum().backward()\n"
+        "    w.data -= 0.1 * w.grad\n"
+        "    w.grad = None\n"
+    )
+    ended = holter_run("--out", "run", "script.py", cwd=here)
+    assert ended.code == 0
+    assert "but 7 calls of backward" in " ".join(ended.err.split())
+
+
 def _any_depth(trace: str) -> str:
     """Without how often a line repeats: a few frames of the stack are holter's."""
     return re.sub(r"repeated \d+ more", "repeated", trace)

@@ -119,6 +119,8 @@ def _is_broadcast(call: Given) -> bool:
     one, other = call.prediction.shape, call.target.shape
     if one == other:
         return False
+    if len(other) == 1 and one == (*other, *other):  # each sample against the targets of all
+        return len(call.target) > 1
     made = np.broadcast_shapes(one, other)
     return math.prod(made) > max(one.numel(), other.numel())
 

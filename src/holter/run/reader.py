@@ -34,11 +34,13 @@ class Run:
 
     @cached_property
     def steps(self) -> int:
-        """Number of training steps that were recorded, the last one included."""
+        """Number of training steps: as its recorder counted, or up to the last that was read."""
         # Trials of experiments have steps of their own.
         signals = ((CATALOGUE.get(name), table) for name, table in self.tables.items())
         trained = [table for signal, table in signals if not (signal and signal.per is Per.TRIAL)]
-        return max((table.last_step for table in trained), default=-1) + 1
+        read = max((table.last_step for table in trained), default=-1) + 1
+        counted = self.meta.get("steps")
+        return max(read, counted) if isinstance(counted, int) else read
 
     @property
     def ranks(self) -> tuple[int, ...]:
