@@ -52,7 +52,7 @@ def find_script(path: str) -> Script:
         source = Path(file).read_bytes()
     except OSError as error:
         raise HolterError(
-            f"Cannot read {path} ({error.strerror}); usage: holter run train.py [arguments]."
+            f"Cannot read {path} ({error.strerror}); name a script, and its arguments after it."
         ) from error
     main = _main(file, importlib.machinery.SourceFileLoader("__main__", file))
     folder = str(Path(path).resolve().parent)

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -259,9 +260,10 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
     checks = {check.name: check for check in CHECKS}
     known = {each.name: each for each in quick}
     if unknown := [each for each in wanted if each not in checks and each not in known]:
-        raise HolterError(
-            f"There is no check {unknown[0]!r}; there are {', '.join([*checks, *known])}."
-        )
+        every = list(dict.fromkeys([*checks, *known]))
+        near = get_close_matches(unknown[0], every, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(every)}."
+        raise HolterError(f"There is no check {unknown[0]!r}; {hint}")
     rules = {rule for name in wanted if name in checks for rule in checks[name].rules}
     needed = {signal for rule in rules if rule in all_rules() for signal in all_rules()[rule].needs}
     args.select = [",".join(sorted(rules & set(all_rules())))] if rules else args.select

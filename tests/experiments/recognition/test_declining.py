@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from forms import HEAD_LINES
 
+from holter.errors import HolterError
 from holter.experiments.recognition import NotRecognisedError
 
 DECLINED = {
@@ -274,3 +275,14 @@ for x, y in train_loader:
     loss.backward()
     optimizer.step()
 """)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"), [("x =", "SyntaxError"), ("raise OSError('no data')", "OSError")]
+)
+def test_a_script_that_breaks_before_it_trains_is_told(
+    recognised: Any, source: str, kind: str
+) -> None:
+    with pytest.raises(HolterError, match=f"train.py ended with {kind} before its first") as caught:
+        recognised(source)
+    assert not isinstance(caught.value, NotRecognisedError)

@@ -98,6 +98,8 @@ def recognise(
     if isinstance(error, Left):
         return error.outcome()
     code = report_end(error)
+    if isinstance(error, Exception):
+        _require_training(script, began, error)
     if not began:
         raise declined(f"{script} never imported torch: there is no training to try anything on.")
     session = began[0]
@@ -109,6 +111,16 @@ def recognise(
         leave(lambda: hand_over(session))
     except Left as left:
         return left.outcome()
+
+
+def _require_training(script: str, began: "Sequence[Session]", error: Exception) -> None:
+    """A script may break while it trains, but not before."""
+    if began and began[0].start.kept:
+        return
+    for session in began:
+        session.close()
+        session.watch.close(error=error)
+    raise HolterError(f"{script} ended with {type(error).__name__} before its first training step.")
 
 
 def _near(path: Path) -> Path:
