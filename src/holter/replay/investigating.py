@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 from torch import Tensor, nn
 
 from holter import birth
@@ -17,7 +18,7 @@ from holter.experiments.lab import Lab
 from holter.experiments.setup import Batch, Phase, Setup
 from holter.replay.ladder import Climbed, band_of, climb, timed
 from holter.replay.samples import Triage, guilty, triage
-from holter.replay.window import Change, Trial, Window
+from holter.replay.window import Trial, Window
 from holter.signals import REPLAY_LOSS, REPLAY_NORM
 
 EXACT, REPRODUCED, NOT_REPRODUCED = "bit for bit", "reproduced", "not reproduced"
@@ -260,8 +261,6 @@ def _count(batch: object) -> int | None:
 
 
 def _same(one: float, other: float) -> bool:
-    import numpy as np
-
     return np.float32(one).tobytes() == np.float32(other).tobytes() or (
         math.isnan(one) and math.isnan(other)
     )
@@ -294,6 +293,3 @@ def whole(window: Window, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
             yield f"{each.name}: {each.outcome} ({each.says})"
         yield found.separate()
     lab.event("experiment", experiment="replay", seconds=time.perf_counter() - began)
-
-
-__all__ = ["Change", "Investigation", "Reproduction", "whole"]

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from holter.blackbox.capture import Capture, Fetched, Step
 from holter.blackbox.shadow import held_by
 from holter.errors import HolterError
+from holter.experiments.batches import cloned
 from holter.experiments.setup import Batch, Setup
 from holter.run import Run
 from holter.signals import AMP_SCALE, LOSS
@@ -57,7 +58,6 @@ class Change:
     rate: float = 1.0
     held: Step | None = None
     max_norm: float | None = None
-    notes: tuple[str, ...] = field(default=())
 
 
 class Window:
@@ -168,7 +168,7 @@ class Window:
         return [partial(lambda made: made, each) for each in self.batches(step)]
 
     def _batch(self, fetch: Fetched) -> Batch:
-        batch = _moved(fetch.batch, self.setup)
+        batch = cloned(fetch.batch)  # on the host, as the loader gave it
         _set_random(fetch.random, fetch.random_cuda)
         made = batch if self.setup.prepare is None else self.setup.prepare(batch)
         self._randoms.append(_random())
@@ -297,14 +297,6 @@ def _home(name: str, optimizer: Optimizer, parameter: Tensor) -> torch.device:
     group = next(g for g in optimizer.param_groups if any(p is parameter for p in g["params"]))
     on_device = bool(group.get("fused")) or bool(group.get("capturable"))
     return parameter.device if name != "step" or on_device else torch.device("cpu")
-
-
-def _moved(batch: Any, setup: Setup) -> Any:
-    """Batches are given as the loader gave them: on the host, and each time a fresh copy."""
-    from holter.experiments.batches import changed
-
-    del setup
-    return changed(batch, lambda each: each.clone())
 
 
 def _set_random(state: Tensor, cuda: Tensor | None) -> None:

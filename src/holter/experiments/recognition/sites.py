@@ -47,11 +47,6 @@ class Site:
         return f"{self.source.file}:{self.call.lineno}"
 
     @property
-    def in_function(self) -> bool:
-        """Whether the step is a whole function, and not the body of a loop."""
-        return not self.source.loops(self.statement)
-
-    @property
     def body(self) -> list[ast.stmt]:
         """The statements of the innermost loop or function."""
         loops = self.source.loops(self.statement)
