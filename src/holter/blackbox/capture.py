@@ -43,7 +43,6 @@ class Step:
     random: Tensor
     random_cuda: Tensor | None
     rates: tuple[tuple[float, ...], ...]
-    scale: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def _step(entry: Entry, tensors: dict[str, Tensor]) -> dict[str, Any]:
     tensors[f"{name}/random"] = entry.random
     if entry.random_cuda is not None:
         tensors[f"{name}/random_cuda"] = entry.random_cuda
-    return {"step": entry.step, "fetches": fetches, "rates": entry.rates, "scale": entry.scale}
+    return {"step": entry.step, "fetches": fetches, "rates": entry.rates}
 
 
 def _tree(value: Any, place: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -172,7 +171,6 @@ def _read_step(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Step
         tensors[f"{name}/random"],
         tensors.get(f"{name}/random_cuda"),
         tuple(tuple(map(float, group)) for group in fields["rates"]),
-        fields["scale"],
     )
 
 

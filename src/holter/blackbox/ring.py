@@ -30,14 +30,13 @@ class Fetch:
 
 @dataclass(slots=True)
 class Entry:
-    """One step: its fetches, the random state it began with, learning rates and loss scale."""
+    """One step: its fetches, the random state it began with, and learning rates."""
 
     step: int
     random: Tensor
     random_cuda: Tensor | None
     fetches: list[Fetch] = field(default_factory=list)
     rates: tuple[tuple[float, ...], ...] = ()  # of each optimizer, of each group
-    scale: float | None = None
 
 
 class Ring:
