@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from holter import Run, check, diagnose
-from holter.findings import Confidence, Finding
-from holter.rules import Checkup
+from holter.diagnosis.engine import Checkup
+from holter.record.findings import Confidence, Finding
 from zoo.recording import recordings
 from zoo.specimens import Specimen, corpus
 
@@ -247,7 +247,7 @@ def _kind(rule: str, result: Result, truth: dict[str, Specimen]) -> str:
 
 
 def _consequences(causes: Iterable[str]) -> set[str]:
-    from holter.rules import all_rules
+    from holter.diagnosis.engine import all_rules
 
     reached: set[str] = set()
     frontier = list(causes)
@@ -260,7 +260,7 @@ def _consequences(causes: Iterable[str]) -> set[str]:
 
 
 def _rules(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
-    from holter.rules import all_rules
+    from holter.diagnosis.engine import all_rules
 
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for each in results:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from holter.run import Writer
-from holter.run.writer import Row
+from holter.record import Writer
+from holter.record.writer import Row
 
 PARAMETERS = tuple(f"blocks.{i // 2}.linear.{('weight', 'bias')[i % 2]}" for i in range(50))
 GROUPS = tuple(f"group {i}" for i in range(4))

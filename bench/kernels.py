@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from holter.stats.fused import Fused, Tiling, available
-from holter.stats.summary import summarise
+from holter.watching.stats.fused import Fused, Tiling, available
+from holter.watching.stats.summary import summarise
 
 Shapes = list[tuple[int, ...]]
 Measure = Callable[[Sequence[Tensor]], object]

@@ -297,14 +297,14 @@ def bare(_training: Training, _folder: Path) -> Iterator[Attached]:
 def holter_mode(**options: Any) -> Mode:
     """`holter.watch` with these options, in its steady state.
 
-    A watch saves only once it has taken `holter.budgeting.ALLOWANCE` (two seconds, in all) of its
-    own time. Here it has less, so that all of that lies in the warm-up, which is not measured.
+    A watch begins to save once it has used `ALLOWANCE` (two seconds in all) of its own time. Here
+    it has less, so that all of that lies in the warm-up, which is not measured.
     """
 
     @contextlib.contextmanager
     def attached(training: Training, folder: Path) -> Iterator[Attached]:
         import holter
-        from holter import budgeting
+        from holter.watching import budget as budgeting
 
         path, before = folder / "run", budgeting.ALLOWANCE
         budgeting.ALLOWANCE = ALLOWANCE[training.device]
@@ -694,7 +694,7 @@ def peak(training: Training, steps: int) -> float | None:
 
 def own_account(path: Path, first: int, result: Result) -> None:
     """What holter says it took, in ms a step from step `first` on, and where it failed."""
-    from holter.run import Run
+    from holter.record import Run
 
     run = Run.load(path)
     failed = [each for each in run.events if each.kind == "holter failed"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holter import Run, check, diagnose
-from holter.checklist import CHECKS, Status, rows
+from holter.diagnosis.checklist import CHECKS, Status, rows
 from zoo.recording import CACHE, recording
 from zoo.specimens import Specimen, corpus
 

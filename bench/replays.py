@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holter import Run
-from holter.rules._replays import Replayed, replayed
+from holter.diagnosis.facts.replays import Replayed, replayed
 from zoo.failures import DATA, FAILURES, NONE, STATE, TRUTHS, Truth
 from zoo.recording import recording
 from zoo.specimens import Specimen, corpus

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from holter import Run
-from holter.rules import all_rules, check
-from holter.run import Writer
-from holter.run.format import Floats
-from holter.signals import CATALOGUE, Per, Signal
+from holter.diagnosis.engine import all_rules, check
+from holter.record import Writer
+from holter.record.format import Floats
+from holter.record.signals import CATALOGUE, Per, Signal
 
 LOSS_LIKE = {"loss", "loss.logged", "val.loss"}
 ZERO = {

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from holter.run import Run, Writer
-from holter.run.format import Block, checksum, encode_header, record_dtype
-from holter.run.writer import SEGMENT_BYTES
+from holter.record import Run, Writer
+from holter.record.format import Block, checksum, encode_header, record_dtype
+from holter.record.writer import SEGMENT_BYTES
 
 Line = tuple[str, str]
 SCALARS = tuple((f"signal.{i}", ("",)) for i in range(50))
@@ -23,7 +23,7 @@ WRITE_ON = """
 import sys, numpy as np
 sys.path.insert(0, {here!r})
 import store
-from holter.run import Writer
+from holter.record import Writer
 writer = Writer({path!r}, resume=True)
 rows = store.rows_of(store.SCALARS)
 for step in range({first}, 10**9):

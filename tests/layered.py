@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from holter.run import Run, Series
-from holter.signals import LOSS, Signal
+from holter.record import Run, Series
+from holter.record.signals import LOSS, Signal
 from synthetic import run_of, series
 
 STEPS = 200

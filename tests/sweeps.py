@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from holter.rules._lr_range import RangeTest, Trial
-from holter.rules._sweep import Sweep
-from holter.run import Event, Run
-from holter.signals import (
+from holter.diagnosis.facts.rate_range import RangeTest, Trial
+from holter.diagnosis.facts.sweep import Sweep
+from holter.record import Event, Run
+from holter.record.signals import (
     LR_RANGE_CONFIGURED,
     LR_RANGE_END,
     LR_RANGE_ERROR,

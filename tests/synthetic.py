@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from holter.findings import Finding, Verdict
-from holter.rules import Rule
-from holter.run import Event, Run, Series
-from holter.signals import Signal
+from holter.diagnosis.rule import Rule
+from holter.record import Event, Run, Series
+from holter.record.findings import Finding, Verdict
+from holter.record.signals import Signal
 
 
 def series(values: Sequence[float] | np.ndarray, steps: Sequence[int] | None = None) -> Series:

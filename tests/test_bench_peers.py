@@ -9,9 +9,9 @@ from bench.peers import sagemaker, torch_audit, torchmortem
 from bench.peers.attaching import run_with
 from bench.peers.peer import Alarm, Peer
 from bench.peers.report import Row, render
-from holter.rules import all_rules
-from holter.run import Run
-from holter.signals import (
+from holter.diagnosis.engine import all_rules
+from holter.record import Run
+from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
     GRAD_NONFINITE,
     GRAD_NORM,

@@ -9,7 +9,7 @@ import pytest
 
 import holter
 from holter import Run
-from holter.run import Writer
+from holter.record import Writer
 
 WITHOUT_TORCH = """
 import importlib.abc, sys

@@ -4,7 +4,7 @@ import pytest
 
 from bench.accuracy import Result, judge, render
 from holter import Run
-from holter.rules import all_rules
+from holter.diagnosis.engine import all_rules
 from zoo.recording import recording, script_of
 from zoo.specimens import WORKLOADS, Specimen, corpus
 

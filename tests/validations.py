@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from holter.run import Run, Series
-from holter.signals import (
+from holter.record import Run, Series
+from holter.record.signals import (
     ACCURACY,
     LOSS,
     LOSS_ROOT_SHARE,

@@ -8,20 +8,14 @@ import runpy
 import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import cache
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from zoo.sources import digest_of
 from zoo.specimens import Specimen
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "zoo"
-_SOURCE = ROOT / "src" / "holter"
-# What records nothing in `holter run`; signals are but names of what collectors read.
-_READS_ONLY = (
-    *("rules", "reports", "plots", "_cli", "experiments", "replay", "birth", "blackbox", "signals"),
-    *("checklist.py", "differential.py", "findings.py", "rates.py"),
-)
 
 LIMIT = 300  # seconds that one script may take
 
@@ -50,7 +44,7 @@ def recordings(
     # A process of its own for each, forked from one that has torch imported already.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["holter._cli", "holter.launching", "torch"])
+    processes.set_forkserver_preload(["holter._cli", "holter.scripts.launching", "torch"])
     with ThreadPoolExecutor(workers) as pool:
         for done in as_completed(
             pool.submit(_record_apart, each, experiment, processes) for each in missing
@@ -66,8 +60,8 @@ def recording(specimen: Specimen, seed: int = 0, *, experiment: str | None = Non
 
 def folder_of(specimen: Specimen, seed: int, experiment: str | None = None) -> Path:
     """Where the recording of a specimen is kept: another one when script or recorder change."""
-    recorder = _digest(without=_READS_ONLY if experiment is None else ("rules", "reports", "plots"))
-    key = hashlib.sha256(f"{recorder}\0{script_of(specimen, seed)}".encode()).hexdigest()[:12]
+    script = script_of(specimen, seed)
+    key = hashlib.sha256(f"{digest_of(experiment)}\0{script}".encode()).hexdigest()[:12]
     return CACHE / f"{_name(specimen, seed, experiment)}-{key}"
 
 
@@ -81,16 +75,6 @@ def script_of(specimen: Specimen, seed: int) -> str:
     for fixed in ("torch.manual_seed(0)", 'parser.add_argument("--seed", type=int, default=0)'):
         text = text.replace(fixed, fixed.replace("0)", f"{seed})"))
     return text
-
-
-@cache
-def _digest(without: tuple[str, ...]) -> str:
-    """A digest of all source that takes part in recording."""
-    digest = hashlib.sha256()
-    for path in sorted(_SOURCE.rglob("*.py")):
-        if path.relative_to(_SOURCE).parts[0] not in without:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _record_apart(

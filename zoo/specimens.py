@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from holter.findings import Level
+from holter.record.findings import Level
 
 WORKLOADS = Path(__file__).parent / "workloads"
 CASES = Path(__file__).parent.parent / "cases"

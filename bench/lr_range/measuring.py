@@ -12,9 +12,9 @@ from typing import Any
 
 from bench.lr_range import peers, training
 from bench.lr_range.workloads import task
-from holter.experiments import running
-from holter.rules import _lr_range
-from holter.signals import LR_RANGE_RATE
+from holter.diagnosis.engine import _lr_range
+from holter.lab.experiments import running
+from holter.record.signals import LR_RANGE_RATE
 
 ROOT = Path(__file__).parent.parent.parent
 CACHE = ROOT / ".cache" / "lr_range"

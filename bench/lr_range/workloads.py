@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from holter.experiments.setup import Setup
+from holter.lab.setup import Setup
 
 Batch = tuple[Tensor, ...]
 _TRAIN, _HELD = 8192, 1024

@@ -19,8 +19,8 @@ from bench.peers.listening import ATTACHED, installed, listen
 from bench.peers.peer import Alarm, Peer
 from bench.peers.report import Row, render
 from holter import Run, check, diagnose
-from holter.findings import Confidence
-from holter.rules import all_rules
+from holter.diagnosis.engine import all_rules
+from holter.record.findings import Confidence
 from zoo.recording import recordings
 from zoo.specimens import WORKLOADS, Specimen, corpus
 

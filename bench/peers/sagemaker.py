@@ -15,8 +15,8 @@ import numpy as np
 
 from bench.peers.peer import Alarm, Peer
 from holter import Run
-from holter.run import Series
-from holter.signals import (
+from holter.record import Series
+from holter.record.signals import (
     ACTIVATION_ABSMAX,
     ACTIVATION_DEAD_FRACTION,
     ACTIVATION_SATURATED_FRACTION,
@@ -36,7 +36,7 @@ from holter.signals import (
     WEIGHT_NORM,
     Signal,
 )
-from holter.signals.histograms import EXPONENTS, LOWEST, ZERO_BIN
+from holter.record.signals.histograms import EXPONENTS, LOWEST, ZERO_BIN
 
 # An alarm counts for every rule that its documentation points to. A rule that fires for two
 # opposite reasons counts as two alarms.

@@ -4,10 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holter.differential import Diagnosis, diagnose
-    from holter.errors import HolterError
-    from holter.experiments.setup import Setup
-    from holter.findings import (
+    from holter.diagnosis.differential import Diagnosis, diagnose
+    from holter.diagnosis.engine import Checkup, check
+    from holter.diagnosis.rule import Rule, rule
+    from holter.lab.rates import one_cycle, warmup_cosine
+    from holter.lab.setup import Setup
+    from holter.record import Run, Series
+    from holter.record.errors import HolterError
+    from holter.record.findings import (
         Clear,
         Confidence,
         Evidence,
@@ -17,38 +21,35 @@ if TYPE_CHECKING:
         NotExamined,
         Severity,
     )
-    from holter.rates import one_cycle, warmup_cosine
-    from holter.rules import Checkup, Rule, check, rule
-    from holter.run import Run, Series
-    from holter.watching import Watch, watch
+    from holter.watching.watch import Watch, watch
 
 __version__ = "0.1.0"
 
 # Where each public name lives. Nothing is imported before it is used: reading a run never imports
 # torch, and `import holter` costs a training script nothing.
 _HOMES = {
-    "Checkup": "rules",
-    "Clear": "findings",
-    "Confidence": "findings",
-    "Diagnosis": "differential",
-    "Evidence": "findings",
-    "Finding": "findings",
-    "HolterError": "errors",
-    "Level": "findings",
-    "Normal": "findings",
-    "NotExamined": "findings",
-    "Rule": "rules",
-    "Run": "run",
-    "Series": "run",
-    "Setup": "experiments.setup",
-    "Severity": "findings",
-    "Watch": "watching",
-    "check": "rules",
-    "diagnose": "differential",
-    "one_cycle": "rates",
-    "rule": "rules",
-    "warmup_cosine": "rates",
-    "watch": "watching",
+    "Checkup": "diagnosis.engine",
+    "Clear": "record.findings",
+    "Confidence": "record.findings",
+    "Diagnosis": "diagnosis.differential",
+    "Evidence": "record.findings",
+    "Finding": "record.findings",
+    "HolterError": "record.errors",
+    "Level": "record.findings",
+    "Normal": "record.findings",
+    "NotExamined": "record.findings",
+    "Rule": "diagnosis.rule",
+    "Run": "record",
+    "Series": "record",
+    "Setup": "lab.setup",
+    "Severity": "record.findings",
+    "Watch": "watching.watch",
+    "check": "diagnosis.engine",
+    "diagnose": "diagnosis.differential",
+    "one_cycle": "lab.rates",
+    "rule": "diagnosis.rule",
+    "warmup_cosine": "lab.rates",
+    "watch": "watching.watch",
 }
 
 __all__ = [
@@ -85,7 +86,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        from holter.errors import NEEDS_TORCH, HolterError
+        from holter.record.errors import NEEDS_TORCH, HolterError
 
         raise HolterError(NEEDS_TORCH) from None
     return getattr(home, name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holter.run import Writer
+from holter.record import Writer
 
 
 def write_run(path: Path, losses: list[float], *, status: str = "finished") -> Path:

@@ -9,7 +9,7 @@ import pytest
 import holter
 from holter import _cli
 from holter._cli import COMMANDS, main
-from holter.errors import HolterError
+from holter.record.errors import HolterError
 
 
 def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

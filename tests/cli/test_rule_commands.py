@@ -5,7 +5,8 @@ import json
 import pytest
 
 from holter._cli import main
-from holter.rules import HEADINGS, all_rules
+from holter.diagnosis.engine import all_rules
+from holter.diagnosis.rule import HEADINGS
 
 
 @pytest.fixture(autouse=True)

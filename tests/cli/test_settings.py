@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from holter._cli.settings import Settings, read_settings
-from holter.errors import HolterError
-from holter.findings import Level, Severity
-from holter.rules import Rule
-from holter.signals import LOSS
+from holter.diagnosis.rule import Rule
+from holter.record.errors import HolterError
+from holter.record.findings import Level, Severity
+from holter.record.signals import LOSS
 
 
 def flat(run: object, *, drop: float = 0.1, steps: int = 10, loud: bool = False, kind: str = "a"):  # type: ignore[no-untyped-def]
@@ -27,7 +27,7 @@ RULES = {
 
 @pytest.fixture(autouse=True)
 def made_up_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holter.rules.all_rules", lambda: RULES)
+    monkeypatch.setattr("holter.diagnosis.rules.all_rules", lambda: RULES)
 
 
 def project(folder: Path, text: str) -> Path:
@@ -117,11 +117,17 @@ def test_a_wrong_assignment_is_told(text: str, said: str, tmp_path: Path) -> Non
         ('[tool.holter]\nselect = "flat"', "select has to be a list of rule names"),
         ('[tool.holter]\nignore = ["flatt"]', "ignore: No rule matches 'flatt'"),
         ('[tool.holter]\nfail-on = "fatal"', "fail-on is 'fatal'; it can be error, warning"),
-        ("[tool.holter.rules]\nflat = 3", "[tool.holter.rules.flat] has to be a table"),
+        (
+            "[tool.holter.rules]\nflat = 3",
+            "[tool.holter.rules.flat] has to be a table",
+        ),
         ("[tool.holter.rules.flta]\ndrop = 3", "no rule 'flta'; did you mean 'flat'"),
         ("[tool.holter.rules.flat]\ndorp = 3", "no option 'dorp'; did you mean 'drop'"),
         ('[tool.holter.rules.flat]\ndrop = "3"', "drop is '3', but has to be a number"),
-        ("[tool.holter.rules.flat]\nsteps = true", "steps is True, but has to be a whole number"),
+        (
+            "[tool.holter.rules.flat]\nsteps = true",
+            "steps is True, but has to be a whole number",
+        ),
         ("[tool.holter.rules.empty]\nx = 1", "no option 'x'; it has none."),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from holter import Run
 from holter._cli import main
-from holter.experiments import all_experiments
+from holter.lab.experiments import all_experiments
 
 MODULE = """
 import torch

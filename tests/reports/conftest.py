@@ -6,5 +6,9 @@ from situations import RULES
 
 @pytest.fixture(autouse=True)
 def made_up_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("holter.rules", "holter.differential", "holter.reports.sarif"):
+    for place in (
+        "holter.diagnosis.engine",
+        "holter.diagnosis.differential",
+        "holter.reports.sarif",
+    ):
         monkeypatch.setattr(f"{place}.all_rules", lambda: RULES)

@@ -4,7 +4,10 @@ import inspect
 import math
 from collections.abc import Mapping
 
-from holter.findings import (
+from holter.diagnosis.engine import Checkup
+from holter.diagnosis.rule import Rule
+from holter.record import Event, Run
+from holter.record.findings import (
     Clear,
     Confidence,
     Evidence,
@@ -14,9 +17,7 @@ from holter.findings import (
     NotExamined,
     Severity,
 )
-from holter.rules import Checkup, Rule
-from holter.run import Event, Run
-from holter.signals import GRAD_NORM, GRAD_TOTAL_NORM, LOSS, LR, WATCH_TIME
+from holter.record.signals import GRAD_NORM, GRAD_TOTAL_NORM, LOSS, LR, WATCH_TIME
 from synthetic import run_of
 
 SUMMARY = (

@@ -1,7 +1,5 @@
-from holter.reports._lines import painted
-from holter.reports._trials.data import lines
-from holter.run import Event
-from holter.signals import (
+from holter.record import Event
+from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
     DATASET_CLASS_COUNT,
@@ -11,6 +9,8 @@ from holter.signals import (
     DATASET_MEAN,
     DATASET_STD,
 )
+from holter.reports._lines import painted
+from holter.reports.experiments.data import lines
 from synthetic import run_of
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 from situations import FLAT, SITUATIONS, run
 
+from holter.diagnosis.engine import Checkup
 from holter.reports import github
-from holter.rules import Checkup
 
 
 def test_one_command_a_finding_the_cause_first() -> None:

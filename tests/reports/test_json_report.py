@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from situations import SITUATIONS, run
 
-from holter.findings import Confidence, Level, Severity
+from holter.record.findings import Confidence, Level, Severity
 from holter.reports import json as json_report
 
 SCHEMA = json.loads((files("holter.reports") / "schema-1.json").read_text())

@@ -1,9 +1,9 @@
 import numpy as np
 
+from holter.record import Run
+from holter.record.signals import OVERFIT_CONSTANT, OVERFIT_FLOOR, OVERFIT_LOSS
 from holter.reports._lines import painted
-from holter.reports._trials.overfit_batch import lines
-from holter.run import Run
-from holter.signals import OVERFIT_CONSTANT, OVERFIT_FLOOR, OVERFIT_LOSS
+from holter.reports.experiments.overfit_batch import lines
 from synthetic import run_of
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from situations import FLAT, ODD, RULES, SITUATIONS, run
 
+from holter.diagnosis.engine import Checkup
 from holter.reports import sarif
-from holter.rules import Checkup
 
 
 def rendered(run_and_checkup: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from situations import FLAT, ODD, OUTSIDE, SITUATIONS, run
 
-from holter.findings import Finding
+from holter.diagnosis.engine import Checkup
+from holter.record.findings import Finding
 from holter.reports import text
-from holter.rules import Checkup
 
 SCREENS = {
     "known": """\

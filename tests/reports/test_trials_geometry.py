@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from holter.reports._chart import chart
-from holter.reports._lines import painted
-from holter.reports._trials import batch_size, clip_threshold, sharpness
-from holter.run import Run
-from holter.signals import (
+from holter.record import Run
+from holter.record.signals import (
     BATCH_LARGEST,
     BATCH_NOISE_SCALE,
     BATCH_SIZE,
@@ -23,6 +20,9 @@ from holter.signals import (
     SHARPNESS_RESIDUAL,
     SHARPNESS_START,
 )
+from holter.reports._chart import chart
+from holter.reports._lines import painted
+from holter.reports.experiments import batch_size, clip_threshold, sharpness
 from synthetic import run_of, series
 
 LINE = np.linspace(-1, 1, 21)

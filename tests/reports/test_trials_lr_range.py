@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from holter.record import Run
 from holter.reports._lines import painted
-from holter.reports._trials import lr_range
-from holter.run import Run
+from holter.reports.experiments import lr_range
 from sweeps import ENDS, run_with
 from synthetic import run_of
 

@@ -1,7 +1,7 @@
 """Births: steps in which something that is not finite is born, with the truth; and healthy ones.
 
 A specimen is a function that returns a `Step`. The line that gives birth ends with `# born here`.
-`python -m zoo.births` judges `holter.birth.find` on all of them.
+`python -m zoo.births` judges `holter.lab.birth.find` on all of them.
 """
 
 import inspect

@@ -6,7 +6,7 @@ import warnings
 
 import torch
 
-from holter.birth import find
+from holter.lab.birth import find
 from zoo.births import corpus
 
 

@@ -1,6 +1,6 @@
 """Mistakes made in the causal language model."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 SCHEDULER = "torch.optim.lr_scheduler.LambdaLR(optimizer, learning_rate)"

@@ -1,6 +1,6 @@
 """Mistakes made in the CNN with batch norm."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 SPECIMENS = (

@@ -1,6 +1,6 @@
 """Mistakes made in the contrastive encoder."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 ADAM = "torch.optim.Adam(model.parameters(), lr=2e-3)"

@@ -1,6 +1,6 @@
 """Mistakes made in the encoder classifier."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 ADAMW = "torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)"

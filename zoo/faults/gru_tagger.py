@@ -1,6 +1,6 @@
 """Mistakes made in the GRU tagger."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 UNLABELLED = "        tags[words > 1] = IGNORED  # only one word is annotated so far\n"

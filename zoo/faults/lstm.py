@@ -1,6 +1,6 @@
 """Mistakes made in the LSTM forecaster."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 CLIP = "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"

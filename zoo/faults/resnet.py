@@ -1,6 +1,6 @@
 """Mistakes made in the residual network."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 SPECIMENS = (

@@ -1,6 +1,6 @@
 """Mistakes made in the tabular MLP."""
 
-from holter.findings import Level
+from holter.record.findings import Level
 from zoo.specimens import fault
 
 SPECIMENS = (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from holter import __version__
-from holter.errors import HolterError
+from holter.record.errors import HolterError
 
 COMMANDS = (
     "run",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
-from holter.notices import tell
+from holter.record.notices import tell
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -48,8 +48,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Check the run and print the report."""
-    from holter.run import Run, verify
-    from holter.run.folders import newest_run
+    from holter.record import Run, verify
+    from holter.record.folders import newest_run
 
     settings = settings_of(args)
     folder = args.run

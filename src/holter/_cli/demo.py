@@ -32,10 +32,10 @@ def execute(args: argparse.Namespace) -> int:
     if args.show:
         print(SCRIPT.read_text(), end="")
         return 0
-    from holter.launching import launch
-    from holter.rules import check
-    from holter.run import Run
-    from holter.run.folders import new_folder
+    from holter.diagnosis.engine import check
+    from holter.record import Run
+    from holter.record.folders import new_folder
+    from holter.scripts.launching import launch
 
     print("$ holter run train.py        (the script: holter demo --show)\n", flush=True)
     outcome = launch(str(SCRIPT), out=new_folder("demo"))

@@ -11,8 +11,8 @@ from holter._cli.terminal import text_width, wants_color
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from holter.diagnosis.rule import Rule
     from holter.reports._lines import Line
-    from holter.rules import Rule
 
 EPILOG = """\
 examples:
@@ -37,8 +37,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the page."""
+    from holter.diagnosis.engine import named_rule
     from holter.reports._lines import painted
-    from holter.rules import named_rule
 
     rule = named_rule(args.rule)
     if args.json:
@@ -79,6 +79,6 @@ def _page(rule: "Rule", width: int) -> list["Line"]:
 
 
 def _causes(rule: "Rule") -> list[str]:
-    from holter.rules import all_rules
+    from holter.diagnosis.engine import all_rules
 
     return [each.name for each in all_rules().values() if rule.name in each.explains]

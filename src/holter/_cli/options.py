@@ -9,7 +9,7 @@ from holter._cli.terminal import write_report
 from holter.reports import REPORTS
 
 if TYPE_CHECKING:
-    from holter.run import Run
+    from holter.record import Run
 
 EXIT_CODES = """\
 exit codes:
@@ -76,7 +76,7 @@ def check_and_report(
     run: "Run", args: argparse.Namespace, settings: Settings, *, stream: TextIO | None = None
 ) -> int:
     """Check `run`, report as asked (to `stream`, else standard output), give the exit code."""
-    from holter.rules import check
+    from holter.diagnosis.engine import check
 
     checkup = check(
         run, select=settings.select, ignore=settings.ignore, options=settings.rule_options

@@ -11,30 +11,30 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holter.errors import HolterError
-from holter.notices import tell
+from holter.record.errors import HolterError
+from holter.record.notices import tell
 
 if TYPE_CHECKING:
-    from holter.blackbox.capture import Capture
-    from holter.experiments.setup import Setup
-    from holter.run import Run
+    from holter.lab.setup import Setup
+    from holter.record import Run
+    from holter.watching.blackbox.capture import Capture
 
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     """Replay the last capture of a run, on the training of its own command or of --on."""
-    from holter.run import Run
-    from holter.run.folders import newest_run
+    from holter.record import Run
+    from holter.record.folders import newest_run
 
     folder = Path(args.target) if args.target else newest_run()
     run = Run.load(folder)
     capture = _capture(folder, args.capture)
     tell(f"{capture.alarm.says} at step {capture.alarm.step}; {len(capture.steps)} steps are kept")
     if args.on:
-        from holter.experiments.functions import setup_from
+        from holter.lab.functions import setup_from
 
         _investigate(setup_from(args.on), run, capture, args)
         return report(folder)
-    from holter.experiments.recognition import Recognised, recognise
+    from holter.scripts.recognition import Recognised, recognise
 
     def then(found: Recognised) -> int:
         for note in found.notes:
@@ -72,7 +72,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
 
 
 def _capture(folder: Path, name: str | None) -> "Capture":
-    from holter.blackbox.capture import captures_in, load_capture
+    from holter.watching.blackbox.capture import captures_in, load_capture
 
     found = captures_in(folder)
     if not found:
@@ -110,8 +110,8 @@ def _in_folder(run: "Run") -> Iterator[None]:
 @contextlib.contextmanager
 def _unwatched() -> Iterator[None]:
     """A script that watches itself is not to record itself again."""
-    from holter import watching
-    from holter.replay.unwatched import Unwatched
+    from holter.lab.replay.unwatched import Unwatched
+    from holter.watching import watch as watching
 
     before, watching.watch = watching.watch, Unwatched  # type: ignore[assignment]
     try:
@@ -127,10 +127,10 @@ def _investigate(
     args: argparse.Namespace,
     drawn: Mapping[int, Any] | None = None,
 ) -> None:
-    from holter.experiments.lab import Lab
-    from holter.experiments.state import kept
-    from holter.replay.investigating import whole
-    from holter.replay.window import Window
+    from holter.lab.lab import Lab
+    from holter.lab.replay.investigating import whole
+    from holter.lab.replay.window import Window
+    from holter.lab.state import kept
 
     assert run.path is not None
     window = Window(setup, capture, run, drawn=drawn)
@@ -141,7 +141,7 @@ def _investigate(
         except KeyboardInterrupt:
             tell("interrupted; what is known so far is kept")
         if args.export is not None:
-            from holter.replay.exporting import export
+            from holter.lab.replay.exporting import export
 
             tell(export(window, Path(args.export)))
     sys.stdout.flush()

@@ -11,8 +11,8 @@ from holter._cli.terminal import text_width, wants_color
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from holter.diagnosis.rule import Rule
     from holter.reports._lines import Line
-    from holter.rules import Rule
 
 EPILOG = """\
 examples:
@@ -37,8 +37,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the table."""
+    from holter.diagnosis.engine import all_rules
     from holter.reports._lines import painted
-    from holter.rules import all_rules
 
     rules = sorted(all_rules().values(), key=lambda each: (each.level, each.name))
     if args.json:

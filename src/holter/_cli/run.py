@@ -88,8 +88,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the script, then check what it left."""
-    from holter.launching import launch
-    from holter.run import Run
+    from holter.record import Run
+    from holter.scripts.launching import launch
 
     settings = settings_of(args)
     outcome = launch(

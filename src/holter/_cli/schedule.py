@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.terminal import text_width, wants_color
-from holter.errors import HolterError
-from holter.notices import tell
+from holter.record.errors import HolterError
+from holter.record.notices import tell
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -60,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
     share, used = _schedule(args)
     rates = [args.peak * share(step) for step in range(args.steps)]
     if args.plot is not None:
-        from holter.plots import schedule
+        from holter.reports.plots import schedule
 
         schedule.draw(rates, args.plot)
         tell(f"picture written to {args.plot}")
@@ -84,7 +84,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _schedule(args: argparse.Namespace) -> tuple[Share, str]:
     """The share of the peak at each step, and how a script gets this schedule."""
-    from holter.rates import OneCycle, WarmupCosine
+    from holter.lab.rates import OneCycle, WarmupCosine
 
     if not args.peak > 0:
         raise HolterError(f"--peak is {args.peak:g}: a learning rate is above 0.")

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from holter.errors import HolterError
-from holter.findings import Severity
+from holter.record.errors import HolterError
+from holter.record.findings import Severity
 
 FAIL_ON: Mapping[str, Severity | None] = MappingProxyType(
     {
@@ -42,7 +42,7 @@ def read_settings(
     fail_on: str | None = None,
 ) -> Settings:
     """Settings of the project around `folder`, with those of the command line over them."""
-    from holter.rules import chosen_rules
+    from holter.diagnosis.engine import chosen_rules
 
     file, table = _project_table(folder)
     kept = _of_file(file, table) if file is not None else Settings()
@@ -103,7 +103,7 @@ def _of_file(file: Path, table: Mapping[str, Any]) -> Settings:
 
 
 def _patterns(file: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    from holter.rules import chosen_rules
+    from holter.diagnosis.engine import chosen_rules
 
     given = table.get(key, [])
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
@@ -115,7 +115,7 @@ def _patterns(file: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...]
 
 
 def _options_of_file(file: Path, rule: str, given: object) -> dict[str, Any]:
-    from holter.rules import named_rule
+    from holter.diagnosis.engine import named_rule
 
     place = f"{file}: [tool.holter.rules.{rule}]"
     with _told_of(place):
@@ -140,7 +140,7 @@ def _options_of_file(file: Path, rule: str, given: object) -> dict[str, Any]:
 
 def _assignment(text: str) -> tuple[str, str, Any]:
     """`RULE.OPTION=VALUE`, with the value as the type of the option's default."""
-    from holter.rules import named_rule
+    from holter.diagnosis.engine import named_rule
 
     target, equals, value = text.partition("=")
     rule, dot, option = target.strip().partition(".")

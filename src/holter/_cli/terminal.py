@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from holter.errors import HolterError
-from holter.notices import tell
+from holter.record.errors import HolterError
+from holter.record.notices import tell
 
 if TYPE_CHECKING:
-    from holter.rules import Checkup
-    from holter.run import Run
+    from holter.diagnosis.engine import Checkup
+    from holter.record import Run
 
 
 FOR_PEOPLE = ("text", "checklist")  # reports that a terminal is there for

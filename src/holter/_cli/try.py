@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import add_checking, check_and_report, settings_of
-from holter.errors import NEEDS_TORCH, HolterError
-from holter.notices import tell
+from holter.record.errors import NEEDS_TORCH, HolterError
+from holter.record.notices import tell
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from holter.experiments import Experiment
-    from holter.experiments.setup import Setup
-    from holter.run import Run
+    from holter.lab.experiments import Experiment
+    from holter.lab.setup import Setup
+    from holter.record import Run
 
 PREFLIGHT, REPLAY = "preflight", "replay"
 
@@ -137,7 +137,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.experiment == REPLAY:
         return _replay(args)
     if args.experiment != PREFLIGHT:
-        from holter.experiments import named_experiment
+        from holter.lab.experiments import named_experiment
 
         named_experiment(args.experiment)
     if args.target is None:
@@ -148,8 +148,8 @@ def execute(args: argparse.Namespace) -> int:
     settings = settings_of(args)
     if args.format == "text" and args.experiment == PREFLIGHT:
         args.format = "checklist"
-    from holter.experiments.functions import is_function, setup_from
-    from holter.run import Run
+    from holter.lab.functions import is_function, setup_from
+    from holter.record import Run
 
     def report(path: Path) -> int:
         run = Run.load(path)
@@ -160,7 +160,7 @@ def execute(args: argparse.Namespace) -> int:
     if is_function(args.target):
         _require_nothing_after(args)
         return report(_on_function(args, setup_from(args.target), chosen, options))
-    from holter.experiments.recognition import Recognised, recognise
+    from holter.scripts.recognition import Recognised, recognise
 
     def then(found: Recognised) -> int:
         for note in found.notes:
@@ -187,7 +187,7 @@ def _require_nothing_after(args: argparse.Namespace) -> None:
 def _plot(experiment: str, run: "Run", path: Path) -> None:
     import importlib.util
 
-    name = f"holter.plots.{experiment.replace('-', '_')}"
+    name = f"holter.reports.plots.{experiment.replace('-', '_')}"
     if importlib.util.find_spec(name) is None:
         raise HolterError(f"There is no picture of {experiment}; lr-range and sharpness have one.")
     importlib.import_module(name).draw(run, path)
@@ -196,7 +196,7 @@ def _plot(experiment: str, run: "Run", path: Path) -> None:
 
 def _replay(args: argparse.Namespace) -> int:
     from holter._cli import replaying
-    from holter.run import Run
+    from holter.record import Run
 
     _require_nothing_after(args)
     settings = settings_of(args)
@@ -209,8 +209,8 @@ def _on_function(
     chosen: "Sequence[Experiment]",
     options: Mapping[str, Any],
 ) -> Path:
-    from holter.experiments.recording import record_first_steps
-    from holter.run.folders import new_folder, require_free
+    from holter.lab.recording import record_first_steps
+    from holter.record.folders import new_folder, require_free
 
     path: Path = args.out or new_folder(args.experiment)
     require_free(path, 0)
@@ -224,9 +224,9 @@ def _conduct(
 ) -> None:
     import time
 
-    from holter.experiments.lab import Lab
-    from holter.experiments.running import conduct
-    from holter.experiments.state import kept
+    from holter.lab.lab import Lab
+    from holter.lab.running import conduct
+    from holter.lab.state import kept
 
     with kept(setup):
         try:
@@ -247,9 +247,9 @@ def _conduct(
 
 
 def _chosen(args: argparse.Namespace) -> "list[Experiment]":
-    from holter.checklist import CHECKS
-    from holter.experiments import all_experiments, named_experiment
-    from holter.rules import all_rules
+    from holter.diagnosis.checklist import CHECKS
+    from holter.diagnosis.engine import all_rules
+    from holter.lab.experiments import all_experiments, named_experiment
 
     if args.experiment != PREFLIGHT:
         return [named_experiment(args.experiment)]
@@ -271,7 +271,7 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
 
 
 def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    from holter.experiments import named_experiment
+    from holter.lab.experiments import named_experiment
 
     found: dict[str, dict[str, Any]] = {}
     for text in args.option:
@@ -309,7 +309,7 @@ def _cast(text: str, value: str, default: object) -> object:
 
 def _list(*, as_json: bool) -> int:
     from holter._cli.terminal import text_width, wants_color
-    from holter.experiments import all_experiments
+    from holter.lab.experiments import all_experiments
     from holter.reports._lines import Line, hanging, painted
 
     experiments = all_experiments().values()

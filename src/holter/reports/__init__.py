@@ -5,8 +5,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from holter.rules import Checkup
-    from holter.run import Run
+    from holter.diagnosis.engine import Checkup
+    from holter.record import Run
 
 REPORTS = tuple(
     sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_"))

@@ -6,10 +6,10 @@ from pathlib import PurePath, PureWindowsPath
 
 import numpy as np
 
-from holter.findings import Clear, Evidence, NotExamined
-from holter.rules import Checkup
-from holter.run import Run
-from holter.signals import WATCH_TIME
+from holter.diagnosis.engine import Checkup
+from holter.record import Run
+from holter.record.findings import Clear, Evidence, NotExamined
+from holter.record.signals import WATCH_TIME
 
 
 @dataclass(frozen=True, slots=True)

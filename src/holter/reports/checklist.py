@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from holter.checklist import Row, Status, rows
-from holter.differential import diagnose
+from holter.diagnosis.checklist import Row, Status, rows
+from holter.diagnosis.differential import diagnose
+from holter.diagnosis.engine import Checkup
+from holter.record import Run
 from holter.reports._facts import count, ending, notes
 from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.reports.text import WIDTH, card
-from holter.rules import Checkup
-from holter.run import Run
 
 _COLOR = {
     Status.FAIL: "bold red",

@@ -1,10 +1,10 @@
 """The report for GitHub Actions: one workflow command a finding, shown as an annotation."""
 
-from holter.differential import Diagnosis, diagnose
-from holter.findings import Finding, Severity
+from holter.diagnosis.differential import Diagnosis, diagnose
+from holter.diagnosis.engine import Checkup
+from holter.record import Run
+from holter.record.findings import Finding, Severity
 from holter.reports._facts import ending, evidence_line, script, without_findings
-from holter.rules import Checkup
-from holter.run import Run
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

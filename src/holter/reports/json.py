@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from holter.checklist import rows
-from holter.differential import diagnose
-from holter.findings import Clear, Evidence, Finding, Normal, NotExamined
+from holter.diagnosis.checklist import rows
+from holter.diagnosis.differential import diagnose
+from holter.diagnosis.engine import Checkup
+from holter.record import Run
+from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.reports._facts import cost, notes
-from holter.rules import Checkup
-from holter.run import Run
 
 SCHEMA = 1
 _FROM_META = (

@@ -7,11 +7,12 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
-from holter.differential import diagnose
-from holter.findings import Finding, Severity
+from holter.diagnosis.differential import diagnose
+from holter.diagnosis.engine import Checkup, all_rules
+from holter.diagnosis.rule import Rule
+from holter.record import Run
+from holter.record.findings import Finding, Severity
 from holter.reports._facts import ending, evidence_line, script
-from holter.rules import Checkup, Rule, all_rules
-from holter.run import Run
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

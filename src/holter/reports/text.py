@@ -4,9 +4,12 @@ import pkgutil
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
-from holter.differential import Diagnosis, diagnose
-from holter.findings import Confidence, Evidence, Finding, NotExamined, Severity
-from holter.reports import _trials as _trial_reports
+from holter.diagnosis.differential import Diagnosis, diagnose
+from holter.diagnosis.engine import Checkup, all_rules
+from holter.record import Run
+from holter.record.findings import Confidence, Evidence, Finding, NotExamined, Severity
+from holter.record.signals import CATALOGUE, Per
+from holter.reports import experiments as _trial_reports
 from holter.reports._facts import (
     by_reason,
     by_rule,
@@ -20,9 +23,6 @@ from holter.reports._facts import (
     without_findings,
 )
 from holter.reports._lines import BLANK, Line, hanging, painted
-from holter.rules import Checkup, all_rules
-from holter.run import Run
-from holter.signals import CATALOGUE, Per
 
 WIDTH = 96
 _COLUMN = 16  # where the text of a card begins, after its labels

@@ -1,0 +1,120 @@
+"""From many findings to one cause: what leads, what it explains, what was ruled out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holter.diagnosis.engine import Checkup, all_rules
+from holter.record.findings import Clear, Finding, NotExamined
+
+_V = TypeVar("_V", Clear, NotExamined)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The reading of a checkup. `known` is False where the leading finding is but a symptom."""
+
+    leading: Finding | None = None
+    known: bool = False
+    explained: tuple[Finding, ...] = ()  # consequences of the leading finding, in order of onset
+    others: tuple[Finding, ...] = ()  # findings that stand on their own
+    ruled_out: tuple[
+        Clear, ...
+    ] = ()  # causes that would explain it, and were measured to be absent
+    unexamined: tuple[NotExamined, ...] = ()  # causes that would explain it, and were not measured
+    experiments: tuple[str, ...] = ()  # what would confirm it, or tell the cause, cheapest first
+
+
+def diagnose(checkup: Checkup) -> Diagnosis:
+    """Name the one finding that best explains the others, or say that none does."""
+    if not checkup.findings:
+        return Diagnosis()
+    findings = checkup.findings
+    effects = {id(each): _effects(each, findings) for each in findings}
+    explained = {id(effect) for found in effects.values() for effect in found}
+    unexplained = [each for each in findings if id(each) not in explained]
+    leading = min(
+        unexplained or findings,
+        key=lambda each: (
+            each.preview,
+            -each.severity,
+            -each.confidence,
+            -len(effects[id(each)]),
+            _moved(each),
+            each.level,
+            each.rule,
+        ),
+    )
+    consequences = effects[id(leading)]
+    symptoms = {leading.rule} | {each.rule for each in consequences}
+    found = {each.rule for each in findings}
+    rule = all_rules().get(leading.rule)
+    return Diagnosis(
+        leading=leading,
+        known=rule is None or not rule.symptom,
+        explained=tuple(sorted(consequences, key=_moved)),
+        others=tuple(f for f in findings if f is not leading and f not in consequences),
+        ruled_out=_nearest_first(
+            [
+                each
+                for each in checkup.clear
+                if each.because and each.rule not in found and _could_explain(each.rule, symptoms)
+            ],
+            leading,
+        ),
+        unexamined=_nearest_first(
+            [each for each in checkup.not_examined if _could_explain(each.rule, symptoms)], leading
+        ),
+        experiments=rule.experiments[:2] if rule is not None else (),
+    )
+
+
+def _effects(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that follow from `cause`."""
+    reach = _closure(cause.explains)
+    return [
+        each
+        for each in findings
+        if each is not cause and each.rule in reach and _may_precede(cause, each)
+    ]
+
+
+def _may_precede(cause: Finding, effect: Finding) -> bool:
+    rule = all_rules().get(cause.rule)
+    if rule is not None and rule.symptom:  # between symptoms, who moved first explains the other
+        return _moved(cause) < _moved(effect)
+    return cause.onset <= max([effect.onset, *(each.steps[1] for each in effect.evidence)])
+
+
+def _moved(finding: Finding) -> tuple[int, int]:
+    """When a finding's condition began: the step, and the phase within the step."""
+    return finding.onset, finding.evidence[0].signal.phase if finding.evidence else 0
+
+
+def _could_explain(name: str, symptoms: set[str]) -> bool:
+    rule = all_rules().get(name)
+    return rule is not None and bool((_closure(rule.explains) - {name}) & symptoms)
+
+
+def _nearest_first(verdicts: list[_V], leading: Finding) -> tuple[_V, ...]:
+    """What explains the leading finding itself, then the gravest, then what is looked at first."""
+    rules = all_rules()
+
+    def distance(verdict: _V) -> tuple[bool, int, int]:
+        rule = rules[verdict.rule]
+        return leading.rule not in rule.explains, -rule.severity, rule.level
+
+    return tuple(sorted(verdicts, key=distance))
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """These rules, and every rule whose findings may follow from theirs."""
+    rules = all_rules()
+    reached: set[str] = set()
+    frontier = list(names)
+    while frontier:
+        name = frontier.pop()
+        if name not in reached:
+            reached.add(name)
+            frontier += rules[name].explains if name in rules else ()
+    return reached

@@ -1,0 +1,143 @@
+"""Apply the rules to a run: find them, run them, collect what they say."""
+
+import fnmatch
+import pkgutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from holter.diagnosis import rules as _rules
+from holter.diagnosis.rule import Rule
+from holter.record import Run
+from holter.record.errors import HolterError
+from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
+from holter.record.notices import tell
+
+Options = Mapping[str, Mapping[str, Any]]  # rule -> option -> value
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """The outcome of checking a run: found, normal, clear, and not examined."""
+
+    findings: tuple[Finding, ...] = ()
+    normal: tuple[Normal, ...] = ()
+    clear: tuple[Clear, ...] = ()
+    not_examined: tuple[NotExamined, ...] = ()
+
+    def at_least(self, severity: Severity) -> tuple[Finding, ...]:
+        """The findings of stable rules that are at least this severe: they may fail a check."""
+        return tuple(f for f in self.findings if f.severity >= severity and not f.preview)
+
+
+@cache
+def all_rules() -> Mapping[str, Rule]:
+    """Every rule by name: one in each module of this package, then those of other packages."""
+    rules: dict[str, Rule] = {}
+    for module in sorted(pkgutil.iter_modules(_rules.__path__), key=lambda each: each.name):
+        if not module.name.startswith("_"):
+            found = getattr(import_module(f"{_rules.__name__}.{module.name}"), module.name)
+            rules[found.name] = found
+    for entry in entry_points(group="holter.rules"):
+        try:
+            found = entry.load()
+        except Exception as error:
+            tell(f"the rule {entry.name} of {entry.value} cannot be loaded: {error!r}")
+            continue
+        if not isinstance(found, Rule):
+            tell(f"{entry.value} is named as a rule but was not made with @holter.rule; ignored.")
+        else:
+            rules.setdefault(found.name, found)
+    return rules
+
+
+def check(
+    run: Run,
+    *,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    options: Options | None = None,
+) -> Checkup:
+    """Apply the rules to `run`; findings come most severe, most certain and earliest first.
+
+    `select` and `ignore` take names and patterns such as `nonfinite-*`; `options` overrides the
+    thresholds of rules: `{"flat-loss": {"min_drop": 0.02}}`.
+    """
+    options = options or {}
+    _reject_unknown_options(options)
+    verdicts: list[Verdict] = []
+    for each in chosen_rules(select, ignore):
+        verdicts += _apply(each, run, options.get(each.name, {}))
+    findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
+    findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
+    return Checkup(
+        tuple(findings),
+        tuple(verdict for verdict in verdicts if isinstance(verdict, Normal)),
+        tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
+        tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined)),
+    )
+
+
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """The rules that `select` names (all where it is empty), less those that `ignore` names."""
+    rules = all_rules()
+    selected = _matching(select) if select else set(rules)
+    ignored = _matching(ignore)
+    return tuple(each for name, each in rules.items() if name in selected - ignored)
+
+
+def named_rule(name: str) -> Rule:
+    """The rule of that name, or a sentence with the nearest one."""
+    try:
+        return all_rules()[name]
+    except KeyError:
+        raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
+
+
+def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
+    missing = [signal.name for signal in each.needs if signal not in run]
+    if missing:
+        return [NotExamined(each.name, _why_missing(run, missing), tuple(missing))]
+    try:
+        said = list(each.function(run, **options))
+    except Exception as error:
+        return [each.not_examined(f"the rule itself failed: {error!r}; please report it")]
+    if not said or all(isinstance(verdict, Normal) for verdict in said):
+        said.append(each.clear(""))
+    return said
+
+
+def _why_missing(run: Run, missing: list[str]) -> str:
+    for event in run.events:  # an experiment says itself why it could not be made
+        if event.kind == "not applicable" and set(missing) & set(event.data["signals"]):
+            return str(event.data["why"])
+    return f"no {', '.join(missing)} in this run"
+
+
+def _matching(patterns: Iterable[str]) -> set[str]:
+    names: set[str] = set()
+    for pattern in patterns:
+        found = fnmatch.filter(all_rules(), pattern)
+        if not found:
+            raise HolterError(f"No rule matches {pattern!r}{_nearest(pattern, all_rules())}")
+        names.update(found)
+    return names
+
+
+def _reject_unknown_options(options: Options) -> None:
+    for name, values in options.items():
+        known = named_rule(name).options
+        for option in values:
+            if option not in known:
+                raise HolterError(
+                    f"The rule {name} has no option {option!r}{_nearest(option, known)}"
+                )
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `holter rules` lists them."

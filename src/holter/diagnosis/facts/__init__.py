@@ -1,0 +1,1 @@
+"""What rules share about a run, computed once: curve, baseline, outcome, layers, schedule."""

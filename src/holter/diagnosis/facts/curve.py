@@ -1,0 +1,206 @@
+"""Loss curves in numbers: their levels, noise and trend, and the learning rate beside them."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
+from holter.record import Run
+from holter.record.signals import LOSS, LR, UPDATE_RATIO, Signal
+
+_LINE = 8192  # windows of a running median that are sorted at a time
+_RECENT = 200  # last steps in which updates are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The finite losses of the only optimizer, by step."""
+
+    owner: str
+    steps: npt.NDArray[np.int64]
+    values: Values
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first step and the last."""
+        return int(self.steps[0]), int(self.steps[-1])
+
+    @property
+    def changes_sign(self) -> bool:
+        """Whether the loss is no distance from a floor."""
+        return bool(self.values.min() < 0 < self.values.max())
+
+    def place(self, share: float) -> int:
+        """Index of the first loss after this share of the steps, however often losses are read."""
+        first, last = self.span
+        return int(np.searchsorted(self.steps, first + share * (last + 1 - first)))
+
+    def part(self, begin: float, end: float = 1.0) -> Values:
+        """The losses from one share of the steps to another."""
+        return self.values[self.place(begin) : self.place(end)]
+
+    def since(self, index: int) -> "Curve":
+        """The same curve without its first losses."""
+        return Curve(self.owner, self.steps[index:], self.values[index:])
+
+
+def training_curve(run: Run, *, may_change_sign: bool = False) -> Curve | str:
+    """The curve of the run's only loss, or the reason why there is none to judge."""
+    losses = {owner: loss for owner, loss in run[LOSS].items() if len(loss)}
+    if not losses:
+        return "no loss was read"
+    if len(losses) > 1:
+        return f"the losses of {len(losses)} optimizers may compete: none has to fall"
+    ((owner, loss),) = losses.items()
+    kept = np.isfinite(loss.values)
+    curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
+    if not may_change_sign and len(curve) and curve.changes_sign:
+        return "the loss changes its sign: it has no floor to fall to"
+    return curve
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A curve cut into pieces of as many steps: the level of each, and how well it is known."""
+
+    steps: npt.NDArray[np.int64]  # the first step of each piece
+    values: Values
+    errors: Values
+    noise: float  # standard deviation of one loss about its piece
+
+
+def levels(curve: Curve, pieces: int) -> Levels:
+    """The midmeans of so many pieces; pieces without a loss are left out."""
+    edges = [curve.place(each / pieces) for each in range(pieces + 1)]
+    parts = [(start, stop) for start, stop in itertools.pairwise(edges) if stop > start]
+    cut = [curve.values[start:stop] for start, stop in parts]
+    sigma = noise(cut)
+    return Levels(
+        curve.steps[[start for start, _ in parts]],
+        np.array([midmean(each) for each in cut]),
+        np.array([midmean_error(sigma, len(each)) for each in cut]),
+        sigma,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """From which step on a curve has kept one level, and which."""
+
+    since: int
+    share: float  # of all steps
+    level: float
+    error: float
+
+
+def settled(curve: Curve, *, pieces: int = 20, tolerance: float = 0.01) -> Settled | None:
+    """The longest end of a curve that is level but for noise; None where the end is not.
+
+    A slow drift counts, too: the halves of that end must agree to a quarter of `tolerance`. Where
+    noise would hide a change of `tolerance` between them, nothing can be said.
+    """
+    cut = levels(curve, pieces)
+    level = midmean(curve.part(0.75))
+    apart = np.abs(cut.values - level) > np.maximum(4 * cut.errors, tolerance * abs(level))
+    count = len(apart) - (int(np.flatnonzero(apart)[-1]) + 1 if apart.any() else 0)
+    if not count:
+        return None
+    begin = int(np.searchsorted(curve.steps, cut.steps[-count]))
+    end = curve.since(begin)
+    early, late = end.part(0, 0.5), end.part(0.5)
+    if min(len(early), len(late)) < 4:
+        return None
+    error = midmean_error(cut.noise, len(early), len(late))
+    drift = abs(midmean(early) - midmean(late))
+    if error > tolerance * abs(level) or drift > max(3 * error, tolerance / 4 * abs(level)):
+        return None
+    first, last = curve.span
+    share = (last - int(cut.steps[-count])) / max(last - first, 1)
+    return Settled(int(cut.steps[-count]), share, level, midmean_error(cut.noise, len(end)))
+
+
+def running_median(values: Values, width: int) -> Values:
+    """The median of each `width` values in a row; memory stays bounded."""
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)
+    parts = [
+        np.median(windows[start : start + _LINE], axis=1) for start in range(0, len(windows), _LINE)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def rates(run: Run, steps: npt.NDArray[np.int64]) -> Values:
+    """The largest learning rate of all groups at each of these steps; 0 where none is known."""
+    rate = np.zeros(len(steps))
+    for group in run[LR].values() if LR in run else ():
+        if len(group):
+            at = np.searchsorted(group.steps, steps, "right") - 1
+            known = np.where(at >= 0, group.values[at], 0)
+            rate = np.fmax(rate, np.where(np.isfinite(known), known, 0))
+    return rate
+
+
+def warmed_up(run: Run, curve: Curve) -> int | None:
+    """Index of the first loss at half of the largest learning rate; None while it still rises."""
+    if LR not in run or not len(curve):
+        return 0
+    rate = rates(run, curve.steps)
+    peak = rate.max()
+    reached = int((rate >= 0.99 * peak).argmax())
+    if peak > 1.5 * rate[0] and rate[-1] >= 0.99 * peak and reached > len(curve) * 2 // 3:
+        return None
+    return int((rate >= peak / 2).argmax())
+
+
+def rate_left(run: Run, curve: Curve) -> float | None:
+    """The last learning rate over the largest one; None where none is known."""
+    rate = rates(run, curve.steps)
+    return float(rate[-1] / rate.max()) if len(rate) and rate.max() > 0 else None
+
+
+def epoch_steps(run: Run) -> int | None:
+    """How many steps a pass over the training data takes; None where no loader was seen.
+
+    The loader that is passed over at the most different steps is that of training, or is passed
+    over as often.
+    """
+    starts: dict[str, list[int]] = {}
+    for event in run.events:
+        if event.kind == "pass":
+            starts.setdefault(str(event.data.get("loader")), []).append(event.step)
+    longest = max((np.unique(each) for each in starts.values()), key=len, default=np.empty(0))
+    return int(np.median(np.diff(longest))) if len(longest) > 2 else None
+
+
+def usual_update(run: Run) -> float | None:
+    """The usual relative update of a parameter in the last steps; None where none was sampled."""
+    if UPDATE_RATIO not in run:
+        return None
+    rows = run[UPDATE_RATIO].rows(run.steps - _RECENT)
+    ratios = rows.values[rows.present & np.isfinite(rows.values)]
+    return float(np.median(ratios)) if len(ratios) else None
+
+
+def recent(run: Run) -> tuple[int, int]:
+    """The steps that `usual_update` looks at."""
+    return max(run.steps - _RECENT, 0), run.steps - 1
+
+
+def growth(
+    run: Run, signal: Signal, owner: str, before: tuple[int, int], after: tuple[int, int]
+) -> float | None:
+    """Median of a signal's readings in one span of steps over that in another, earlier one."""
+    if signal not in run or not (series := run[signal].get(owner)):
+        return None
+    found = [
+        series.values[(series.steps >= first) & (series.steps <= last)]
+        for first, last in (before, after)
+    ]
+    early, late = (each[np.isfinite(each)] for each in found)
+    if not len(early) or not len(late) or np.median(early) <= 0:
+        return None
+    return float(np.median(late) / np.median(early))

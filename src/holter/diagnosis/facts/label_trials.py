@@ -1,0 +1,42 @@
+"""Trainings with true labels beside trainings with shuffled ones."""
+
+import numpy as np
+
+from holter.record import Run
+from holter.record.format import Floats
+from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, Signal
+
+TELLS = 4.0  # standard errors by which true labels are learned better beyond doubt
+
+
+class Trials:
+    """The losses with true labels against those of the shuffled twins."""
+
+    def __init__(self, run: Run, signal: Signal) -> None:
+        true = run[signal]["true"].values
+        twins = [each.values for name, each in run[signal].items() if name.startswith("shuffled")]
+        self.true = float(true.mean())
+        self.shuffled = float(np.mean(twins))
+        with np.errstate(invalid="ignore"):  # losses that are not finite make no score
+            self.score = _score(np.mean(twins, axis=0) - true, np.mean(twins, axis=1))
+
+
+def _score(gain: Floats, twins: Floats) -> float:
+    """A mean gain in standard errors: of its readings, and of one training among several."""
+    error = float(gain.std()) / np.sqrt(max(len(gain), 1))
+    if len(twins) > 1:
+        error = float(np.hypot(error, twins.std(ddof=1) * np.sqrt(1 + 1 / len(twins))))
+    return float(gain.mean() / max(error, 1e-12))
+
+
+def learned_aside(run: Run) -> str | None:
+    """What an experiment on the side has shown of labels, if they can be learned; else None."""
+    if LABEL_HELD_OUT not in run or "true" not in run[LABEL_HELD_OUT]:
+        return None
+    held = Trials(run, LABEL_HELD_OUT)
+    if not held.score > TELLS:
+        return None
+    return (
+        f"on the side the same step learned in {len(run[LABEL_FIT]['true'])} steps: other batches"
+        f" have a loss of {held.true:.3g}, and of {held.shuffled:.3g} with shuffled labels"
+    )

@@ -1,0 +1,174 @@
+"""Parameters and modules in the order of depth, and readings of them, bounded in number."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from holter.diagnosis.facts.membership import parameters
+from holter.diagnosis.facts.windows import CELLS
+from holter.record import Run
+from holter.record.signals import (
+    ACTIVATION_MEAN,
+    ACTIVATION_SATURATED_FRACTION,
+    ACTIVATION_STD,
+    Signal,
+)
+
+Matrix = npt.NDArray[np.float64]
+
+_PIECES = 8  # of a run that is too long to be read whole
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A weight with two dimensions or more: its name, its shape and its type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def module(self) -> str:
+        """The module that holds it."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def root(self) -> float:
+        """The root of its size: a norm over it is a root mean square."""
+        return sqrt(prod(self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Readings of some owners: a row for each step, NaN where there is none or it is not finite.
+
+    Steps at which nothing was read are left out, those at which nothing was finite are not.
+    """
+
+    steps: npt.NDArray[np.int64]
+    owners: tuple[str, ...]
+    values: Matrix
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def between(self, low: float, high: float) -> "Sample":
+        """The rows of a part of the steps: `between(0.5, 1)` is the later half, as time goes.
+
+        Early steps are read more often than late ones, so that rows are no measure of time.
+        """
+        if not len(self):
+            return self
+        first, whole = self.steps[0], self.steps[-1] - self.steps[0]
+        begin = int(np.searchsorted(self.steps, first + low * whole, "left"))
+        end = int(np.searchsorted(self.steps, first + high * whole, "right"))
+        part = slice(min(begin, len(self) - 1), max(end, begin + 1))
+        return Sample(self.steps[part], self.owners, self.values[part])
+
+    def since(self, step: int) -> "Sample":
+        """The rows from a step on."""
+        return Sample(self.steps[self.steps >= step], self.owners, self.values[self.steps >= step])
+
+    def medians(self) -> Matrix:
+        """Of each owner the median over the steps; NaN where it has no reading."""
+        return median(self.values, axis=0)
+
+    def typical(self) -> Matrix:
+        """Of each step the median over the owners."""
+        return median(self.values, axis=1)
+
+
+def trained_layers(run: Run) -> list[Layer]:
+    """The weights that an optimizer trains, from the input to the output as they are registered."""
+    known = {each.name: each for each in parameters(run)}
+    return [
+        Layer(name, tuple(shape), dtype)
+        for name, (shape, dtype) in run.meta.get("parameters", {}).items()
+        if len(shape) >= 2
+        and prod(shape) > 1
+        and (name not in known or (known[name].trainable and known[name].optimizer >= 0))
+    ]
+
+
+def sample(run: Run, signal: Signal, owners: Iterable[str] | None = None) -> Sample:
+    """Readings of `owners`, in their order (or of all); of a long run a few pieces of it."""
+    table = run[signal]
+    places = {owner: column for column, owner in enumerate(table)}
+    chosen = tuple(places) if owners is None else tuple(each for each in owners if each in places)
+    columns = [places[owner] for owner in chosen]
+    steps, values = [], []
+    for first, last in _pieces(run.steps, CELLS // max(len(places), 1)):
+        rows = table.rows(first, last)
+        read = rows.values[:, columns].astype(np.float64)
+        read[~np.isfinite(read)] = np.nan  # what is absent is a NaN already
+        kept = rows.present[:, columns].any(axis=1)
+        steps.append(rows.steps[kept])
+        values.append(read[kept])
+    if not steps:
+        return Sample(np.empty(0, np.int64), chosen, np.empty((0, len(chosen))))
+    return Sample(np.concatenate(steps), chosen, np.concatenate(values))
+
+
+def median(values: Matrix, axis: int) -> Matrix:
+    """The median of what is finite along an axis; NaN where nothing is."""
+    ordered = np.sort(np.where(np.isfinite(values), values, np.inf), axis=axis)
+    count = np.isfinite(values).sum(axis=axis)
+    middle = np.expand_dims(np.maximum(count - 1, 0) // 2, axis)
+    if not values.size:
+        return np.full(count.shape, np.nan)
+    lower = np.take_along_axis(ordered, middle, axis).squeeze(axis)
+    upper = np.take_along_axis(ordered, np.expand_dims(count // 2, axis), axis).squeeze(axis)
+    return np.where(count > 0, np.where(count % 2, lower, (lower + upper) / 2), np.nan)
+
+
+def geometric(levels: Sequence[float] | Matrix, *, layers: int) -> float:
+    """By what factor positive levels grow over the layers, if they do so step by step; else 1.
+
+    A single jump, as from the last hidden layer to a head that begins small, is not geometric: no
+    jump may make up half of the whole, and three of four go the same way.
+    """
+    known = np.asarray(levels, np.float64)
+    known = known[np.isfinite(known) & (known > 0)]
+    if len(known) < layers:
+        return 1.0
+    jumps = np.diff(np.log(known))
+    whole = float(jumps.sum())
+    along = jumps * np.sign(whole)
+    if along.max() > abs(whole) / 2 or (along > 0).mean() < 0.75:
+        return 1.0
+    return float(np.exp(whole))
+
+
+def inner_activations(run: Run) -> list[str]:
+    """Saturating modules that come before the last module that holds weights.
+
+    A softmax is left out, told by a mean that never changes: its outputs add up to one.
+    """
+    modules = list(run[ACTIVATION_STD]) if ACTIVATION_STD in run else []
+    holders = {each.module for each in trained_layers(run)}
+    last = max((at for at, name in enumerate(modules) if name in holders), default=len(modules))
+    before = set(modules[:last]) if modules else set(run[ACTIVATION_SATURATED_FRACTION])
+    return [
+        name
+        for name in run[ACTIVATION_SATURATED_FRACTION]
+        if name in before and not _constant_mean(run, name)
+    ]
+
+
+def _constant_mean(run: Run, name: str) -> bool:
+    series = run[ACTIVATION_MEAN].get(name) if ACTIVATION_MEAN in run else None
+    if series is None or len(series) < 2:
+        return False
+    values = series.values[np.isfinite(series.values)]
+    return bool(len(values) > 1 and values.min() > 0 and np.ptp(values) < 1e-5 * values.max())
+
+
+def _pieces(steps: int, rows: int) -> list[tuple[int, int]]:
+    if steps <= rows:
+        return [(0, steps - 1)]
+    width = max(rows // _PIECES, 1)
+    starts = np.linspace(0, steps - width, _PIECES).astype(int)
+    return [(int(start), int(start) + width - 1) for start in starts]

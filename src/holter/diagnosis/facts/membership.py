@@ -1,0 +1,110 @@
+"""Who trains what: the sets that a parameter belongs to, and the gradients it got."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from holter.diagnosis.facts.windows import windows
+from holter.record import Run
+from holter.record.signals import (
+    GRAD_NORM,
+    PARAMETER_IN_MODEL,
+    PARAMETER_OPTIMIZER,
+    PARAMETER_TRAINABLE,
+    WEIGHT_TOTAL_NORM,
+    Signal,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """How one parameter stands at the end of the run, and since which step it stands so."""
+
+    name: str
+    trainable: bool
+    in_model: bool
+    optimizer: int  # -1: held by none
+    since: int
+
+
+def parameters(run: Run) -> list[Parameter]:
+    """All known parameters; one of which nothing else is said is trainable and in the model."""
+    trainable = facts(run, PARAMETER_TRAINABLE)
+    in_model = facts(run, PARAMETER_IN_MODEL)
+    known = []
+    for name, (optimizer, held_since) in facts(run, PARAMETER_OPTIMIZER).items():
+        is_trainable, trainable_since = trainable.get(name, (1, 0))
+        is_in_model, in_model_since = in_model.get(name, (1, 0))
+        since = max(held_since, trainable_since, in_model_since)
+        known.append(Parameter(name, is_trainable > 0, is_in_model > 0, optimizer, since))
+    return known
+
+
+def facts(run: Run, signal: Signal) -> dict[str, tuple[int, int]]:
+    """The last value of a rare signal by owner, and the first step from which on it held."""
+    last: dict[str, tuple[int, int]] = {}
+    if signal not in run:
+        return last
+    rows = run[signal].rows()
+    for step, values, present in zip(rows.steps.tolist(), rows.values, rows.present, strict=True):
+        for column in np.flatnonzero(present).tolist():
+            owner, value = rows.owners[column], int(values[column])
+            if owner not in last or last[owner][0] != value:
+                last[owner] = value, step
+    return last
+
+
+def by_optimizer(held: Iterable[Parameter]) -> dict[int, list[Parameter]]:
+    """Parameters by the optimizer that holds them; those that none holds are left out."""
+    groups: dict[int, list[Parameter]] = {}
+    for each in held:
+        if each.optimizer >= 0:
+            groups.setdefault(each.optimizer, []).append(each)
+    return dict(sorted(groups.items()))
+
+
+def all_step(run: Run, optimizers: int) -> bool:
+    """Whether each of so many optimizers was seen to step.
+
+    One that is made for a later phase holds parameters without gradients, and is no fault. A lone
+    optimizer steps wherever a step was recorded.
+    """
+    if optimizers == 1:
+        return run.steps > 0
+    tables = run[WEIGHT_TOTAL_NORM].values() if WEIGHT_TOTAL_NORM in run else ()
+    return sum(len(series) > 0 for series in tables) >= optimizers
+
+
+def nonzero_gradients(run: Run, since: Mapping[str, int], *, enough: int) -> dict[str, int]:
+    """At how many steps from `since` on each parameter got a gradient that was not zero.
+
+    Counting ends when all have `enough`. A NaN is not zero.
+    """
+    counts = dict.fromkeys(since, 0)
+    for rows in windows(run, GRAD_NORM):
+        columns = [column for column, owner in enumerate(rows.owners) if owner in since]
+        names = [rows.owners[column] for column in columns]
+        begin = np.array([since[name] for name in names], np.int64)
+        nonzero = rows.present[:, columns] & (rows.values[:, columns] != 0)
+        nonzero &= rows.steps[:, None] >= begin
+        for name, count in zip(names, nonzero.sum(axis=0), strict=True):
+            counts[name] += int(count)
+        if all(count >= enough for count in counts.values()):
+            break
+    return counts
+
+
+def covering(names: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The shallowest modules that hold `names` and not `others`: `encoder.*`, not its weights."""
+    taken = {prefix for other in others for prefix in _prefixes(other)}
+    found: dict[str, None] = {}  # an ordered set
+    for name in names:
+        module = next((prefix for prefix in _prefixes(name) if prefix not in taken), name)
+        found[name if module == name else f"{module}.*"] = None
+    return list(found)
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    return (".".join(parts[:end]) for end in range(1, len(parts) + 1))

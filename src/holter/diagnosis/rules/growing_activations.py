@@ -1,0 +1,101 @@
+"""Activations grow from layer to layer until they drown everything."""
+
+from collections.abc import Iterator
+
+from holter.diagnosis.facts.depth import LAYERS, depth
+from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.rule import rule
+from holter.record import Run
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import ACTIVATION_STD
+
+
+@rule(
+    severity=Severity.ERROR,
+    level=Level.ARCHITECTURE,
+    needs=(ACTIVATION_STD,),
+    explains=(
+        "dead-gradients",
+        "dead-units",
+        "diverging-loss",
+        "dominating-gradient",
+        "exploding-gradients",
+        "exploding-weights",
+        "flat-loss",
+        "huge-updates",
+        "large-initial-loss",
+        "loss-at-constant-predictor",
+        "loss-plateau",
+        "loss-spike",
+        "nonfinite-gradient",
+        "nonfinite-loss",
+        "nonfinite-weights",
+        "oscillating-gradients",
+        "oscillating-loss",
+        "saturated-units",
+        "underfitting",
+    ),
+)
+def growing_activations(run: Run, *, ratio: float = 1e3) -> Iterator[Verdict]:
+    """Activations grow from layer to layer until they drown everything.
+
+    ## What it does
+    Follows the spread of what each layer with weights returned at the first step, from the input
+    to the last but one. It speaks where that grows step by step, over five layers or more, to over
+    `ratio` times the first, and the loss went badly. One layer that is large by itself does not
+    count, and a normalisation on the way ends the growth.
+
+    ## Why it matters
+    Weights that begin too large multiply the signal in each layer, and the gradient on its way back
+    as well. The first loss is enormous, the first update throws the weights away, and in half
+    precision values overflow at once.
+
+    ## What to do
+    Initialise so that each layer keeps the spread: He for ReLU, Xavier for tanh. Or normalise
+    between the layers; scale residual branches down with the depth.
+
+    ## When it is wrong
+    Networks with branches of very different scale, registered in an order that is not that of the
+    forward pass.
+
+    ## How to confirm
+    - Print the standard deviation of each layer's output for one batch of a fresh model.
+    - Initialise with `nn.init.kaiming_normal_` and repeat 100 steps: the loss should fall.
+    """
+    found = depth(run)
+    if found is None:
+        yield growing_activations.not_examined(f"it takes {LAYERS + 1} layers with weights")
+        return
+    if found.factor < ratio:
+        yield growing_activations.clear(
+            f"the spread of the last hidden layer is {found.whole:.2g} times that of the first"
+        )
+        return
+    result = outcome(run)
+    if result is None:
+        yield growing_activations.not_examined(
+            f"the spread grows {found.factor:.0e}-fold, but whether the loss fell cannot be told"
+        )
+        return
+    if not result.bad:
+        yield growing_activations.clear(
+            f"the spread grows {found.factor:.0e}-fold with depth, but {result.says}"
+        )
+        return
+    yield growing_activations.finding(
+        f"activations grow with depth: their spread rises from {found.spreads[0]:.1e} in"
+        f" {found.owners[0]} to {found.spreads[-1]:.1e} in {found.owners[-1]}; {result.says}",
+        confidence=Confidence.LIKELY,
+        onset=found.steps[0],
+        evidence=(
+            Evidence(
+                ACTIVATION_STD,
+                found.steps,
+                f"from the input to the output: {found}",
+                found.owners[-1],
+            ),
+            result.evidence,
+        ),
+        fix="initialise so that each layer keeps the spread (He for ReLU, Xavier for tanh), or"
+        " normalise between layers",
+    )

@@ -1,0 +1,1 @@
+"""Trainings run again on purpose: setups, state, changes, experiments, replay, birth."""

@@ -1,0 +1,136 @@
+"""Birth: what is known of it, put together from the events of a step."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holter.lab.birth.classes import Class, classify
+from holter.lab.birth.descent import Origin, end_of_mask, heirs, origins
+from holter.lab.birth.events import Event, Glance, Phase
+from holter.lab.birth.owners import Owner
+from holter.lab.birth.running import Course
+from holter.lab.birth.tracing import Trace
+from holter.lab.birth.values import Operand
+from holter.lab.birth.wording import Act, born, brought, passed
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """Where and how something was born that is not finite, and that loss or weights inherited."""
+
+    operation: str  # as people call it: "log"
+    kind: str  # one of KINDS
+    phase: str  # "forward", "backward", "update"
+    where: str  # "train.py:88"; for backward the line of the forward operation
+    line: str  # its source text
+    module: str  # the path of the module it happened in; empty outside of all
+    node: str  # of autograd, in backward: "SqrtBackward0"
+    operands: tuple[Operand, ...]
+    count: int  # elements of the output that are not finite
+    of: int
+    samples: tuple[int, ...]  # of the batch, to which they belong; at most 8
+    positions: tuple[tuple[int, ...], ...]  # the first few
+    passed_on: int  # later operations that only passed it on
+    passed_to: tuple[str, ...]  # the modules in which they did
+    headroom: float | None  # of an overflow: the largest operand, as a share of the type's limit
+    says: str
+
+
+def birth(trace: Trace, course: Course) -> Birth | None:
+    """The birth of what is not finite at the end of a step; None if there is none."""
+    reached = [(trace.writer(tensor), owner) for owner, tensor in course.symptoms]
+    if course.error is not None:
+        if not _is_blamed(course.error):
+            raise course.error
+        reached = [(trace.last_read(), None)]
+    known = [(number, owner) for number, owner in reached if number is not None]
+    found = _origin(trace.events, known, of_loss=course.of_loss)
+    if found is None:
+        if course.error is not None:
+            raise course.error
+        return _unexplained() if course.symptoms and not known else None
+    origin, owner = found
+    told = _told(trace.events, origin, owner, hidden=not (course.of_loss or course.error))
+    # A scaler that finds such gradients skips the step and halves its scale: that is its business.
+    scaled = course.scale > 1 and told.kind == "half range" and told.phase == "backward"
+    return None if scaled else told
+
+
+def _is_blamed(error: Exception) -> bool:
+    """Whether an error may have been raised because something is not finite."""
+    if isinstance(error, AssertionError | ArithmeticError):
+        return True
+    return re.search(r"\b(nan|infs?|infinite|(non-?)?finite)\b", str(error), re.I) is not None
+
+
+def _origin(
+    events: Sequence[Event], reached: Sequence[tuple[int, Owner | None]], *, of_loss: bool
+) -> tuple[Origin, Owner | None] | None:
+    """The earliest origin of some events; infinities that are wanted count in a loss only."""
+    every = origins(events)
+    found = [(every[number], owner) for number, owner in reached]
+    faults = [each for each in found if not each[0].deliberate]
+    if faults:
+        return min(faults, key=lambda each: each[0].number)
+    if not of_loss or not found:
+        return None
+    origin = found[0][0]
+    if origin.outside is not None and origin.outside.owner.role == "input":
+        return replace(origin, deliberate=False), None
+    return Origin(end_of_mask(events, reached[0][0])), None
+
+
+def _told(events: Sequence[Event], origin: Origin, owner: Owner | None, *, hidden: bool) -> Birth:
+    event, after = events[origin.number], heirs(events, origin)
+    found = classify(event, origin)
+    phase: Phase = event.phase
+    node = event.site.node
+    hidden = hidden and phase == "forward"
+    if hidden:  # the loss did not inherit it, but a gradient did
+        there = [each for each in after if events[each].phase == "backward"]
+        phase, node = "backward", events[there[0]].site.node if there else ""
+    owner = (owner or event.owner) if phase == "update" else None
+    module = event.site.module or (owner.module if owner else "")
+    passing = (events[each].site.module for each in after)
+    modules = tuple(dict.fromkeys(each for each in passing if each not in ("", module)))
+    operands, glance = _given(event, origin, found)
+    outside = origin.outside if found.kind != "in-place edit" else None
+    act = Act(event.site.operation or event.operation, phase, node, owner, hidden=hidden)
+    says = brought(outside, event, act) if outside else born(event, found, glance, act)
+    return Birth(
+        operation=act.operation,
+        kind=found.kind,
+        phase=phase,
+        where=event.site.where,
+        line=event.site.line,
+        module=module,
+        node=node,
+        operands=operands,
+        count=glance.count,
+        of=glance.of,
+        samples=glance.samples,
+        positions=glance.positions,
+        passed_on=len(after),
+        passed_to=modules,
+        headroom=found.headroom,
+        says=says + passed(len(after), modules) + ".",
+    )
+
+
+def _given(event: Event, origin: Origin, found: Class) -> tuple[tuple[Operand, ...], Glance]:
+    """What the operation was given, and what was wrong then."""
+    if origin.outside is not None and found.kind != "in-place edit":
+        return (origin.outside.operand,), origin.outside.glance
+    if event.detail is None:
+        return (), Glance()
+    glance = event.detail.glance
+    if event.phase == "update":
+        glance = replace(glance, samples=())
+    elif found.headroom is not None and not glance.samples:
+        glance = replace(glance, samples=event.detail.loudest)
+    return event.detail.operands, glance
+
+
+def _unexplained() -> Birth:
+    says = "The step ends with what is not finite, but no operation was seen to make it."
+    return Birth("", "unknown", "forward", "", "", "", "", (), 0, 0, (), (), 0, (), None, says)

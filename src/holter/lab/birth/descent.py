@@ -1,0 +1,109 @@
+"""Descent: from what is not finite in the end back to where it came from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holter.lab.birth.events import Event, Outside
+from holter.lab.birth.operations import EDITS, LOGARITHMS, SOFTMAXES
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where it began: at an event, or in a tensor that an event was given.
+
+    It is `deliberate` if somebody wanted it there: -inf in a mask is no fault until it makes NaN.
+    """
+
+    number: int  # of the event
+    outside: Outside | None = None
+    deliberate: bool = False
+
+
+def origins(events: Sequence[Event]) -> list[Origin]:
+    """The origin of each event's output."""
+    found: list[Origin] = []
+    for number, event in enumerate(events):
+        found.append(_origin(number, event, events, found))
+    return found
+
+
+def heirs(events: Sequence[Event], origin: Origin) -> list[int]:
+    """The events that only passed on what began at an origin."""
+    touched = {origin.number}
+    for number, event in enumerate(events):
+        for parent in event.parents:
+            source = parent.source
+            if isinstance(source, int):
+                inherits = source in touched
+            else:
+                inherits = origin.outside is not None and source.owner == origin.outside.owner
+            if inherits:
+                touched.add(number)
+    return sorted(touched - {origin.number})
+
+
+def end_of_mask(events: Sequence[Event], number: int) -> int:
+    """Of the events by which a deliberate infinity came to `number`: the first that sums up."""
+    line = list(_ancestors(events, number))
+    summing = [each for each in line if events[each].shrinks and events[each].detail is not None]
+    return min(summing, default=number)
+
+
+def _origin(number: int, event: Event, events: Sequence[Event], found: Sequence[Origin]) -> Origin:
+    parents = event.parents
+    if event.extent.nan and any(each.extent.nan for each in parents):
+        parents = tuple(each for each in parents if each.extent.nan)
+    sources = [
+        found[each.source] if isinstance(each.source, int) else _from(number, each.source)
+        for each in parents
+    ]
+    if event.operation in SOFTMAXES and event.extent.nan and _are_masks(sources, events):
+        return Origin(number)
+    faults = [each for each in sources if not each.deliberate]
+    if faults:
+        return min(faults, key=lambda each: each.number)
+    if not sources:
+        return Origin(number, deliberate=event.constant and not event.extent.nan)
+    if event.fresh and not event.constant:
+        return Origin(number)
+    first = min(sources, key=lambda each: each.number)
+    if not event.extent.nan:
+        return first
+    # A NaN came of infinities that somebody wanted.
+    if len(sources) > 1:
+        return Origin(number)
+    if first.outside is not None:
+        return Origin(first.number, first.outside)
+    edit = events[first.number]
+    return Origin(first.number if edit.in_place and edit.operation in EDITS else number)
+
+
+def _are_masks(sources: Sequence[Origin], events: Sequence[Event]) -> bool:
+    """Whether all is a mask; that of ones and zeros is made one by a logarithm."""
+    return bool(sources) and all(
+        each.deliberate
+        or (
+            each.outside is None
+            and events[each.number].operation in LOGARITHMS
+            and events[each.number].extent.only_below
+        )
+        for each in sources
+    )
+
+
+def _from(number: int, outside: Outside) -> Origin:
+    """A tensor with -inf is a mask, a plain number was written down; what else is a fault."""
+    wanted = outside.owner.role in ("input", "buffer", "constant") and outside.extent.only_below
+    wanted = wanted or (outside.owner.role == "constant" and not outside.extent.nan)
+    return Origin(number, outside, deliberate=wanted)
+
+
+def _ancestors(events: Sequence[Event], number: int) -> Iterator[int]:
+    waiting, seen = [number], {number}
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for parent in events[current].parents:
+            if isinstance(parent.source, int) and parent.source not in seen:
+                seen.add(parent.source)
+                waiting.append(parent.source)

@@ -1,0 +1,166 @@
+"""Where a training step touches the model and the loss: what goes in, and other things instead."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holter.lab.batches import same_memory, tensors
+from holter.lab.experiments import InapplicableError
+from holter.lab.setup import Batch, Setup
+from holter.lab.state import same_randomness
+from holter.watching.taps import LOSS_FUNCTIONS, Tap
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the model as a training step makes it."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LossCall:
+    """A call of one of torch's loss functions; `arguments` by name, with their defaults."""
+
+    function: str
+    arguments: Mapping[str, Any]
+    value: Tensor
+
+
+def model_call(setup: Setup, batch: Batch) -> Call:
+    """What the first forward pass on `batch` gives to the model, and what it gets."""
+    calls: list[Call] = []
+
+    def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        calls.append(Call(args, kwargs, output))
+
+    handle = setup.model.register_forward_hook(remember, with_kwargs=True)
+    try:
+        with same_randomness(setup), torch.no_grad():
+            setup.loss(batch)
+    finally:
+        handle.remove()
+    if not calls:
+        raise InapplicableError("the step does not call the model itself, but parts of it")
+    return calls[0]
+
+
+def first_loss_call(setup: Setup, batch: Batch) -> LossCall | None:
+    """The first loss function of torch that the forward pass on `batch` calls, if it calls one."""
+    calls: list[LossCall] = []
+    with same_randomness(setup), torch.no_grad(), _losses(lambda *same: same[1:], calls):
+        setup.loss(batch)
+    return calls[0] if calls else None
+
+
+def own_targets(setup: Setup, batch: Batch) -> list[Tensor]:
+    """The tensors of a batch that are not given to the model."""
+    call = model_call(setup, batch)
+    given = tensors((call.args, call.kwargs))
+    return [each for each in tensors(batch) if not any(same_memory(each, other) for other in given)]
+
+
+@contextmanager
+def inputs_replaced(
+    model: nn.Module, change: Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
+) -> Iterator[None]:
+    """Inside, the model is given what `change` makes of its arguments."""
+    handle = model.register_forward_pre_hook(
+        lambda _, args, kwargs: change(args, kwargs), with_kwargs=True, prepend=True
+    )
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Inside, torch's loss functions are given what `change` makes of their targets."""
+
+    def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        names = list(_parameters(original))
+        place = names.index("target") if "target" in names else len(args)
+        if place < len(args):
+            return (*args[:place], change(args[place]), *args[place + 1 :]), kwargs
+        if "target" in kwargs:
+            return args, {**kwargs, "target": change(kwargs["target"])}
+        return args, kwargs
+
+    with _losses(replaced, []):
+        yield
+
+
+@contextmanager
+def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> Iterator[None]:
+    """Inside, torch's loss functions are given for predictions what `change` makes of a call.
+
+    It is told the function's name and the arguments by name.
+    """
+
+    def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        named = {**dict(zip(_parameters(original), args, strict=False)), **kwargs}
+        made = change(original.__name__, named)
+        return ((made, *args[1:]), kwargs) if args else (args, {**kwargs, "input": made})
+
+    with _losses(replaced, []):
+        yield
+
+
+@contextmanager
+def losses_seen() -> Iterator[list[LossCall]]:
+    """Inside, every call of one of torch's loss functions is put into the list."""
+    calls: list[LossCall] = []
+    with _losses(lambda *same: same[1:], calls):
+        yield calls
+
+
+@contextmanager
+def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> Iterator[None]:
+    """Tap the loss functions: change what they are given, remember how they were called."""
+    inside = False
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            nonlocal inside
+            if inside:  # one loss function may call another: the outer one is the training's
+                return original(*args, **kwargs)
+            inside = True
+            try:
+                args, kwargs = change(original, args, kwargs)
+                result = original(*args, **kwargs)
+            finally:
+                inside = False
+            if isinstance(result, Tensor):
+                known = _parameters(original)
+                named = {**known, **dict(zip(known, args, strict=False)), **kwargs}
+                calls.append(LossCall(original.__name__, named, result))
+            return result
+
+        return called
+
+    taps = [Tap(functional, name, around) for name in LOSS_FUNCTIONS if name in vars(functional)]
+    try:
+        yield
+    finally:
+        for tap in reversed(taps):
+            tap.remove()
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a function in their order, None where there is no default."""
+    parameters = inspect.signature(function).parameters
+    empty = inspect.Parameter.empty
+    return {name: None if p.default is empty else p.default for name, p in parameters.items()}

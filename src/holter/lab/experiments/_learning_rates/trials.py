@@ -1,0 +1,229 @@
+"""Trainings from one and the same start, at rising rates or at one, judged by held batches."""
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import SequentialSampler
+
+from holter.diagnosis.facts.rate_range import CONFIRM, SWEEP, Trial
+from holter.diagnosis.facts.robust import Values
+from holter.diagnosis.facts.sweep import Sweep
+from holter.lab.batches import cloned, size
+from holter.lab.experiments import InapplicableError
+from holter.lab.experiments._learning_rates.rates import Rates
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.lab.state import State, same_randomness
+from holter.record.signals import (
+    LR_RANGE_END,
+    LR_RANGE_ERROR,
+    LR_RANGE_HELD,
+    LR_RANGE_LOSS,
+    LR_RANGE_MOVED,
+    LR_RANGE_RATE,
+)
+
+_DIVERGED = 3  # rates in a row far above the start
+_SKIPS = 20  # steps in a row that the gradient scaler may skip
+_LOOKS = 10  # times a short training is looked at
+_LAST = 4  # looks that make its end
+_WARM = 0.2  # share of a short training over which the rate rises, where the schedule warms up
+_SAMPLES = 128  # to compare by: more batches where they are small
+_BATCHES = 8  # but not more than these
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The held batches once more: the mean of their losses, and the error of its change."""
+
+    losses: Values
+    error: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.losses.mean())
+
+
+class RateTrials:
+    """A training that begins again and again from the same start, and its held batches."""
+
+    def __init__(self, setup: Setup, lab: Lab, held: int) -> None:
+        self._setup, self._lab = setup, lab
+        self.rates = Rates(setup)
+        self._seed = int(torch.randint(2**31, ()))
+        self.held = [cloned(each) for each in setup.batches(_enough(setup, held))]
+        self._state = State(setup)
+        self._weights = [each for each in setup.parameters(setup.phases[0]) if each.numel()]
+        self._buffers = [each for model in setup.models.values() for each in model.buffers()]
+        self._were = [each.detach().clone() for each in self._weights]
+        self.moved = 0.0
+        self._graph = False  # whether the loss itself needs gradients: a penalty on them, say
+        self.start = np.zeros(len(self.held))
+        try:
+            self.start = self._look().losses
+        except RuntimeError:
+            self._graph = True
+            self.start = self._look().losses
+
+    @property
+    def configured(self) -> dict[str, float]:
+        """What the training sets: the highest rate, that of now, and that it began with."""
+        return {"peak": self.rates.peak, "now": self.rates.now, "given": self.rates.given}
+
+    def sweep(self, number: int, ladder: Values) -> Sweep:
+        """One sweep up the ladder, until the loss diverges."""
+        trial = f"{SWEEP} {number}"
+        batches = self._begin(number)
+        rates, losses, looks, high = [], [], [], 0
+        why = "end"
+        for rate in self._lab.progress(ladder.tolist(), f"lr-range, {trial}"):
+            self.rates.set(rate)
+            loss = self._step(batches)
+            if loss is None:
+                why = "skipped"
+                break
+            rates.append(rate)
+            losses.append(loss)
+            looks.append(self._look())
+            if not np.isfinite([loss, looks[-1].mean]).all():
+                why = "not finite"
+                break
+            high = high + 1 if looks[-1].mean > self._limit(looks) else 0
+            if high == _DIVERGED:
+                why = "diverged"
+                break
+        self._lab.event("lr-range stop", trial=trial, why=why, rate=rates[-1] if rates else None)
+        self._write(trial, rates, losses)
+        means, errors = [each.mean for each in looks], [each.error for each in looks]
+        self._lab.write(LR_RANGE_HELD, means, trial=trial)
+        self._lab.write(LR_RANGE_ERROR, errors, trial=trial)
+        return Sweep(
+            np.array(rates), np.array(means), np.array(errors), start=float(self.start.mean())
+        )
+
+    def train(self, rate: float, steps: int) -> Trial:
+        """A short training at one rate, always with the same batches in the same order."""
+        trial = f"{CONFIRM} {rate:.4g}"
+        batches = self._begin(-1)
+        warm = _WARM * steps if self.rates.now < 0.5 * self.rates.peak else 0.0
+        rates, losses, looks = [], [], {}
+        for step in self._lab.progress(range(steps), f"lr-range, {trial}"):
+            rates.append(rate * min((step + 1) / max(warm, 1), 1.0))
+            self.rates.set(rates[-1])
+            loss = self._step(batches)
+            losses.append(np.nan if loss is None else loss)
+            if (step + 1) % max(steps // _LOOKS, 1) == 0:
+                looks[step] = self._look()
+            if not np.isfinite(losses[-1]):
+                break
+        self._write(trial, rates, losses)
+        for step, look in looks.items():
+            self._lab.write(LR_RANGE_HELD, [look.mean], trial=trial, first=step)
+            self._lab.write(LR_RANGE_ERROR, [look.error], trial=trial, first=step)
+        last = [each.losses for each in list(looks.values())[-_LAST:]]
+        fails = len(losses) < steps or not last
+        finish = np.full(len(self.held), np.inf) if fails else np.mean(last, axis=0)
+        self._lab.write(LR_RANGE_END, [float(each) for each in finish], trial=trial)
+        return Trial(trial, rate, finish)
+
+    def _begin(self, number: int) -> Iterator[Batch]:
+        """Everything as at the start, but for the order of batches and what else is drawn."""
+        self._state.restore()
+        _seed(self._setup, self._seed + number)
+        stream = self._setup.endless()
+        if number > 0 and (count := in_order(self._setup)):  # another part where none is drawn
+            next(islice(stream, number * count // 3, None))
+        return stream
+
+    def _step(self, batches: Iterator[Batch]) -> float | None:
+        """One step that the gradient scaler lets through; None where it lets none."""
+        scaler = self._setup.phases[0].scaler
+        for _ in range(_SKIPS):
+            scale = 0.0 if scaler is None else scaler.get_scale()
+            loss = self._setup.step(*islice(batches, self._setup.accumulation))
+            if scaler is None or scaler.get_scale() >= scale:
+                return loss
+        return None
+
+    def _look(self) -> _Look:
+        """The held batches as they are now, without a trace in what forward passes gather."""
+        gathered = [each.detach().clone() for each in self._buffers]
+        with same_randomness(self._setup):
+            _seed(self._setup, self._seed)
+            losses = np.array([self._loss(each) for each in self.held])
+        for buffer, was in zip(self._buffers, gathered, strict=True):
+            buffer.detach().copy_(was)
+        changes = losses - self.start
+        if not np.isfinite(changes).all():
+            return _Look(losses, np.inf)
+        error = changes.std(ddof=1) / np.sqrt(len(changes)) if len(changes) > 1 else 0.0
+        return _Look(losses, float(error))
+
+    def _loss(self, batch: Batch) -> float:
+        with torch.set_grad_enabled(self._graph):
+            return float(self._setup.loss(cloned(batch)).detach().float().mean())
+
+    def _limit(self, looks: Sequence[_Look]) -> float:
+        """As far above the start as the loss was under it, and more than batches differ by."""
+        level, spread = float(self.start.mean()), float(self.start.std())
+        return level + (level - min(each.mean for each in looks)) + 4 * spread
+
+    def _write(self, trial: str, rates: Sequence[float], losses: Sequence[float]) -> None:
+        moved = self._moved()
+        self.moved = max(self.moved, moved)
+        self._lab.write(LR_RANGE_RATE, rates, trial=trial)
+        self._lab.write(LR_RANGE_LOSS, losses, trial=trial)
+        self._lab.write(LR_RANGE_MOVED, [moved], trial=trial)
+
+    def _moved(self) -> float:
+        """By how much the weights differ from those of the start, of their norm."""
+        pairs = zip(self._weights, self._were, strict=True)
+        change = np.linalg.norm([_norm(now.detach() - was) for now, was in pairs])
+        norm = np.linalg.norm([_norm(each) for each in self._were])
+        moved = float(change / norm) if norm else float(change)
+        return moved if np.isfinite(moved) else np.inf
+
+
+def _norm(tensor: Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor))
+
+
+def _enough(setup: Setup, least: int) -> int:
+    """How many batches to hold: so many at least, and more where they are small."""
+    some = setup.batches(1)
+    if not some:
+        raise InapplicableError("there are no training batches")
+    try:
+        samples = max(size(some[0]), 1)
+    except InapplicableError:  # nothing in it is counted in samples
+        samples = _SAMPLES
+    return max(least, min(-(-_SAMPLES // samples), _BATCHES))
+
+
+def _seed(setup: Setup, number: int) -> None:
+    """Begin all random numbers anew, those of loaders with a generator of their own too."""
+    seed = number % 2**31
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        np.random.seed(seed)
+    for loader in setup.loaders.values():
+        for generator in (loader.generator, vars(loader.sampler).get("generator")):
+            if isinstance(generator, torch.Generator):
+                generator.manual_seed(seed)
+
+
+def in_order(setup: Setup) -> int:
+    """How many batches a loader has that delivers them always in the same order; 0 otherwise."""
+    loader = setup.loaders.get("train")
+    if loader is None or not isinstance(loader.sampler, SequentialSampler):
+        return 0
+    return len(loader)

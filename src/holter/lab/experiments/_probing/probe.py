@@ -1,0 +1,329 @@
+"""Probing: the model called again as its training calls it, with other inputs."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from holter.lab.batches import cloned
+from holter.lab.boundary import inputs_replaced
+from holter.lab.experiments import InapplicableError
+from holter.lab.setup import Batch, Setup
+from holter.lab.state import same_randomness
+
+_ULPS = 4  # units in the last place that are put down to rounding
+_REPEATS = 10  # times the difference of two equal calls that is put down to rounding
+_ELEMENTS = 2**23  # of an output that are looked at
+_TRACED = 2**28  # elements of the outputs of all modules that are kept
+
+Tensors = dict[str, Tensor]
+
+
+class Probe:
+    """The first call of the model in a forward pass, which can be made again with other inputs.
+
+    Calls are made in eval mode, unless `as_trained`, without gradients, with the same random
+    numbers each time, and outside of autocast where the model can do without: that leaves less to
+    rounding.
+    """
+
+    def __init__(self, setup: Setup, batch: Batch, *, as_trained: bool = False) -> None:
+        self._setup = setup
+        self._model = setup.model
+        arguments, self._autocast = _captured(setup, batch)
+        found, self._structure = pytree.tree_flatten_with_path(arguments)
+        self._names = _input_names(self._model, [path for path, _ in found])
+        self._flat = [each for _, each in found]
+        self._way: tuple[bool, bool] | None = None  # with a graph, in autocast
+        self._mode = nullcontext if as_trained else partial(in_eval_mode, self._model)
+        self.inputs: Tensors = {
+            name: each
+            for name, each in zip(self._names, self._flat, strict=True)
+            if isinstance(each, Tensor)
+        }
+        if not self.inputs:
+            raise InapplicableError("the model is given no tensors")
+
+    def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
+        """The floating-point tensors that come out, by name, with some inputs changed."""
+        with same_randomness(self._setup):
+            self._way = self._way or self._simplest_way()
+        return outputs_of(self._call(changes or {}, self._way))
+
+    def traced(self, changes: Mapping[str, Tensor] | None = None) -> list[tuple[str, Tensor]]:
+        """What each module inside gives out, in the order in which they finish."""
+        told: list[tuple[str, Tensor]] = []
+
+        def listener(name: str) -> Any:
+            def tell(_: nn.Module, __: Any, output: Any) -> None:
+                if sum(each.numel() for _, each in told) < _TRACED:
+                    told.extend((name, each.clone()) for each in outputs_of(output).values())
+
+            return tell
+
+        handles = [
+            module.register_forward_hook(listener(name))
+            for name, module in self._model.named_modules()
+            if name
+        ]
+        try:
+            self.outputs(changes)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return told
+
+    def module(self, name: str) -> nn.Module:
+        """The module of that name."""
+        return self._model.get_submodule(name)
+
+    def loss(self, batch: Batch, changes: Mapping[str, Tensor]) -> float:
+        """The loss of a batch with some inputs of the model's first call changed, as trained."""
+        calls = 0
+
+        def change(args: Any, kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return self._arguments(changes) if calls == 1 else (args, kwargs)
+
+        with inputs_replaced(self._model, change):
+            return loss_of(self._setup, batch)
+
+    def _arguments(self, changes: Mapping[str, Tensor]) -> Any:
+        flat = [
+            changes.get(name, each).clone() if isinstance(each, Tensor) else each
+            for name, each in zip(self._names, self._flat, strict=True)
+        ]
+        return pytree.tree_unflatten(flat, self._structure)
+
+    def _call(self, changes: Mapping[str, Tensor], way: tuple[bool, bool]) -> Any:
+        args, kwargs = self._arguments(changes)
+        with_graph, in_autocast = way
+        with ExitStack() as around:
+            # What torch has to say of such a call is not for whoever trains.
+            around.enter_context(warnings.catch_warnings(action="ignore"))
+            around.enter_context(same_randomness(self._setup))
+            around.enter_context(self._mode())
+            around.enter_context(torch.set_grad_enabled(with_graph))
+            if in_autocast and self._autocast is not None:
+                around.enter_context(self._autocast())
+            return self._model(*args, **kwargs)
+
+    def _simplest_way(self) -> tuple[bool, bool]:
+        """How the model can be called: some need autocast, some take gradients themselves."""
+        ways = [(False, False), (False, True), (True, True)]
+        for way in ways[:-1]:
+            try:
+                self._call({}, way)
+            except RuntimeError:
+                continue
+            return way
+        return ways[-1]
+
+
+def probed(setup: Setup, batch: Batch, *, as_trained: bool = False) -> tuple[Probe, Tensors]:
+    """A probe of the model and what it gives out; declines where that is not possible."""
+    probe = Probe(setup, batch, as_trained=as_trained)
+    try:
+        given = probe.outputs()
+    except Exception as error:
+        raise InapplicableError(
+            f"the model cannot be called {'again' if as_trained else 'in eval mode'}"
+            f" ({type(error).__name__})"
+        ) from error
+    if not given:
+        raise InapplicableError("the model's output holds no floating-point tensors")
+    if not any(each.isfinite().any() for each in given.values()):
+        raise InapplicableError("the model's outputs are not finite")
+    return probe, given
+
+
+def loss_of(setup: Setup, batch: Batch) -> float:
+    """The loss of a batch, with the random numbers that come next, which are not used up.
+
+    With a graph, as some losses take gradients themselves.
+    """
+    with same_randomness(setup), torch.enable_grad():
+        return float(setup.loss(batch).detach().mean())
+
+
+def some_batches(setup: Setup, count: int) -> list[Batch]:
+    """The first training batches; declines where there are none."""
+    batches = setup.batches(count)
+    if not batches:
+        raise InapplicableError("there are no training batches")
+    return batches
+
+
+def outputs_of(value: Any) -> Tensors:
+    """The floating-point tensors in an output, which may be a tensor, or hold some."""
+    return {
+        name: _thinned(each)
+        for name, each in _tensors_in(value, "")
+        if each.is_floating_point() and each.dim()
+    }
+
+
+def _thinned(output: Tensor) -> Tensor:
+    """The output, or a regular part of a large one: of its widest dimension, as of a vocabulary."""
+    if output.numel() <= _ELEMENTS or output.dim() < 2:
+        return output
+    dim = max(range(1, output.dim()), key=lambda each: output.shape[each])
+    stride = -(-output.numel() // _ELEMENTS)
+    return output.index_select(
+        dim, torch.arange(0, output.shape[dim], stride, device=output.device)
+    )
+
+
+def difference(one: Tensor, other: Tensor, *, of: Tensor | None = None) -> Tensor:
+    """How much two outputs differ, by element, in units of the spread of the first, or `of` all."""
+    first, second = _exact(one), _exact(other)
+    apart = (first - second).abs()
+    same = (first == second) | (first.isnan() & second.isnan())
+    apart = torch.where(same, 0.0, apart).nan_to_num(nan=torch.inf)
+    return apart / spread(one if of is None else of)
+
+
+def _exact(output: Tensor) -> Tensor:
+    """In double precision, which not every device has."""
+    return output.detach().cpu().double()
+
+
+def per_slice(changes: Tensor, dim: int) -> Tensor:
+    """The largest change in each slice along a dimension."""
+    return changes.movedim(dim, 0).flatten(1).amax(1) if changes.dim() > 1 else changes
+
+
+def spread(output: Tensor) -> float:
+    """The standard deviation of an output, or its size where it is constant."""
+    values = _exact(output)
+    values = values[values.isfinite()]
+    if not len(values):
+        return 1.0
+    size = float(values.abs().max())
+    wide = float(values.std(unbiased=False))
+    return wide if wide > 1e-6 * size else size or 1.0
+
+
+def rounding(one: Tensor, again: Tensor) -> float:
+    """The difference of two calls that may be rounding: by measurement, and by the data type."""
+    measured = float(difference(one, again).max()) if one.numel() else 0.0
+    finite = _exact(one)
+    finite = finite[finite.isfinite()]
+    size = float(finite.abs().max()) if len(finite) else 1.0
+    return max(_REPEATS * measured, _ULPS * torch.finfo(one.dtype).eps * size / spread(one))
+
+
+def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
+    """Train for some steps, so that what begins at zero has left it."""
+    with rates_raised(setup):
+        for number in range(steps):
+            setup.step(batches[number % len(batches)])
+
+
+@contextmanager
+def switched_off(model: nn.Module, off: Iterable[nn.Module]) -> Iterator[None]:
+    """Inside, some modules are in eval mode whenever the model is called, whatever the step says.
+
+    Afterwards each is in the mode it was in.
+    """
+    modes = [(each, each.training) for each in model.modules()]
+    chosen = list(off)
+
+    def switch(_: nn.Module, __: Any) -> None:
+        for each in chosen:
+            each.training = False
+
+    handle = model.register_forward_pre_hook(switch, prepend=True)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        handle.remove()
+        for each, training in modes:
+            each.training = training
+
+
+@contextmanager
+def in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Inside, all modules are in eval mode; afterwards each is in the mode it was in."""
+    modes = [(each, each.training) for each in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for each, training in modes:
+            each.training = training
+
+
+@contextmanager
+def rates_raised(setup: Setup) -> Iterator[None]:
+    """Inside, a learning rate that waits for its warm-up is a tenth of what it will be."""
+    groups = [group for each in setup.optimizers for group in each.param_groups]
+    was = [group["lr"] for group in groups]
+    for group in groups:
+        if "initial_lr" in group and float(group["lr"]) < 0.1 * float(group["initial_lr"]):
+            group["lr"] = 0.1 * float(group["initial_lr"])
+    try:
+        yield
+    finally:
+        for group, rate in zip(groups, was, strict=True):
+            group["lr"] = rate
+
+
+def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None]:
+    """Arguments of the model's first call, and the autocast around it."""
+    calls: list[tuple[Any, Callable[[], Any] | None]] = []
+
+    def remember(_: nn.Module, args: Any, kwargs: Any) -> None:
+        if not calls:
+            calls.append((cloned((args, kwargs)), _autocast(setup.device.type)))
+
+    handle = setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True)
+    try:
+        loss_of(setup, batch)
+    finally:
+        handle.remove()
+    if not calls:
+        raise InapplicableError("the step does not call the model itself, but parts of it")
+    return calls[0]
+
+
+def _autocast(kind: str) -> Callable[[], Any] | None:
+    if not torch.is_autocast_enabled(kind):
+        return None
+    return partial(torch.autocast, kind, dtype=torch.get_autocast_dtype(kind))
+
+
+def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
+    """A name for each leaf of the arguments: that of the parameter of `forward` it is given to."""
+    try:
+        parameters = list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):  # not written in Python
+        parameters = []
+    named = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    names = []
+    for _, which, *below in paths:
+        if isinstance(which, pytree.MappingKey):
+            base = str(which.key)
+        else:
+            base = named[which.idx] if which.idx < len(named) else f"argument {which.idx}"
+        names.append(base + pytree.keystr(tuple(below)))
+    return names
+
+
+def _tensors_in(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, Mapping):  # also those that pytree does not know, as model outputs
+        for key, each in value.items():
+            yield from _tensors_in(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _tensors_in(each, f"{name}[{number}]")

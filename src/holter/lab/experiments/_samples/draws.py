@@ -1,0 +1,101 @@
+"""Samples fetched twice by one index: whether the two are versions of one sample."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holter.lab.experiments._samples.datasets import fetch
+from holter.lab.experiments._samples.parts import Array, Floats, array, digest, largest_array, parts
+
+_KEPT = 65_536  # elements of a sample
+_LEAST = 10  # samples with others of their class, to compare within classes
+_QUANTILES = np.linspace(0, 1, 33)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What is kept of a sample that was fetched."""
+
+    inputs: bytes | None
+    targets: bytes | None
+    values: Floats  # of the largest input, evenly spaced where there are many
+    shape: tuple[int, ...] | None
+    target_shape: tuple[int, ...] | None
+    is_class: bool
+
+
+def draw(dataset: Any, index: int) -> Draw:
+    """Fetch a sample, and keep what is needed to compare it."""
+    inputs, targets = parts(fetch(dataset, index))
+    largest, target = largest_array(inputs), largest_array(targets)
+    label = array(targets[0]) if len(targets) == 1 else None
+    return Draw(
+        digest(inputs),
+        digest(targets),
+        np.empty(0) if largest is None else _some(largest),
+        None if largest is None else largest.shape,
+        None if target is None else target.shape,
+        label is not None and label.size == 1 and label.dtype.kind in "iu",
+    )
+
+
+def have_partners(ones: list[Draw], others: list[Draw]) -> bool:
+    """Whether enough of `ones` have another of the same target."""
+    targets = Counter(each.targets for each in (*ones, *others))
+    return sum(targets[each.targets] > 1 for each in ones) >= min(_LEAST, len(ones))
+
+
+def nearer(pairs: list[tuple[Draw, Draw]], others: list[Draw]) -> float | None:
+    """How often two draws of one sample are nearer than most others are to the first.
+
+    Those others are of the same target if enough have such: a sample that is made anew each time
+    may still keep its class.
+    """
+    ones, twos = [one for one, _ in pairs], [*(two for _, two in pairs), *others]
+    shapes = {each.shape for each in (*ones, *twos)}
+    if len(pairs) < 2 or None in shapes:
+        return None
+    views: list[Callable[[Floats], Floats]] = [_quantiles]
+    if len(shapes) == 1:
+        views += [_elements, _standardised]
+    return max(_nearer_by(view, ones, twos) for view in views)
+
+
+def _nearer_by(view: Callable[[Floats], Floats], ones: list[Draw], twos: list[Draw]) -> float:
+    right = np.stack([view(each.values) for each in twos])
+    distances = np.stack([np.abs(right - view(each.values)).mean(axis=1) for each in ones])
+    mine = np.diag(distances)
+    others = np.eye(*distances.shape) == 0
+    same = [[one.targets == two.targets for two in twos] for one in ones]
+    alike = others & np.asarray(same)
+    if have_partners(ones, twos[len(ones) :]):
+        others = alike
+    judged = others.any(axis=1)
+    usual = [
+        np.median(row[where]) for row, where in zip(distances, others, strict=True) if where.any()
+    ]
+    return float((mine[judged] < usual).mean())
+
+
+def _some(made: Array) -> Floats:
+    flat = made.reshape(-1)
+    some = flat[:: -(-flat.size // _KEPT)]
+    kept: Floats = np.abs(some) if made.dtype.kind == "c" else some.astype(np.float64)
+    return kept  # a copy: a data set may write into what it gives
+
+
+def _elements(values: Floats) -> Floats:
+    return values
+
+
+def _standardised(values: Floats) -> Floats:
+    """Without brightness and contrast, which a random change may give away."""
+    centred: Floats = values - values.mean()
+    return centred / max(float(values.std()), 1e-12)
+
+
+def _quantiles(values: Floats) -> Floats:
+    return np.quantile(values, _QUANTILES)

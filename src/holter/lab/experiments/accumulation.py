@@ -1,0 +1,185 @@
+"""The gradient of a batch against the gradients of its parts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from holter.lab.batches import leaves
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments._probing.layout import (
+    known_loss_call,
+    loss_targets,
+    samples_of,
+    sequences_of,
+)
+from holter.lab.experiments._probing.probe import Probe, some_batches, switched_off
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.lab.state import same_randomness
+from holter.record.signals import (
+    ACCUMULATION_BATCHES,
+    ACCUMULATION_DEVIATION,
+    ACCUMULATION_RESIDUAL,
+    ACCUMULATION_SCALE,
+    ACCUMULATION_TARGETS,
+)
+
+_TINY = 1e-30  # keeps ratios of nothing to nothing at 0
+
+
+@experiment(
+    emits=(
+        ACCUMULATION_RESIDUAL,
+        ACCUMULATION_SCALE,
+        ACCUMULATION_TARGETS,
+        ACCUMULATION_BATCHES,
+        ACCUMULATION_DEVIATION,
+    ),
+    preflight=True,
+)
+def accumulation(setup: Setup, lab: Lab, *, parts: int = 4) -> None:
+    """Do the gradients of small batches add up to that of a large one?
+
+    The gradient of one batch is compared with the mean over its parts, in eval mode, which excuses
+    dropout and batch norm. They are equal for a loss that is a mean over samples, and in proportion
+    for a sum. They are weighted by the numbers of targets that the loss counts as well. Where the
+    training accumulates several batches to a step, their gradients are compared in the same way.
+
+    `parts`: into how many parts the batch is cut, or two where it is too small for that.
+    """
+    batches = some_batches(setup, max(setup.accumulation, 1))
+    batch = _Cut(setup, batches[0])
+    parts = parts if batch.count >= 2 * parts else 2
+    size = batch.count // parts
+    order = list(range(size * parts))
+    whole = _gradient(setup, batch.take(order))
+    if _apart(whole, _gradient(setup, batch.take(order), other_noise=True)) > 0.01:
+        raise InapplicableError("the loss draws random numbers, other ones for each batch")
+    turned = _apart(whole, _gradient(setup, batch.take(order[::-1])))
+    if turned > 0.01:
+        raise InapplicableError("the gradient depends on the order of samples")
+    pieces = [batch.take(order[part * size :][:size]) for part in range(parts)]
+    mean, weighted, counts = _means(setup, pieces)
+    scale = _dot(whole, mean) / max(_dot(mean, mean), _TINY)
+    residuals = {
+        "another order": turned,
+        "mean": _apart(whole, mean),
+        "scaled mean": _apart(whole, [scale * each for each in mean]),
+        "mean by targets": _apart(whole, weighted),
+    }
+    lab.write_each(ACCUMULATION_RESIDUAL, residuals)
+    lab.write(ACCUMULATION_SCALE, [scale])
+    lab.write(ACCUMULATION_TARGETS, counts, trial="parts of a batch")
+    lab.write(ACCUMULATION_BATCHES, [setup.accumulation])
+    if len(batches) > 1:
+        mean, weighted, counts = _means(setup, batches)
+        lab.write(ACCUMULATION_DEVIATION, [_apart(weighted, mean)])
+        lab.write(ACCUMULATION_TARGETS, counts, trial="batches of a step")
+
+
+class _Cut:
+    """A batch of which any samples can be taken."""
+
+    def __init__(self, setup: Setup, batch: Batch) -> None:
+        _reject_links(setup, batch)
+        named = leaves(batch)
+        sequences = sequences_of(named, loss_targets(setup, batch))
+        self._batch, self._samples = batch, samples_of(setup, batch, named, sequences)
+        self.count = self._samples.count
+
+    def take(self, index: Sequence[int]) -> Batch:
+        """The batch with the samples at `index` alone."""
+        taken = self._samples.take(leaves(self._batch), index)
+
+        def replaced(path: Any, each: Any) -> Any:
+            return taken.get(pytree.keystr(path), each)
+
+        return pytree.tree_map_with_path(replaced, self._batch)
+
+
+def _reject_links(setup: Setup, batch: Batch) -> None:
+    """Decline models that are given something beside samples, as the edges of a graph of them."""
+    try:
+        inputs = Probe(setup, batch).inputs
+    except InapplicableError:  # called by parts: what goes in is not known
+        return
+    samples_of(setup, batch, inputs, sequences_of(inputs, loss_targets(setup, batch)))
+
+
+def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[Tensor]:
+    """The gradient of the first phase's loss, with all modules in eval mode."""
+    parameters = [each for each in setup.parameters(setup.phases[0]) if each.requires_grad]
+    for each in parameters:
+        each.grad = None
+    with same_randomness(setup), switched_off(setup.model, _quiet(setup)):
+        if other_noise:
+            torch.rand(1, device=setup.device)
+            torch.rand(1)
+        try:
+            loss = setup.loss(batch).mean()
+        except Exception as error:
+            raise InapplicableError(
+                f"a part of a batch cannot be trained on alone ({type(error).__name__})"
+            ) from error
+        if not loss.requires_grad:
+            raise InapplicableError("the loss has no gradient")
+        loss.backward()  # type: ignore[no-untyped-call]
+    found = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    found = [each.detach().to_dense().float() for each in found]
+    if not all(bool(each.isfinite().all()) for each in found):
+        raise InapplicableError("the gradient is not finite")
+    return found
+
+
+def _quiet(setup: Setup) -> list[nn.Module]:
+    """All modules but recurrent ones on a GPU, which have no gradient in eval mode."""
+    return [
+        each
+        for each in setup.model.modules()
+        if setup.device.type == "cpu" or not isinstance(each, nn.RNNBase) or each.dropout > 0
+    ]
+
+
+def _means(
+    setup: Setup, batches: Sequence[Batch]
+) -> tuple[list[Tensor], list[Tensor], list[float]]:
+    """The mean of the gradients of batches, that weighted by numbers of targets, and these."""
+    counts: list[float] = []
+    mean: list[Tensor] = []
+    weighted: list[Tensor] = []
+    for batch in batches:
+        gradient = _gradient(setup, batch)
+        counts.append(_targets(setup, batch))
+        mean = mean or [torch.zeros_like(each) for each in gradient]
+        weighted = weighted or [torch.zeros_like(each) for each in gradient]
+        torch._foreach_add_(mean, gradient, alpha=1 / len(batches))
+        torch._foreach_add_(weighted, gradient, alpha=counts[-1])
+    torch._foreach_div_(weighted, sum(counts) or 1.0)
+    return mean, weighted, counts
+
+
+def _targets(setup: Setup, batch: Batch) -> float:
+    """The targets that the loss counts, by the weights of their classes; 1 where none are known."""
+    with switched_off(setup.model, setup.model.modules()):
+        call = known_loss_call(setup, batch)
+    target = None if call is None else call.arguments.get("target")
+    if call is None or not isinstance(target, Tensor) or "ignore_index" not in call.arguments:
+        return 1.0
+    if target.is_floating_point():  # probabilities of classes: none is left out
+        return 1.0
+    counted = target[target != call.arguments["ignore_index"]]
+    weight = call.arguments.get("weight")
+    return float(counted.numel() if weight is None else weight[counted].sum())
+
+
+def _dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+    return sum(float((a.double() * b.double()).sum()) for a, b in zip(one, other, strict=True))
+
+
+def _apart(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+    """The distance of two gradients, relative to the norm of the first."""
+    between = [a - b for a, b in zip(one, other, strict=True)]
+    return float((_dot(between, between) / max(_dot(one, one), _TINY)) ** 0.5)

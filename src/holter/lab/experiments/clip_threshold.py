@@ -1,0 +1,117 @@
+"""Which norm to clip gradients to: that of ordinary steps, measured before any clipping."""
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.optim import LBFGS
+
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.lab import Lab
+from holter.lab.setup import Phase, Setup
+from holter.lab.state import State
+from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
+from holter.watching.taps import Tap
+
+_FEWEST = 20  # steps, however slow they are
+_CUT = 0.05  # of the usual norm: a limit below may hold the training back, which a trial shows
+
+
+@experiment(emits=(CLIP_THRESHOLD_NORM, CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS), preflight=True)
+def clip_threshold(setup: Setup, lab: Lab, *, steps: int = 200, seconds: float = 10.0) -> None:
+    """Which gradient norms are ordinary, and is the clipping limit among them?
+
+    Trains as the training itself does it, its own clipping included, and measures the global norm
+    of the gradients before they are clipped. A limit at the 95th percentile cuts one step in
+    twenty. Where the present limit is far under all norms, the same steps are made again from the
+    same start with the advised one. Learning rates stay as they are at the start: schedulers are
+    not stepped.
+
+    - `steps`: training steps, at the most.
+    - `seconds`: after so much time fewer steps have to do.
+    """
+    if any(isinstance(each, LBFGS) for each in setup.optimizers):
+        raise InapplicableError("LBFGS computes its gradients itself, several times a step")
+    start = State(setup)
+    norms, losses = _train(setup, lab, steps, seconds)
+    if not any(norms):
+        raise InapplicableError("no gradient reached the optimizer")
+    several = len(setup.phases) > 1
+    for number, (phase, measured) in enumerate(zip(setup.phases, norms, strict=True)):
+        if measured:
+            trial = f"loss {number}" if several else ""
+            lab.write(CLIP_THRESHOLD_NORM, measured, trial=trial)
+            if phase.max_norm is not None:
+                lab.write(CLIP_THRESHOLD_LIMIT, [phase.max_norm], trial=trial)
+    lab.write(CLIP_THRESHOLD_LOSS, losses, trial="as set")
+    finite = [each for each in norms[0] if math.isfinite(each)]
+    limit = setup.phases[0].max_norm
+    if not several and finite and limit is not None and limit < _CUT * float(np.median(finite)):
+        start.restore()
+        advised = replace(setup.phases[0], max_norm=float(np.percentile(finite, 95)))
+        _, losses = _train(replace(setup, phases=(advised,)), lab, len(losses), math.inf)
+        lab.write(CLIP_THRESHOLD_LOSS, losses, trial="advised")
+
+
+def _train(
+    setup: Setup, lab: Lab, steps: int, seconds: float
+) -> tuple[list[list[float]], list[float]]:
+    """The norms of each phase and the losses of some training steps."""
+    losses: list[float] = []
+    began = time.monotonic()
+    with _norms(setup) as norms:
+        train = setup.endless()
+        for _ in lab.progress(range(steps), "training"):
+            losses.append(setup.step(*(next(train) for _ in range(setup.accumulation))))
+            late = time.monotonic() - began > seconds
+            if not math.isfinite(losses[-1]) or (late and len(losses) >= _FEWEST):
+                break
+    lab.clear()
+    return norms, losses
+
+
+@contextmanager
+def _norms(setup: Setup) -> Iterator[list[list[float]]]:
+    """Inside, each step of a phase adds its gradient norm to a list: from before any clipping."""
+    found: list[list[float]] = [[] for _ in setup.phases]
+
+    def tapped(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        @functools.wraps(original)
+        def clip(parameters: Any, *args: Any, **kwargs: Any) -> Tensor:
+            held = list(parameters)
+            norm = original(held, *args, **kwargs)
+            for phase, norms in zip(setup.phases, found, strict=True):
+                if phase.max_norm is not None and held and _holds(phase, held[0]):
+                    norms.append(float(norm))
+            return norm
+
+        return clip
+
+    tap = Tap(nn.utils, "clip_grad_norm_", tapped)
+    handles = [
+        phase.optimizers[0].register_step_pre_hook(functools.partial(_read, phase, norms))
+        for phase, norms in zip(setup.phases, found, strict=True)
+        if phase.max_norm is None and phase.optimizers
+    ]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+        tap.remove()
+
+
+def _holds(phase: Phase, parameter: Tensor) -> bool:
+    return any(each is parameter for each in Setup.parameters(phase))
+
+
+def _read(phase: Phase, norms: list[float], *_: object) -> None:
+    gradients = [each.grad for each in Setup.parameters(phase) if each.grad is not None]
+    if gradients:
+        norms.append(float(nn.utils.get_total_norm(gradients)))

@@ -1,0 +1,316 @@
+"""What is in the data sets of a training, read sample by sample."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holter.lab.batches import tensors
+from holter.lab.boundary import LossCall, first_loss_call
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments._samples import columns
+from holter.lab.experiments._samples.datasets import Split, read
+from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.record.signals import (
+    DATASET_ABSMAX,
+    DATASET_CLASS,
+    DATASET_CLASS_COUNT,
+    DATASET_CLASS_WEIGHTS,
+    DATASET_COLUMN_COPY,
+    DATASET_COLUMN_FIRST,
+    DATASET_COLUMN_ORDER,
+    DATASET_COLUMN_RESIDUE,
+    DATASET_COLUMN_VALUES,
+    DATASET_COLUMN_ZEROS,
+    DATASET_CONFLICTS,
+    DATASET_DIMENSIONS,
+    DATASET_DISTINCT,
+    DATASET_DUPLICATES,
+    DATASET_EXAMINED,
+    DATASET_LABEL_CHANGES,
+    DATASET_LENGTH,
+    DATASET_MEAN,
+    DATASET_NONFINITE,
+    DATASET_NONFINITE_LOSS,
+    DATASET_OUT_OF_RANGE,
+    DATASET_OUTPUTS,
+    DATASET_OVERLAP,
+    DATASET_REPEATED,
+    DATASET_SHARED_POSITIONS,
+    DATASET_STD,
+    DATASET_VALUES,
+    Signal,
+)
+
+_NAMED = 8  # indices of samples that are written down for each thing
+_CLASSES = 1000  # more are no classes
+
+_COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS)
+_PREDICTION = (DATASET_COLUMN_RESIDUE, DATASET_COLUMN_ORDER, DATASET_COLUMN_COPY)
+_CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
+_COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
+_RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
+_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS)
+
+_CHANGED = "labels are changed between the data set and the batch, or are not its last part"
+
+
+@experiment(
+    emits=(
+        *(DATASET_LENGTH, DATASET_EXAMINED, DATASET_VALUES, DATASET_DIMENSIONS),
+        *(DATASET_MEAN, DATASET_STD, DATASET_ABSMAX, DATASET_CLASS_WEIGHTS),
+        *(DATASET_NONFINITE, DATASET_NONFINITE_LOSS),
+        *_COPIES,
+        *_CLASS,
+        *_RANGE,
+        *_COLUMNS,
+        *_PREDICTION,
+        *_BOTH,
+    ),
+    preflight=True,
+)
+def data(
+    setup: Setup, lab: Lab, *, samples: int = 2000, seconds: float = 2.0, shown: int = 3
+) -> None:
+    """What is in the data sets, and do training and validation share samples?
+
+    Reads samples of both, chosen at random, as the loaders would: which are equal, which classes
+    there are, whether all numbers are finite, what single columns of a table tell of the target.
+
+    `samples` of each split at most are read,
+    for so many `seconds` a split at most,
+    and `shown` of them written down to be looked at.
+    """
+    loss = _loss_call(setup)
+    ignored = int(loss.call.arguments["ignore_index"]) if loss is not None else None
+    train = read(setup, "train", samples=samples, seconds=seconds, ignored=ignored)
+    _one(setup, lab, train, loss, shown)
+    try:
+        valid = read(setup, "valid", samples=samples, seconds=seconds, ignored=ignored)
+    except InapplicableError as reason:
+        _absent(lab, _BOTH, str(reason))
+        return
+    _one(setup, lab, valid, loss, shown)
+    _both(lab, train, valid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    call: LossCall
+    own: bool  # its targets are a part of the batch, as they are
+
+
+def _loss_call(setup: Setup) -> _Loss | None:
+    """How the first batch calls a loss function of classes, if it does."""
+    try:
+        batches = setup.batches(1)
+        call = first_loss_call(setup, batches[0]) if batches else None
+    except Exception:  # whether the step works at all is for other experiments to tell
+        return None
+    if call is None or call.function not in ("cross_entropy", "nll_loss"):
+        return None
+    target, scores = call.arguments["target"], call.arguments["input"]
+    if not isinstance(target, Tensor) or target.is_floating_point() or scores.dim() < 2:
+        return None
+    return _Loss(call, _holds(batches[0], target))
+
+
+def _holds(batch: Batch, target: Tensor) -> bool:
+    held = target.detach().cpu()
+    return any(
+        each.shape == held.shape
+        and not each.is_floating_point()
+        and torch.equal(each.cpu().long(), held.long())
+        for each in tensors(batch)
+    )
+
+
+def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -> None:
+    for each in split.samples[:shown]:
+        lab.event(
+            "sample",
+            split=split.name,
+            index=each.index,
+            inputs=each.shown[0],
+            targets=each.shown[1],
+        )
+    _sizes(lab, split)
+    _copies(lab, split)
+    _finite(setup, lab, split)
+    _classes(lab, split)
+    if split.name == "train" and loss is not None:
+        weighted = loss.call.arguments.get("weight") is not None
+        lab.write(DATASET_CLASS_WEIGHTS, [float(weighted)], trial="train")
+    _range(lab, split, loss)
+    _table(lab, split)
+
+
+def _sizes(lab: Lab, split: Split) -> None:
+    lab.write(DATASET_LENGTH, [split.length], trial=split.name)
+    lab.write(DATASET_EXAMINED, [len(split.samples)], trial=split.name)
+    lab.write(
+        DATASET_DIMENSIONS, [max(each.dimensions for each in split.samples)], trial=split.name
+    )
+    probes = [each.probe for each in split.samples if each.probe is not None]
+    if len(probes) == len(split.samples):
+        lab.write(DATASET_VALUES, [len(np.unique(np.concatenate(probes)))], trial=split.name)
+    count = sum(each.moments[0] for each in split.samples)
+    if count:
+        mean = sum(each.moments[1] for each in split.samples) / count
+        square = sum(each.moments[2] for each in split.samples) / count
+        lab.write(DATASET_MEAN, [mean], trial=split.name)
+        lab.write(DATASET_STD, [max(square - mean**2, 0.0) ** 0.5], trial=split.name)
+        largest = max(each.moments[3] for each in split.samples)
+        lab.write(DATASET_ABSMAX, [largest], trial=split.name)
+
+
+def _copies(lab: Lab, split: Split) -> None:
+    counts, conflicts = duplicates(split)
+    held = counts.total()
+    if held < len(split.samples):
+        kind = next(each.shown[0] for each in split.samples if each.inputs is None)
+        _absent(lab, (*_COPIES, *_BOTH), f"inputs cannot be compared: {kind or 'nothing in them'}")
+        return
+    repeated = {inputs for inputs, count in counts.items() if count > 1}
+    copies = sum(counts[each] for each in repeated)
+    lab.write(DATASET_DISTINCT, [len(counts)], trial=split.name)
+    lab.write(DATASET_DUPLICATES, [copies / held], trial=split.name)
+    if split.served is None:  # batches may be drawn from the same samples again and again
+        _absent(lab, (DATASET_REPEATED, DATASET_CONFLICTS), "samples are known by batches only")
+        return
+    lab.write(DATASET_REPEATED, [len(repeated) / len(counts)], trial=split.name)
+    if split.arrives:
+        lab.write(DATASET_CONFLICTS, [sum(map(len, conflicts)) / held], trial=split.name)
+    else:
+        _absent(lab, (DATASET_CONFLICTS,), _CHANGED)
+    same: dict[bytes, list[int]] = {}
+    for each in split.samples:
+        if each.inputs in repeated:
+            same.setdefault(each.inputs, []).append(each.index)
+    _name(lab, "duplicates", split, [sorted(each)[:_NAMED] for each in [*same.values()][:_NAMED]])
+    _name(lab, "conflicts", split, [sorted(each)[:_NAMED] for each in conflicts[:_NAMED]])
+
+
+def _finite(setup: Setup, lab: Lab, split: Split) -> None:
+    spoiled = False
+    for place, part in enumerate(("inputs", "targets")):
+        bad = sorted(each.index for each in split.samples if each.nonfinite[place])
+        lab.write(DATASET_NONFINITE, [len(bad)], trial=f"{split.name} {part}")
+        _name(lab, f"nonfinite {part}", split, bad[:_NAMED])
+        spoiled = spoiled or bool(bad)
+    if spoiled and (lost := _is_lost(setup, split.name)) is not None:
+        lab.write(DATASET_NONFINITE_LOSS, [float(lost)], trial=split.name)
+
+
+def _is_lost(setup: Setup, split: str, *, seconds: float = 2.0) -> bool | None:
+    """Whether a batch that is not finite gives a loss that is not; None if none was met."""
+    until = time.perf_counter() + seconds
+    for batch in (setup.train if split == "train" else setup.valid) or ():
+        if any(each.is_floating_point() and not each.isfinite().all() for each in tensors(batch)):
+            with torch.no_grad():
+                return not bool(setup.loss(batch).isfinite().all())
+        if time.perf_counter() > until:
+            break
+    return None
+
+
+def _classes(lab: Lab, split: Split) -> None:
+    labels = {each.index: each.label for each in split.samples if each.label is not None}
+    counts = _served_counts(split, labels)
+    few = len(counts) <= min(max(len(labels) // 2, 1), _CLASSES)
+    if not few or not labels or not all(each.is_class for each in split.samples):
+        _absent(lab, _CLASS, "targets are not single classes")
+        return
+    if not split.arrives:
+        _absent(lab, _CLASS, _CHANGED)
+        return
+    kinds = sorted(counts)
+    lab.write(DATASET_CLASS, kinds, trial=split.name)
+    lab.write(DATASET_CLASS_COUNT, [counts[each] for each in kinds], trial=split.name)
+    if split.served is not None and split.served.in_order and len(kinds) > 1:
+        order = np.asarray([labels[index] for index in sorted(labels)])
+        shares = np.asarray([counts[each] for each in kinds]) / counts.total()
+        expected = 1 - float((shares**2).sum())
+        changes = float((order[1:] != order[:-1]).mean()) / expected
+        lab.write(DATASET_LABEL_CHANGES, [changes], trial=split.name)
+
+
+def _served_counts(split: Split, labels: dict[int, float]) -> Counter[float]:
+    """How often each class is served: a sampler with weights serves some samples many times."""
+    if split.served is None or isinstance(split.served.positions, range):
+        return Counter(labels.values())
+    return Counter(labels[each] for each in split.served.positions if each in labels)
+
+
+def _range(lab: Lab, split: Split, loss: _Loss | None) -> None:
+    if loss is None:
+        _absent(lab, _RANGE, "no loss of torch that takes classes is called")
+    elif not loss.own or any(each.extremes is None for each in split.samples):
+        _absent(lab, _RANGE, "the loss is given other targets than the data set holds")
+    elif not split.arrives:
+        _absent(lab, _RANGE, _CHANGED)
+    else:
+        outputs = loss.call.arguments["input"].shape[1]
+        outside = sorted(
+            each.index
+            for each in split.samples
+            if each.extremes is not None and not 0 <= each.extremes[0] <= each.extremes[1] < outputs
+        )
+        lab.write(DATASET_OUTPUTS, [outputs], trial=split.name)
+        lab.write(DATASET_OUT_OF_RANGE, [len(outside)], trial=split.name)
+        _name(lab, "out of range", split, outside[:_NAMED])
+
+
+def _table(lab: Lab, split: Split) -> None:
+    table = columns.table(split)
+    if table is None or table.rows.shape[1] < 2:
+        _absent(lab, (*_COLUMNS, *_PREDICTION), "inputs are not rows of a table of several columns")
+        return
+    lab.write(DATASET_COLUMN_VALUES, columns.distinct(table.rows).tolist(), trial=split.name)
+    lab.write(DATASET_COLUMN_FIRST, table.rows[0].tolist(), trial=split.name)
+    lab.write(DATASET_COLUMN_ZEROS, (table.rows == 0).mean(axis=0).tolist(), trial=split.name)
+    fine = np.isfinite(table.rows).all(axis=1)
+    if not split.arrives:
+        _absent(lab, _PREDICTION, _CHANGED)
+        return
+    if table.targets is None or len(np.unique(table.targets[fine])) < 2:
+        _absent(lab, _PREDICTION, "targets are not single numbers that differ")
+        return
+    rows, targets = table.rows[fine], table.targets[fine]
+    if table.classes is None:
+        lab.write(DATASET_COLUMN_RESIDUE, columns.residue(rows, targets).tolist(), trial=split.name)
+    else:
+        copies = columns.copies(rows, targets, table.classes)
+        lab.write(DATASET_COLUMN_COPY, copies.tolist(), trial=split.name)
+    if table.classes is None or len(table.classes) == 2:
+        lab.write(DATASET_COLUMN_ORDER, columns.order(rows, targets).tolist(), trial=split.name)
+
+
+def _both(lab: Lab, train: Split, valid: Split) -> None:
+    for trial, share in shared_positions(train, valid).items():
+        lab.write(DATASET_SHARED_POSITIONS, [share], trial=trial)
+    found = overlap(train, valid)
+    if found is None:
+        _absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")
+        return
+    count = len(valid.samples)
+    lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
+    lab.write(DATASET_OVERLAP, [found.whole / count], trial="inputs and targets")
+    lab.event("samples found", what="overlap", pairs=[list(each) for each in found.inputs[:_NAMED]])
+
+
+def _name(lab: Lab, what: str, split: Split, indices: Sequence[object]) -> None:
+    if indices:
+        lab.event("samples found", what=what, split=split.name, indices=list(indices))
+
+
+def _absent(lab: Lab, signals: tuple[Signal, ...], why: str) -> None:
+    """Why a part of this experiment was not made."""
+    names = [each.name for each in signals]
+    lab.event("not applicable", experiment="data", why=why, signals=names)

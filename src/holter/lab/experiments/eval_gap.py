@@ -1,0 +1,145 @@
+"""The same batches in train mode and in eval mode."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments._probing.probe import loss_of, some_batches, switched_off, warm_up
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.record.signals import (
+    EVAL_GAP_LOSS,
+    EVAL_GAP_MOMENTUM,
+    EVAL_GAP_START,
+    EVAL_GAP_VALUES,
+    EVAL_GAP_VARIANCE,
+)
+
+_MOMENTUM = 0.1  # lower ones arrive at the same statistics, later
+
+
+@experiment(
+    emits=(EVAL_GAP_LOSS, EVAL_GAP_START, EVAL_GAP_VARIANCE, EVAL_GAP_VALUES, EVAL_GAP_MOMENTUM),
+    preflight=True,
+)
+def eval_gap(
+    setup: Setup, lab: Lab, *, steps: int = 20, passes: int = 50, batches: int = 8
+) -> None:
+    """Is the model in eval mode the one that was trained?
+
+    Trains for some steps on a few batches, lets running statistics settle by forward passes without
+    steps, and compares the losses of these batches: in train mode; with dropout off; with batch
+    norm in eval mode besides; all in eval mode. So dropout is told from batch norm.
+
+    `steps`: training steps.
+    `passes`: forward passes after them, for running statistics.
+    `batches`: how many batches are used.
+    """
+    if len(setup.phases) > 1:
+        raise InapplicableError("several models are trained against each other, in train mode only")
+    chosen = some_batches(setup, batches)
+    model = _Modes(setup, chosen[0])
+    if not model.dropouts and not model.norms:
+        train, evaluated = (model.losses(chosen[:1], off=off) for off in ([], model.all))
+        if np.allclose(train, evaluated, rtol=1e-4, equal_nan=True):
+            raise InapplicableError("no module does anything else in eval mode than in train mode")
+    start = model.losses(chosen, off=model.dropouts)
+    warm_up(setup, chosen, steps)
+    model.settle(chosen, passes)
+    # In this order: what is in train mode updates its statistics.
+    off = {
+        "eval": model.all,
+        "batch norm in eval mode": [*model.dropouts, *model.norms.values()],
+        "train": [],
+        "train without dropout": model.dropouts,
+    }
+    losses = {trial: model.losses(chosen, off=modules) for trial, modules in off.items()}
+    lab.write(EVAL_GAP_START, start)
+    for trial, each in losses.items():
+        lab.write(EVAL_GAP_LOSS, each, trial=trial)
+    _write_norm(model, chosen, lab)
+
+
+class _Modes:
+    """The modules that are in train mode when the model is trained, by what that does to them."""
+
+    def __init__(self, setup: Setup, batch: Batch) -> None:
+        self._setup = setup
+        self.all = _in_train_mode(setup, batch)
+        self.norms = {
+            name: each
+            for name, each in setup.model.named_modules()
+            if isinstance(each, _BatchNorm) and each in self.all and each.running_var is not None
+        }
+        self.dropouts = [each for each in self.all if _drops(each)]
+
+    def losses(self, batches: Sequence[Batch], *, off: Sequence[nn.Module]) -> list[float]:
+        """The loss of each batch, with some modules in eval mode."""
+        for each in self.all:
+            each.training = True
+        with switched_off(self._setup.model, off):
+            return [loss_of(self._setup, batch) for batch in batches]
+
+    def settle(self, batches: Sequence[Batch], passes: int) -> None:
+        """Forward passes in train mode, until running statistics are what they will be."""
+        for each in self.norms.values():
+            if each.momentum:
+                each.momentum = max(each.momentum, _MOMENTUM)
+        self.losses([batches[number % len(batches)] for number in range(passes)], off=[])
+
+
+def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
+    """The modules that are in train mode at the time of the training's forward pass."""
+    found: list[nn.Module] = []
+
+    def look(_: nn.Module, __: Any) -> None:
+        found[:] = [each for each in setup.model.modules() if each.training]
+
+    handle = setup.model.register_forward_pre_hook(look)
+    try:
+        loss_of(setup, batch)
+    finally:
+        handle.remove()
+    if not found:
+        raise InapplicableError("the training itself runs in eval mode, or calls the model's parts")
+    return found
+
+
+def _drops(module: nn.Module) -> bool:
+    if isinstance(module, _DropoutNd):
+        return module.p > 0
+    return isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
+
+
+def _write_norm(model: _Modes, batches: Sequence[Batch], lab: Lab) -> None:
+    """Write down the batch norm whose running variance is the furthest from that of batches."""
+    factors: dict[str, list[float]] = {}
+    values: dict[str, int] = {}
+
+    def listener(name: str) -> Any:
+        def tell(module: Any, args: tuple[Tensor, ...]) -> None:
+            channels = args[0].detach().float().transpose(0, 1).flatten(1)
+            ratio = (module.running_var + module.eps) / (channels.var(1) + module.eps)
+            factors.setdefault(name, []).append(float(ratio.log().abs().median().exp()))
+            values[name] = channels.shape[1]
+
+        return tell
+
+    handles = [each.register_forward_pre_hook(listener(name)) for name, each in model.norms.items()]
+    try:
+        model.losses(batches, off=[*model.dropouts, *model.norms.values()])
+    finally:
+        for handle in handles:
+            handle.remove()
+    typical = {name: float(np.median(each)) for name, each in factors.items()}
+    if typical:
+        worst = max(typical, key=lambda name: typical[name])
+        lab.write(EVAL_GAP_VARIANCE, [typical[worst]], trial=worst)
+        lab.write(EVAL_GAP_VALUES, [values[worst]], trial=worst)
+        momentum = model.norms[worst].momentum
+        lab.write(EVAL_GAP_MOMENTUM, [np.nan if momentum is None else momentum], trial=worst)

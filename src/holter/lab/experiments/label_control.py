@@ -1,0 +1,231 @@
+"""Training with true labels against training with shuffled ones."""
+
+import time
+from collections.abc import Iterable
+from itertools import islice
+from math import ceil
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from holter.lab.batches import leaves, tensors
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments._probing.layout import Samples, loss_targets, samples_of, sequences_of
+from holter.lab.experiments._probing.probe import (
+    Probe,
+    Tensors,
+    loss_of,
+    rates_raised,
+    some_batches,
+    switched_off,
+)
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.lab.state import State
+from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
+from holter.watching.loaders import facts
+
+_HELD_OUT = 512  # samples, where there are so many
+_FEWEST = 64  # samples that say anything
+_MOST = 32  # batches that are held out
+_BATCHES = 120  # batches to train on; more steps go through them again
+_SLOW = 8  # batches that have to come in time
+_BYTES = 2**28  # that may be kept of all batches
+_CHANGED = 0.3  # share of the samples that have to get another label
+_REPEATED = 0.1  # share of the samples of a batch that were seen before
+_TELLS = 4  # standard errors by which a difference is beyond doubt
+
+
+@experiment(emits=(LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES), preflight=True)
+def label_control(
+    setup: Setup,
+    lab: Lab,
+    *,
+    steps: int = 60,
+    more_steps: int = 240,
+    twins: int = 3,
+    seconds: float = 30.0,
+) -> None:
+    """Are true labels easier to learn than shuffled ones?
+
+    Trains on batches with their labels, and from the same start with labels shuffled within each
+    batch; then compares the losses of other batches. Where labels belong to their inputs, what was
+    learned from some helps with others. Where no difference shows, it is made again with more steps
+    and several shuffled twins, and one batch is trained on again and again, to see that the model
+    can learn at all.
+
+    `steps`: training steps of the first attempt.
+    `more_steps`: training steps of the second attempt, and on one batch at most.
+    `twins`: shuffled trainings of the second attempt.
+    `seconds`: no attempt is made that would take longer.
+    """
+    labelled = _Labelled(setup, seconds / 4)
+    start = State(setup)
+    took = labelled.seconds_a_step()
+    if 2 * steps * took > seconds:
+        raise InapplicableError(
+            f"it would take {2 * steps * took:.0f} s, more than the {seconds:.0f} s it may take"
+        )
+    for count, shuffled in ((steps, 1), (more_steps, twins)):
+        if (shuffled + 1) * count * took > seconds:
+            break
+        fits: dict[str, list[float]] = {}
+        held: dict[str, list[float]] = {}
+        for twin in range(shuffled + 1):
+            start.restore()
+            trial = f"shuffled {twin}" if twin else "true"
+            fits[trial], held[trial] = labelled.learn(count, twin)
+        if _differ(fits) or _differ(held):
+            break
+    else:
+        start.restore()
+        fits["one batch"] = labelled.learn_one(more_steps)
+    for trial, losses in fits.items():
+        lab.write(LABEL_FIT, losses, trial=trial)
+    for trial, losses in held.items():
+        lab.write(LABEL_HELD_OUT, losses, trial=trial)
+    lab.write(LABEL_SAMPLES, [labelled.held_out])
+
+
+class _Labelled:
+    """Batches to train on and others, of which the labels are known."""
+
+    def __init__(self, setup: Setup, seconds: float) -> None:
+        if len(setup.phases) > 1:
+            raise InapplicableError("several models are trained against each other")
+        self._setup = setup
+        (batch,) = some_batches(setup, 1)
+        targets = loss_targets(setup, batch)
+        inputs = Probe(setup, batch).inputs
+        if sequences_of(inputs, targets) is not None:
+            raise InapplicableError("the targets are the inputs moved by one")
+        self._names = _label_names(leaves(batch), inputs, targets)
+        samples = samples_of(setup, batch, leaves(batch))
+        self._dims = {name: samples.dims[name] for name in self._names if name in samples.dims}
+        if not self._dims:
+            raise InapplicableError("the labels have no dimension of samples")
+        wanted = min(_MOST, max(2, ceil(_HELD_OUT / samples.count)))
+        batches = _new_ones(_some(setup, wanted + _BATCHES, seconds), samples)
+        wanted = min(wanted, len(batches) // 2)
+        self._others, self._trained = batches[:wanted], batches[wanted:]
+        self.held_out = wanted * samples.count
+        if wanted < 2 or self.held_out < _FEWEST:
+            raise InapplicableError(f"{len(batches)} batches are too few to hold some out")
+        if self._share_changed() < _CHANGED:
+            raise InapplicableError("the labels of a batch are too much alike to shuffle them")
+
+    def seconds_a_step(self) -> float:
+        """How long a training step takes, at best: others may be busy beside."""
+        took = []
+        for batch in self._trained[:5]:
+            began = time.perf_counter()
+            self._setup.step(batch)
+            took.append(time.perf_counter() - began)
+        return min(took)
+
+    def learn(self, steps: int, twin: int) -> tuple[list[float], list[float]]:
+        """The losses of a training, with labels shuffled but for twin 0, and of other batches."""
+        fit = []
+        with rates_raised(self._setup):
+            for step in range(steps):
+                number = step % len(self._trained)
+                fit.append(self._setup.step(self._shuffled(self._trained[number], twin, number)))
+        model = self._setup.model
+        with switched_off(model, model.modules()):
+            return fit, [loss_of(self._setup, batch) for batch in self._others]
+
+    def learn_one(self, steps: int) -> list[float]:
+        """The losses of a training on one batch, again and again, until half is left."""
+        losses: list[float] = []
+        with rates_raised(self._setup):
+            while len(losses) < steps and not (losses and losses[-1] < 0.5 * losses[0]):
+                losses.append(self._setup.step(self._trained[0]))
+        return losses
+
+    def _shuffled(self, batch: Batch, twin: int, number: int) -> Batch:
+        if not twin:
+            return batch
+        generator = torch.Generator().manual_seed(1000 * twin + number)
+        orders: dict[int, Tensor] = {}
+
+        def replaced(path: pytree.KeyPath, each: object) -> object:
+            dim = self._dims.get(pytree.keystr(path))
+            if dim is None or not isinstance(each, Tensor):
+                return each
+            count = each.shape[dim]
+            order = orders.setdefault(count, torch.randperm(count, generator=generator))
+            return each.index_select(dim, order.to(each.device))
+
+        return pytree.tree_map_with_path(replaced, batch)
+
+    def _share_changed(self) -> float:
+        """The share of samples whose labels are others once they are shuffled."""
+        before, after = (leaves(self._shuffled(self._trained[0], twin, 0)) for twin in (0, 1))
+        differing = [
+            (before[name] != after[name]).movedim(dim, 0).flatten(1).any(1)
+            if before[name].dim() > 1
+            else before[name] != after[name]
+            for name, dim in self._dims.items()
+        ]
+        return float(torch.stack(differing).any(0).float().mean())
+
+
+def _differ(losses: dict[str, list[float]]) -> bool:
+    """Whether true labels do better than shuffled ones beyond doubt, or something is not finite."""
+    gain = np.mean([losses[trial] for trial in losses if trial != "true"], 0) - losses["true"]
+    return not gain.mean() <= _TELLS * gain.std() / len(gain) ** 0.5
+
+
+def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
+    """Some training batches of one epoch, fewer where they are slow to come by or large."""
+    began, found, taken = time.perf_counter(), [], 0
+    loader = setup.loaders.get("train")
+    if loader is not None:
+        count = min(count, facts(loader)["batches"] or count)
+    for batch in islice(setup.train, count):
+        found.append(batch)
+        taken += sum(each.nbytes for each in tensors(batch))
+        if taken > _BYTES or time.perf_counter() - began > seconds:
+            break
+    if len(found) < min(count, _SLOW) and time.perf_counter() - began > seconds:
+        raise InapplicableError(f"it would take too long: {len(found)} batches in {seconds:.0f} s")
+    return found
+
+
+def _new_ones(batches: list[Batch], samples: Samples) -> list[Batch]:
+    """The batches up to the first that holds samples of those before it."""
+    first = leaves(batches[0])
+    name = max(samples.dims, key=lambda each: first[each].numel())
+    seen: set[bytes] = set()
+    for number, batch in enumerate(batches):
+        rows = leaves(batch)[name].movedim(samples.dims[name], 0).detach().cpu().contiguous()
+        known = {row.view(torch.uint8).numpy().tobytes() for row in rows.reshape(len(rows), -1)}
+        if len(known & seen) > _REPEATED * len(known):
+            return batches[:number]
+        seen |= known
+    return batches
+
+
+def _label_names(named: Tensors, inputs: Tensors, targets: list[Tensor]) -> list[str]:
+    """Those tensors of a batch that the loss compares outputs with."""
+    if targets:
+        names = [name for name, each in named.items() if _is_among(each, targets)]
+    else:  # a loss written by hand: whatever the model is not given
+        names = [name for name, each in named.items() if not _is_among(each, inputs.values())]
+    if not names:
+        raise InapplicableError("the targets are not part of the batch")
+    labels = [named[name] for name in names]
+    if all(_is_among(each, labels) for each in inputs.values()):
+        raise InapplicableError("the targets are the inputs")
+    return names
+
+
+def _is_among(tensor: Tensor, others: Iterable[Tensor]) -> bool:
+    """Whether one of the others has the same values, in whatever shape."""
+    flat = tensor.detach().flatten().double().cpu()
+    return any(
+        other.numel() == flat.numel() and torch.equal(flat, other.detach().flatten().double().cpu())
+        for other in others
+    )

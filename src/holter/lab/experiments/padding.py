@@ -1,0 +1,241 @@
+"""Padding is cut off, to see whether the outputs at real positions change."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isqrt
+
+import torch
+from torch import Tensor, nn
+
+from holter.lab.batches import tensors
+from holter.lab.boundary import LossCall
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments._probing.layout import (
+    Samples,
+    known_loss_call,
+    output_dims,
+    samples_of,
+    sequences_of,
+)
+from holter.lab.experiments._probing.probe import (
+    Probe,
+    Tensors,
+    difference,
+    probed,
+    rounding,
+    some_batches,
+    warm_up,
+)
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.record.signals import (
+    PADDING_AMOUNT,
+    PADDING_CHANGE,
+    PADDING_COUNTED,
+    PADDING_LENGTH,
+    PADDING_ROUNDING,
+)
+
+_LOOKED_AT = 4  # batches in which padding is looked for
+_IGNORED = -100
+
+
+@experiment(
+    emits=(PADDING_CHANGE, PADDING_AMOUNT, PADDING_LENGTH, PADDING_ROUNDING, PADDING_COUNTED),
+    preflight=True,
+)
+def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None:
+    """Does padding change nothing?
+
+    Padding is a run of one value at the end of sequences that something else speaks of as well: a
+    mask or lengths given to the model, the `padding_idx` of an embedding, targets that are ignored
+    there. In eval mode samples are given to the model alone and without their padding: outputs at
+    their real positions have to be the same as in the padded batch. Where the model takes sequences
+    of one length only, what stands in the padding is changed instead, if a mask or lengths are
+    given. Measured after a few steps of training, as some layers begin at zero.
+
+    `samples`: how many samples are tried.
+    `steps`: training steps before the measurement.
+    """
+    for batch in some_batches(setup, _LOOKED_AT):
+        call = known_loss_call(setup, batch)
+        probe, _ = probed(setup, batch)
+        found = _find(setup, batch, probe, call)
+        if found is None:
+            continue
+        counted = _counted(found, call)
+        if counted is not None:
+            lab.write(PADDING_COUNTED, [counted])
+        warm_up(setup, [batch], steps)
+        try:
+            _measure(setup, batch, found, lab, samples)
+        except RuntimeError as error:
+            raise InapplicableError(
+                "what the model gives for a shorter sequence cannot be compared with the whole"
+            ) from error
+        return
+    raise InapplicableError("no batch has padding that can be told from data")
+
+
+@dataclass(frozen=True, slots=True)
+class _Padding:
+    """An input with padding at its end: which, where its samples are, how long they really are."""
+
+    name: str
+    samples: Samples
+    lengths: Tensor
+    time: int
+    is_given: bool = False  # the model is told of it by a mask or by lengths
+
+    @property
+    def places(self) -> Tensor:
+        """Which positions of which samples are padding."""
+        return torch.arange(self.time) >= self.lengths[:, None]
+
+    def as_rows(self, target: Tensor) -> Tensor | None:
+        """A target for each position, with samples first; None if it has another size."""
+        if target.numel() != self.places.numel():
+            return None
+        dim = self.samples.dims[self.name]
+        shape = self.places.shape if dim == 0 else self.places.shape[::-1]
+        return target.cpu().reshape(shape).movedim(dim, 0)
+
+
+def _find(setup: Setup, batch: Batch, probe: Probe, call: LossCall | None) -> _Padding | None:
+    """The first input that ends in runs of one value of which something else speaks as well."""
+    targets = [] if call is None else tensors(call.arguments.get("target"))
+    sequences = sequences_of(probe.inputs, [*targets, *tensors(batch)])
+    samples = samples_of(setup, batch, probe.inputs, sequences)
+    embeddings = [each for each in setup.model.modules() if isinstance(each, nn.Embedding)]
+    indices = {each.padding_idx for each in embeddings}
+    for name, dim in samples.dims.items():
+        rows = probe.inputs[name].movedim(dim, 0).cpu()
+        if rows.dim() != (3 if rows.is_floating_point() else 2) or len(torch.unique(rows)) <= 2:
+            continue
+        for value, lengths in _runs(rows):
+            found = _Padding(name, samples, lengths, rows.shape[1])
+            if _is_given(probe, found):
+                return replace(found, is_given=True)
+            is_index = not rows.is_floating_point() and value in indices
+            if is_index or any(_is_ignored(found, each) for each in targets):
+                return found
+    return None
+
+
+def _runs(rows: Tensor) -> Iterator[tuple[float, Tensor]]:
+    """Values that end some of the rows, and how long all rows are without them."""
+    places = rows if rows.dim() > 2 else rows[..., None]
+    ends = places[:, -1]
+    for value in torch.unique(ends[(ends == ends[:, :1]).all(1), 0]).tolist():
+        blank = (places == value).all(2)
+        run = blank.flip(1).long().cumprod(1).sum(1)
+        if int(run.max()) >= 2 and bool((run < rows.shape[1]).any()):
+            yield value, rows.shape[1] - run
+
+
+def _is_given(probe: Probe, found: _Padding) -> bool:
+    """Whether the model is given a mask of these places, or these lengths."""
+    places = found.places
+    for name, dim in found.samples.dims.items():
+        each = probe.inputs[name].cpu()
+        if each.dim() == 1 and torch.equal(each.double(), found.lengths.double()):
+            return True
+        if each.dim() == 2 and name != found.name:
+            mask = each.movedim(dim, 0) != 0
+            if torch.equal(mask, places) or torch.equal(mask, ~places):
+                return True
+    return False
+
+
+def _is_ignored(found: _Padding, target: Tensor) -> bool:
+    """Whether the targets at all of these places are such that losses ignore them."""
+    rows = found.as_rows(target)
+    return rows is not None and bool((rows == _IGNORED)[found.places].all())
+
+
+def _counted(found: _Padding, call: LossCall | None) -> float | None:
+    """The share of padding in what the loss counts, where that can be told."""
+    if call is None or "ignore_index" not in call.arguments:
+        return None
+    rows = found.as_rows(call.arguments["target"])
+    if rows is None or call.arguments["reduction"] == "none":  # left out by hand, maybe
+        return None
+    if rows.is_floating_point() or len(torch.unique(rows[found.places])) != 1:
+        return None
+    counted = rows != call.arguments["ignore_index"]
+    return float((counted & found.places).sum() / counted.sum().clamp(min=1))
+
+
+def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) -> None:
+    probe, outputs = probed(setup, batch)
+    dims = output_dims(probe, found.samples, outputs)
+    if not dims:
+        raise InapplicableError("no output of the model has a dimension of samples")
+    order = torch.argsort(found.lengths).tolist()
+    padded = [place for place in order if 2 <= int(found.lengths[place]) < found.time]
+    if not padded:
+        raise InapplicableError("no sample has both padding and something else")
+    for place in padded[:: max(len(padded) // count, 1)][:count]:
+        length = int(found.lengths[place])
+        whole = probe.outputs(_cut(probe, found, place, found.time))
+        alone = _change(outputs, whole, dims, (place, 0), (found.time, found.time))
+        try:
+            other, at, how = probe.outputs(_cut(probe, found, place, length)), 0, "without padding"
+        except Exception as error:
+            if not found.is_given:
+                raise InapplicableError(
+                    "the model takes sequences of one length only, and is given no mask"
+                ) from error
+            other, at, how = probe.outputs(_filled(probe, found)), place, "with other padding"
+        trial = f"sample {place} {how}"
+        change = _change(outputs, other, dims, (place, at), (found.time, length))
+        lab.write(PADDING_CHANGE, [change], trial=trial)
+        # A maximum over positions feels that there is padding, but not how much of it.
+        some = length + max(2, isqrt(found.time - length))
+        if at == 0 and some < found.time:
+            other = probe.outputs(_cut(probe, found, place, some))
+            change = _change(outputs, other, dims, (place, 0), (found.time, length))
+            lab.write(PADDING_AMOUNT, [change], trial=trial)
+        lab.write(PADDING_LENGTH, [found.time - length], trial=trial)
+        again = probe.outputs()
+        limit = max(rounding(outputs[name], again[name]) for name in dims)
+        lab.write(PADDING_ROUNDING, [max(limit, 10 * alone)], trial=trial)
+
+
+def _cut(probe: Probe, found: _Padding, place: int, length: int) -> Tensors:
+    """One sample, twice, up to a length."""
+    inputs = {**probe.inputs, **found.samples.take(probe.inputs, [place, place])}
+    for name, each in inputs.items():
+        own = found.samples.dims.get(name)
+        dims = [dim for dim, size in enumerate(each.shape) if size == found.time and dim != own]
+        for dim in dims[:1] if name == found.name else dims:
+            inputs[name] = inputs[name].narrow(dim, 0, length)
+    return inputs
+
+
+def _filled(probe: Probe, found: _Padding) -> Tensors:
+    """All samples, with their first element in place of padding."""
+    each, dim = probe.inputs[found.name], found.samples.dims[found.name]
+    places = found.places.movedim(0, dim).to(each.device)
+    places = places.view(*places.shape, *[1] * (each.dim() - 2))
+    return {found.name: torch.where(places, each.narrow(1 - dim, 0, 1), each)}
+
+
+def _change(
+    outputs: Tensors,
+    other: Tensors,
+    dims: dict[str, int],
+    samples: tuple[int, int],
+    lengths: tuple[int, int],
+) -> float:
+    """The largest change of one sample at its real positions, by its places in both outputs."""
+    time, length = lengths
+    found = []
+    for name, dim in dims.items():
+        pair = [outputs[name].select(dim, samples[0]), other[name].select(dim, samples[1])]
+        for at, sizes in enumerate(zip(*(each.shape for each in pair), strict=True)):
+            # Positions are cut to the real ones, classes that are as many do no harm.
+            kept = min(*sizes, length) if max(sizes) == time else min(sizes)
+            pair = [each.narrow(at, 0, kept) for each in pair]
+        found.append(float(difference(*pair, of=outputs[name]).max()))
+    return max(found)

@@ -1,0 +1,216 @@
+"""How sharp the loss is around the weights, and whether the learning rate suits its curvature."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.optim import LBFGS
+
+from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments._geometry.curvature import (
+    Eigenvalue,
+    Objective,
+    Stability,
+    largest_eigenvalue,
+    stability,
+    twice_differentiable,
+)
+from holter.lab.experiments._geometry.landscape import Landscape
+from holter.lab.lab import Lab
+from holter.lab.setup import Batch, Setup
+from holter.lab.state import State
+from holter.record.signals import (
+    SHARPNESS_BOUND,
+    SHARPNESS_DESCENT,
+    SHARPNESS_DISTANCE,
+    SHARPNESS_EIGENVALUE,
+    SHARPNESS_LOSS,
+    SHARPNESS_PLANE,
+    SHARPNESS_RATE,
+    SHARPNESS_RESIDUAL,
+    SHARPNESS_START,
+)
+
+_SAFE = 0.5  # share of what the bound allows, for the trial with a reduced learning rate
+_WORSE = 0.2  # share by which a loss may rise in the first steps and still be taken as it is
+_DESCENT = 20  # steps on the same batches
+
+
+@experiment(
+    emits=(
+        SHARPNESS_EIGENVALUE,
+        SHARPNESS_RESIDUAL,
+        SHARPNESS_BOUND,
+        SHARPNESS_RATE,
+        SHARPNESS_DESCENT,
+        SHARPNESS_START,
+        SHARPNESS_DISTANCE,
+        SHARPNESS_LOSS,
+        SHARPNESS_PLANE,
+    )
+)
+def sharpness(
+    setup: Setup,
+    lab: Lab,
+    *,
+    steps: int = 100,
+    batches: int = 4,
+    directions: int = 5,
+    points: int = 21,
+    reach: float = 1.0,
+    plane: bool = False,
+    side: int = 15,
+    iterations: int = 60,
+    tolerance: float = 1e-3,
+    seed: int = 0,
+) -> None:
+    """How sharp is the loss around the weights, and does the learning rate suit it?
+
+    Trains for some steps first, unless the loss gets worse by it, and keeps some batches. Then the
+    largest eigenvalue of the loss's Hessian on them (Lanczos iteration on products with it, in the
+    training's own modes, with the same dropout each time) is set against the one that the optimizer
+    bears at its learning rate, and some steps are made on the same batches. Last, the weights are
+    moved along random directions with filter normalisation (each filter of the direction is as long
+    as that of the weights, biases and norms stay), in eval mode: no dropout, batch norm with its
+    running statistics. Of several losses the first is taken.
+
+    - `steps`: training steps before measuring; 0 takes the weights as they are.
+    - `batches`: how many batches the loss is measured on.
+    - `directions`: random directions, `points` on each, `reach` to either side.
+    - `plane`: also measure a square of two directions, `side` points each way.
+    - `iterations`, `tolerance`: of the eigenvalue, at the most so many, until it is that exact.
+    - `seed`: of the directions and of the iteration's start.
+    """
+    fixed = _fixed(setup, batches)
+    _to_the_weights(setup, lab, steps)
+    objective = Objective(setup, fixed)
+    random = torch.Generator().manual_seed(seed)
+    start = State(setup)
+    refused: InapplicableError | None = None
+    try:
+        _curvature(setup, lab, objective, random, iterations=iterations, tolerance=tolerance)
+    except InapplicableError as error:  # the rest needs no second derivative
+        refused = error
+    start.restore()
+    landscape = Landscape(setup, fixed, objective.parameters)
+    distances = torch.linspace(-reach, reach, points).tolist()
+    lab.write(SHARPNESS_DISTANCE, distances, trial="line")
+    for number in lab.progress(range(directions), "directions"):
+        losses = landscape.line(landscape.direction(random), distances)
+        lab.write(SHARPNESS_LOSS, losses, trial=f"direction {number}")
+    if plane:
+        distances = torch.linspace(-reach, reach, side).tolist()
+        lab.write(SHARPNESS_DISTANCE, distances, trial="plane")
+        right, upward = landscape.direction(random), landscape.direction(random)
+        rows = lab.progress(distances, "plane")
+        square = [landscape.row(right, distances, up, upward) for up in rows]
+        lab.write(SHARPNESS_PLANE, [loss for row in square for loss in row])
+    if refused is not None:
+        raise refused
+
+
+def _to_the_weights(setup: Setup, lab: Lab, steps: int) -> None:
+    """Train for `steps` steps; go back to the start where the loss ends far above it."""
+    start = State(setup)
+    losses: list[float] = []
+    if not any(isinstance(each, LBFGS) for each in setup.optimizers):
+        train = setup.endless()
+        for _ in lab.progress(range(steps), "training"):
+            losses.append(setup.step(*(next(train) for _ in range(setup.accumulation))))
+            if not math.isfinite(losses[-1]):
+                break
+    few = max(len(losses) // 10, 1)
+    first, last = sum(losses[:few]), sum(losses[-few:])
+    worse = not last <= first + _WORSE * abs(first)
+    if worse:
+        start.restore()
+    lab.write(SHARPNESS_START, [0.0 if worse else len(losses)])
+
+
+def _fixed(setup: Setup, batches: int) -> list[Batch]:
+    whole = max(batches // setup.accumulation, 1) * setup.accumulation
+    found = setup.batches(whole)
+    if not found:
+        raise InapplicableError("there are no training batches")
+    return found[: max(len(found) // setup.accumulation, 1) * setup.accumulation]
+
+
+def _curvature(
+    setup: Setup,
+    lab: Lab,
+    objective: Objective,
+    random: torch.Generator,
+    *,
+    iterations: int,
+    tolerance: float,
+) -> None:
+    """The largest eigenvalue of the Hessian, the optimizer's bound on it, and steps beside it."""
+
+    def largest(scale: Tensor | None = None) -> Eigenvalue:
+        number = sum(each.numel() for each in objective.parameters)
+        first = torch.randn(number, generator=random).to(objective.parameters[0])
+        root = 1.0 if scale is None else scale.sqrt()
+        counted = lab.progress(range(iterations), "curvature")
+
+        def multiply(vector: Tensor) -> Tensor:
+            next(counted)
+            return root * objective.product(root * vector)
+
+        found = largest_eigenvalue(multiply, first, iterations=iterations, tolerance=tolerance)
+        lab.clear()
+        return found
+
+    with twice_differentiable():
+        objective.reject_single_derivatives()
+        plain = largest()
+    _write(lab, "hessian", plain)
+    allowed = stability(setup.phases[0], objective.parameters)
+    felt, name = plain, "hessian"
+    if allowed.scale is not None:
+        with twice_differentiable():
+            felt, name = largest(allowed.scale), "preconditioned"
+        _write(lab, name, felt)
+    lab.write(SHARPNESS_BOUND, [allowed.bound], trial=name)
+    lab.write(SHARPNESS_RATE, [allowed.rate])
+    _descents(setup, lab, objective, allowed, felt)
+
+
+def _write(lab: Lab, trial: str, found: Eigenvalue) -> None:
+    lab.write(SHARPNESS_EIGENVALUE, [found.value], trial=trial)
+    lab.write(SHARPNESS_RESIDUAL, [found.residual], trial=trial)
+
+
+def _descents(
+    setup: Setup, lab: Lab, objective: Objective, allowed: Stability, felt: Eigenvalue
+) -> None:
+    """Steps on the same batches at the learning rate as set and, if that is high, at a low one."""
+    start = State(setup)
+    lab.write(SHARPNESS_DESCENT, _descent(setup, objective, 1.0), trial="as set")
+    start.restore()
+    if felt.value > allowed.bound:
+        factor = _SAFE * allowed.bound / felt.value
+        lab.write(SHARPNESS_DESCENT, _descent(setup, objective, factor), trial="reduced")
+        start.restore()
+
+
+def _descent(setup: Setup, objective: Objective, factor: float) -> list[float]:
+    phase = setup.phases[0]
+    for optimizer in phase.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] * factor
+    losses: list[float] = []
+    for number in range(_DESCENT + 1):
+        for optimizer in phase.optimizers:
+            optimizer.zero_grad()
+        total = 0.0
+        for loss in objective.losses():
+            total += float(loss.detach())
+            torch.autograd.backward(loss)
+        losses.append(total)
+        if number == _DESCENT or not math.isfinite(total):
+            return losses
+        if phase.max_norm is not None:
+            nn.utils.clip_grad_norm_(objective.parameters, phase.max_norm)
+        for optimizer in phase.optimizers:
+            optimizer.step()
+    return losses

@@ -1,0 +1,135 @@
+"""A reproduction to attach to a bug report: one script and its tensors, without anybody's code."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from holter.lab.replay.window import Window
+from holter.record.errors import HolterError
+
+_SCRIPT = '''\
+"""Step {step} of a training that failed: {says}
+
+Every operation of the step, forward and backward, as it was carried out, on the weights and the
+batch of that step. Needs torch and safetensors, and the file {tensors} beside it.
+Made with torch {torch}.
+"""
+
+from math import inf, nan  # noqa: F401
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from safetensors.torch import load_file
+from torch import device  # noqa: F401
+
+NAMES = {names}
+
+{code}
+
+tensors = load_file(Path(__file__).with_name("{tensors}"))
+torch.set_rng_state(tensors.pop("random"))
+given = [tensors[name] for name in {given}]
+own = SimpleNamespace(**{{name: tensors[name] for name in {own}}})
+loss, *gradients = forward(own, *given)
+print("loss", loss.item())
+for name, gradient in zip(NAMES, gradients):
+    if gradient is not None and not gradient.isfinite().all():
+        print("gradient of", name, "is not finite")
+'''
+
+
+def export(window: Window, path: Path) -> str:
+    """Write the failing step to `path` and the tensors beside it; a sentence of what came of it."""
+    if path.suffix != ".py":
+        raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
+    steps = [each for each in window.steps if each.step <= window.failing]
+    if len(steps) > 1:
+        window.play(until=steps[-2].step)
+    else:
+        window.restore()
+    window.set_rates(steps[-1])
+    batch = window.batches(steps[-1])[0]
+    random = torch.get_rng_state()
+    try:
+        graph, given, names = _traced(window, batch)
+    except Exception as error:
+        return (
+            f"no script was written: the step could not be taken apart"
+            f" ({type(error).__name__}: {error}); the capture {window.capture.path} has its tensors"
+        )
+    own = {name: each for name, each in vars(graph).items() if isinstance(each, Tensor)}
+    own |= dict(graph.named_parameters(recurse=False)) | dict(graph.named_buffers(recurse=False))
+    tensors = path.with_suffix(".safetensors")
+    _save(tensors, {**own, **{f"given {n}": t for n, t in enumerate(given)}, "random": random})
+    path.write_text(
+        _SCRIPT.format(
+            step=window.failing,
+            says=window.capture.alarm.says,
+            tensors=tensors.name,
+            torch=torch.__version__,
+            names=names,
+            code=graph.code.strip(),
+            given=[f"given {n}" for n in range(len(given))],
+            own=list(own),
+        )
+    )
+    return f"{path}: {_shown(path)}"
+
+
+def _traced(window: Window, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
+    """All operations of the step as a graph of their own, its inputs, and names of parameters."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    leaves, spec = pytree.tree_flatten(batch)
+    places = [n for n, each in enumerate(leaves) if isinstance(each, Tensor)]
+    named = {
+        f"{label}.{name}".removeprefix("."): each
+        for label, model in window.setup.models.items()
+        for name, each in model.named_parameters()
+        if each.requires_grad
+    }
+
+    def step(*given: Tensor) -> Sequence[Tensor | None]:
+        filled = list(leaves)
+        for place, each in zip(places, given, strict=True):
+            filled[place] = each
+        loss = window.setup.loss(pytree.tree_unflatten(filled, spec))
+        if not loss.requires_grad:
+            return [loss]
+        return [loss, *torch.autograd.grad(loss.mean(), list(named.values()), allow_unused=True)]
+
+    given = [leaves[place].clone() for place in places]
+    return make_fx(step)(*given), given, list(named)
+
+
+def _save(path: Path, tensors: dict[str, Tensor]) -> None:
+    from safetensors.torch import save_file
+
+    save_file({n: t.detach().cpu().contiguous().clone() for n, t in tensors.items()}, path)
+    path.chmod(0o644)
+
+
+def _shown(path: Path) -> str:
+    """What the script shows when it is run by itself."""
+    try:
+        ran = subprocess.run(  # noqa: S603  (our own script)
+            [sys.executable, path.name],
+            cwd=path.resolve().parent,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"written, but it could not be tried ({error})"
+    if ran.returncode:
+        last = ran.stderr.strip().splitlines()[-1:] or ["no message"]
+        return f"written, but it does not run by itself: {last[0]}"
+    return f"shows it by itself: {ran.stdout.strip().splitlines()[0]}"

@@ -1,0 +1,203 @@
+"""Setup: what a training step needs, so that experiments can make it again and again."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader
+
+from holter.record.errors import HolterError
+from holter.watching.watch import Watch
+
+Batch = Any  # whatever a loader delivers, or the variables of a script by name
+Batches = Iterable[Batch]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One loss of a training step and the optimizers that step on it; a GAN has two."""
+
+    loss: Callable[[Batch], Tensor]
+    optimizers: tuple[Optimizer, ...]
+    max_norm: float | None = None  # to which gradients are clipped
+    scaler: GradScaler | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A training that can be repeated: its models, its step, its data.
+
+    `train` and `valid` can be iterated over any number of times; each iteration begins anew.
+    `schedulers` and `others` (an average of the weights, whatever else keeps a state) are not used,
+    but kept safe: whatever an experiment does, they are restored.
+    """
+
+    models: Mapping[str, nn.Module]
+    phases: tuple[Phase, ...]
+    train: Batches
+    valid: Batches | None = None
+    loaders: Mapping[str, DataLoader[Any]] = field(default_factory=dict)  # "train", "valid"
+    schedulers: tuple[Any, ...] = ()
+    others: tuple[Any, ...] = ()
+    accumulation: int = 1  # batches that make one step
+    source: str = ""  # where the step is written, for people
+    # What a loader delivers -> what the step is given; of None, what the step draws by itself.
+    prepare: Callable[[Any], Batch] | None = None
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        optimizer: Optimizer,
+        loss: Callable[..., Tensor],
+        train: Batches,
+        *,
+        valid: Batches | None = None,
+        scheduler: Any = None,
+        scaler: GradScaler | None = None,
+        max_norm: float | None = None,
+        others: Sequence[Any] = (),
+    ) -> "Setup":
+        """A setup of one model and one optimizer.
+
+        `loss` is a criterion, called as `loss(model(inputs), targets)` with batches of two, or a
+        function `loss(model, batch)` that makes the forward pass itself.
+        """
+        computed = _with_criterion if isinstance(loss, nn.Module) or _is_torch(loss) else _whole
+        loaders = {"train": train, "valid": valid}
+        return cls(
+            models={"": model},
+            phases=(Phase(computed(model, loss), (optimizer,), max_norm, scaler),),
+            train=train,
+            valid=valid,
+            loaders={name: each for name, each in loaders.items() if isinstance(each, DataLoader)},
+            schedulers=() if scheduler is None else (scheduler,),
+            others=tuple(others),
+        )
+
+    @classmethod
+    def of_watch(
+        cls, watch: Watch, loss: Callable[..., Tensor], train: Batches, **more: Any
+    ) -> "Setup":
+        """The same of what a watch watches; it records nothing of the experiments.
+
+        So they can be made in the middle of a training, which goes on as if nothing had been.
+        """
+        models = [each.module for each in watch.roster.models]
+        optimizers = [each.optimizer() for each in watch.roster.subjects]
+        if len(models) != 1 or len(optimizers) != 1 or optimizers[0] is None:
+            raise HolterError(
+                f"The watch has {len(models)} models and {len(optimizers)} optimizers: build"
+                " the setup of its phases, `holter.Setup(models, phases, train)`."
+            )
+        made = cls.of(models[0], optimizers[0], loss, train, **more)
+        return replace(made, aside=watch.paused)
+
+    @property
+    def model(self) -> nn.Module:
+        """The model; of several the first that the first phase trains."""
+        trained = {id(each) for each in self.parameters(self.phases[0])}
+        for model in self.models.values():
+            if any(id(each) in trained for each in model.parameters()):
+                return model
+        return next(iter(self.models.values()))
+
+    @property
+    def optimizers(self) -> tuple[Optimizer, ...]:
+        """All optimizers, each once."""
+        found = {id(each): each for phase in self.phases for each in phase.optimizers}
+        return tuple(found.values())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    @staticmethod
+    def parameters(phase: Phase) -> list[Tensor]:
+        """What the optimizers of a phase hold."""
+        return [
+            each
+            for optimizer in phase.optimizers
+            for group in optimizer.param_groups
+            for each in group["params"]
+        ]
+
+    def batches(self, count: int) -> list[Batch]:
+        """The first `count` training batches, or fewer where there are fewer."""
+        return list(islice(self.train, count))
+
+    def endless(self) -> Iterator[Batch]:
+        """Training batches, from the beginning again where they end."""
+        while True:
+            some = False
+            for batch in self.train:
+                some = True
+                yield batch
+            if not some:
+                raise ValueError("there are no training batches")
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The forward pass of the first phase."""
+        return self.phases[0].loss(batch)
+
+    def step(self, *batches: Batch) -> float:
+        """One training step on these batches, as the training itself makes it; the mean loss.
+
+        Modes are left as they are, and schedulers are not stepped. Of several phases it is the
+        loss of the first; `losses_of_step` gives them all.
+        """
+        return self.losses_of_step(*batches)[0]
+
+    def losses_of_step(self, *batches: Batch) -> list[float]:
+        """One training step, and the mean loss of each of its phases."""
+        return [self._phase(phase, batches) for phase in self.phases]
+
+    def _phase(self, phase: Phase, batches: Sequence[Batch]) -> float:
+        for optimizer in phase.optimizers:
+            optimizer.zero_grad()
+        total = 0.0
+        for batch in batches:
+            loss = phase.loss(batch)
+            total += float(loss.detach().mean())
+            if loss.requires_grad:
+                scaled = loss if phase.scaler is None else phase.scaler.scale(loss)
+                torch.autograd.backward(scaled.mean())
+        if phase.max_norm is not None:
+            for optimizer in phase.optimizers:
+                if phase.scaler is not None:
+                    phase.scaler.unscale_(optimizer)
+            held = [each for each in self.parameters(phase) if each.grad is not None]
+            nn.utils.clip_grad_norm_(held, phase.max_norm)
+        for optimizer in phase.optimizers:
+            if phase.scaler is None:
+                optimizer.step()
+            else:
+                phase.scaler.step(optimizer)
+        if phase.scaler is not None:
+            phase.scaler.update()
+        return total / max(len(batches), 1)
+
+
+def _is_torch(function: Callable[..., Any]) -> bool:
+    return (getattr(function, "__module__", None) or "").startswith("torch")
+
+
+def _with_criterion(model: nn.Module, criterion: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def loss(batch: Batch) -> Tensor:
+        device = next(model.parameters()).device
+        inputs, targets = batch
+        return criterion(model(inputs.to(device)), targets.to(device))
+
+    return loss
+
+
+def _whole(model: nn.Module, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda batch: function(model, batch)

@@ -1,0 +1,100 @@
+"""What a rule may say of a run, and how sure it is of it."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from holter.record.signals import Signal
+
+
+class Severity(IntEnum):
+    """How much a finding matters; ordered, so that it can be compared."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Confidence(IntEnum):
+    """How sure a finding is: one statistic, two independent signals, or a broken invariant."""
+
+    HINT = 0
+    LIKELY = 1
+    CERTAIN = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Level(IntEnum):
+    """Where a cause lies, in the order in which an engineer looks."""
+
+    DATA = 0
+    ARCHITECTURE = 1
+    PROCEDURE = 2
+    HYPERPARAMETER = 3
+    NUMERICS = 4
+    SYSTEM = 5
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A slice of one recorded signal, enough to redraw the picture behind a finding."""
+
+    signal: Signal
+    steps: tuple[int, int]
+    says: str
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a run, and the evidence for it.
+
+    `explains` names the rules whose findings are consequences of this one.
+    """
+
+    rule: str
+    severity: Severity
+    confidence: Confidence
+    level: Level
+    summary: str
+    onset: int
+    evidence: tuple[Evidence, ...]
+    fix: str
+    explains: tuple[str, ...] = ()
+    preview: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """Something that looks odd and is not a fault, with the reason why."""
+
+    rule: str
+    summary: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """A condition that was looked for and is absent, and the measurement that says so."""
+
+    rule: str
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotExamined:
+    """A rule that could not be applied, and why: `lacks` names signals that were not recorded."""
+
+    rule: str
+    because: str
+    lacks: tuple[str, ...] = ()
+
+
+Verdict = Finding | Normal | Clear | NotExamined

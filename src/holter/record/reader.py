@@ -1,0 +1,171 @@
+"""The reading side of a run: lazy, without locks, at any time, by any number of processes."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holter.record.errors import HolterError
+from holter.record.journal import Event, read_events, read_meta
+from holter.record.segment import open_segments
+from holter.record.signals import CATALOGUE, Per, Signal
+from holter.record.table import Chunk, Series, Stamps, Table, in_order
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recording: its readings by signal, its events, and what is known of it (`meta`)."""
+
+    tables: Mapping[str, Table]
+    events: tuple[Event, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    rank: int = 0
+
+    def __contains__(self, signal: Signal) -> bool:
+        return signal.name in self.tables
+
+    def __getitem__(self, signal: Signal) -> Table:
+        return self.tables[signal.name]
+
+    @cached_property
+    def steps(self) -> int:
+        """Number of training steps: as its recorder counted, or up to the last that was read."""
+        # Trials of experiments have steps of their own.
+        signals = ((CATALOGUE.get(name), table) for name, table in self.tables.items())
+        trained = [table for signal, table in signals if not (signal and signal.per is Per.TRIAL)]
+        read = max((table.last_step for table in trained), default=-1) + 1
+        counted = self.meta.get("steps")
+        return max(read, counted) if isinstance(counted, int) else read
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that recorded into this run's folder."""
+        return _ranks(self.path) if self.path is not None else (self.rank,)
+
+    @classmethod
+    def of(
+        cls,
+        series: Mapping[Signal, Mapping[str, Series]],
+        *,
+        events: Sequence[Event] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> "Run":
+        """A run held in memory: from another tool's log, or made by hand."""
+        tables = {
+            signal.name: Table([_chunk(owner, each) for owner, each in owners.items()])
+            for signal, owners in series.items()
+        }
+        return cls(tables, tuple(events), meta or {})
+
+    @classmethod
+    def load(cls, path: str | Path, *, rank: int | None = None) -> "Run":
+        """Read a run folder as it is now; records that are still being written are left out."""
+        folder = Path(path)
+        ranks = _ranks(folder)
+        if not ranks:
+            raise HolterError(_no_run(folder))
+        if rank is None:
+            rank = ranks[0]
+        if rank not in ranks:
+            raise HolterError(f"{folder} has no rank {rank}; it has {', '.join(map(str, ranks))}.")
+        own = folder / f"rank-{rank}"
+        meta = {**read_meta(folder), **read_meta(own)}
+        chunks: dict[str, list[Chunk]] = {}
+        for segment in open_segments(own):
+            if len(segment.records):
+                readings = segment.records["values"]
+                for block in segment.header.blocks:
+                    values = readings[:, block.start : block.stop]
+                    if block.bins > 1:
+                        values = values.reshape(len(values), -1, block.bins)
+                    chunk = Chunk(segment.stamps, block.owners, values)
+                    chunks.setdefault(block.signal, []).append(chunk)
+        tables = {signal: Table(parts) for signal, parts in chunks.items()}
+        return cls(tables, read_events(own / "events.jsonl"), meta, folder, rank)
+
+    def reload(self) -> "Run":
+        """The same run as it is now."""
+        if self.path is None:
+            return self
+        return Run.load(self.path, rank=self.rank)
+
+    def until(self, step: int) -> "Run":
+        """The run as it was when `step` had just been recorded."""
+        tables = {name: table.until(step) for name, table in self.tables.items()}
+        return Run(
+            {name: table for name, table in tables.items() if table.last_step >= 0},
+            tuple(event for event in self.events if event.step <= step),
+            {**self.meta, "status": "running"} if step + 1 < self.steps else self.meta,
+            self.path,
+            self.rank,
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether the writer has closed the run."""
+        return self.meta.get("status") not in (None, "running")
+
+
+def follow(path: str | Path, *, every: float = 1.0) -> Iterator[Run]:
+    """The run each time it has grown, until its writer closes it."""
+    seen: object = None
+    while True:
+        state = _state(Path(path))  # before loading: what comes between is seen the next time
+        if state != seen:
+            seen = state
+            run = Run.load(path)
+            yield run
+            if run.finished:
+                return
+        time.sleep(every)
+
+
+def verify(path: str | Path) -> int:
+    """Check every record of every rank; the number of records that are whole."""
+    folder = Path(path)
+    if not (ranks := _ranks(folder)):
+        raise HolterError(_no_run(folder))
+    count = 0
+    for rank in ranks:
+        for segment in open_segments(folder / f"rank-{rank}"):
+            segment.verify()
+            count += len(segment.records)
+    return count
+
+
+def _chunk(owner: str, series: Series) -> Chunk:
+    steps, values = np.asarray(series.steps, np.int64), np.asarray(series.values, np.float32)
+    ordered = in_order(steps, values)
+    return Chunk(Stamps(ordered.steps), (owner,), ordered.values[:, None])
+
+
+def _state(folder: Path) -> object:
+    """What differs whenever a file of the run has been written to."""
+    state = []
+    for path in (folder / "meta.json", *sorted(folder.glob("rank-*/*"))):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        state.append((path, status.st_size, status.st_mtime_ns))
+    return state
+
+
+def _ranks(folder: Path) -> tuple[int, ...]:
+    names = [path.name.removeprefix("rank-") for path in folder.glob("rank-*") if path.is_dir()]
+    return tuple(sorted(int(name) for name in names if name.isdigit()))
+
+
+def _no_run(folder: Path) -> str:
+    if not folder.exists():
+        return f"There is no folder {folder}; `holter run train.py` records one."
+    runs = sorted({path.parent for path in folder.glob("*/rank-*") if path.is_dir()})
+    if runs:
+        count = "a run" if len(runs) == 1 else f"{len(runs)} runs"
+        return f"{folder} is not a run but holds {count}; name one, for example {runs[-1]}."
+    return f"{folder} is not a holter run (it has no rank-0 folder); `holter run` makes one."

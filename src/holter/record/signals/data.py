@@ -1,0 +1,88 @@
+"""Batches: how large, how long waited for, what is in them."""
+
+from holter.record.signals._signal import Per, Phase, Signal
+
+DATA_BATCH_SIZE = Signal(
+    "data.batch_size",
+    Per.LOADER,
+    Phase.DATA,
+    "samples",
+    "Samples that a loader delivered for the step, summed over micro-batches.",
+)
+
+TIME_DATA_WAIT = Signal(
+    "time.data_wait",
+    Per.LOADER,
+    Phase.DATA,
+    "s",
+    "Time the training loop waited for a loader's batches of the step.",
+)
+DATA_BATCHES = Signal(
+    "data.batches",
+    Per.LOADER,
+    Phase.DATA,
+    "batches",
+    "Batches that a loader delivered for the step: more than one under gradient accumulation.",
+)
+INPUT_MEAN = Signal(
+    "input.mean",
+    Per.MODEL,
+    Phase.DATA,
+    "",
+    "Mean of the first floating-point tensor that the model was called with, in the first call"
+    " with gradients enabled before the step's first backward; of a regular grid of at most 262144"
+    " of its elements; sampled. Only calls of whole models are seen, and not of compiled ones.",
+)
+INPUT_STD = Signal(
+    "input.std",
+    Per.MODEL,
+    Phase.DATA,
+    "",
+    "Standard deviation of the same elements, divided by n; sampled.",
+)
+INPUT_ABSMAX = Signal(
+    "input.absmax",
+    Per.MODEL,
+    Phase.DATA,
+    "",
+    "Largest absolute value in the same tensor, all elements; sampled.",
+)
+INPUT_NONFINITE = Signal(
+    "input.nonfinite",
+    Per.MODEL,
+    Phase.DATA,
+    "elements",
+    "Number of NaN and infinite values in the same tensor, all elements; read with gradients.",
+)
+INPUT_FINGERPRINT = Signal(
+    "input.fingerprint",
+    Per.MODEL,
+    Phase.DATA,
+    "",
+    "A number made of the first tensor of that call, integers too, and of the places of its"
+    " elements: equal batches have equal ones, others, and the same rows in another order, almost"
+    " never. Not finite where the batch is not; read with gradients.",
+)
+VAL_INPUT_MEAN = Signal(
+    "val.input.mean",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "",
+    "Mean of the first floating-point tensor that the model was called with, over the first four"
+    " calls without gradients after it was put into eval mode (or else after the first validation"
+    " loss), if a validation loss was computed; filed under the step of `val.loss`.",
+)
+VAL_INPUT_STD = Signal(
+    "val.input.std",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "",
+    "Standard deviation of the same elements, divided by n.",
+)
+VAL_INPUT_FINGERPRINT = Signal(
+    "val.input.fingerprint",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "",
+    "The fingerprint of the first of these calls, made as `input.fingerprint` is.",
+)

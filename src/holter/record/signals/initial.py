@@ -1,0 +1,34 @@
+"""A model before its first step, layer by layer."""
+
+from holter.record.signals._signal import Per, Phase, Signal
+
+INIT_ACTIVATION_STD = Signal(
+    "init.activation_std",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Standard deviation of what a module with parameters of its own gave out in one forward pass"
+    " before training; a trial is a module, its step the place in the order of execution.",
+)
+INIT_WEIGHT_STD = Signal(
+    "init.weight_std",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Standard deviation of a parameter of two or more dimensions before training.",
+)
+INIT_GRAD_RMS = Signal(
+    "init.grad_rms",
+    Per.TRIAL,
+    Phase.BACKWARD,
+    "",
+    "Root mean square of the same parameter's gradient in one backward pass before training.",
+)
+CHECKPOINT_SAVED = Signal(
+    "checkpoint.saved",
+    Per.TRIAL,
+    Phase.AFTERWARDS,
+    "",
+    "Whether the checkpoint that the script saves for resuming holds the state of the optimizer,"
+    " the scheduler or the loss scaler (a trial each, where there is such): 1 or 0.",
+)

@@ -1,0 +1,97 @@
+"""Losses: what is optimised, what is logged, what validation gives."""
+
+from holter.record.signals._signal import Per, Phase, Signal
+
+LOSS = Signal(
+    "loss",
+    Per.OPTIMIZER,
+    Phase.FORWARD,
+    "",
+    "Training loss of the step: the sum of all that `backward()` was called on, free of the AMP"
+    " scale; what `log(loss=...)` was given where no backward was seen.",
+)
+
+LOSS_LOGGED = Signal(
+    "loss.logged",
+    Per.OPTIMIZER,
+    Phase.FORWARD,
+    "",
+    "Mean of the values that the training loop passed to `log(loss=...)` in the step.",
+)
+
+VAL_LOSS = Signal(
+    "val.loss",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "",
+    "What a loss function returned for validation batches, averaged over the pass by batch size;"
+    " filed under the training step it followed.",
+)
+
+BACKWARD_CALLS = Signal(
+    "backward.calls",
+    Per.STEP,
+    Phase.BACKWARD,
+    "calls",
+    "Number of `backward()` calls in the step.",
+)
+LOSS_ROOT_SHARE = Signal(
+    "loss.root_share",
+    Per.STEP,
+    Phase.FORWARD,
+    "ratio",
+    "What `backward()` was called on, over what a loss function with reduction mean had returned"
+    " before it; the mean over the step's calls: 1 where the loss goes into backward as it is, 1/K"
+    " where it is divided by K. Calls before which several means were returned are left out, and"
+    " losses of 0.",
+)
+LOSS_SUMMED = Signal(
+    "loss.summed",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "0/1",
+    "Whether the loss function was asked for a sum over the batch.",
+)
+BACKWARD_REPEATED = Signal(
+    "backward.repeated",
+    Per.STEP,
+    Phase.BACKWARD,
+    "calls",
+    "Number of `backward()` calls of the step on a loss that backward had been called on before in"
+    " the same step; calls for the gradients of some tensors only (`inputs=`) do not count. Read"
+    " with gradients.",
+)
+VAL_ACCURACY = Signal(
+    "val.accuracy",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of validation targets that the largest output (for two-class losses: the sign of the"
+    " logit, or 0.5) got right, over the pass; ignored targets left out.",
+)
+VAL_TRAIN_FRACTION = Signal(
+    "val.train_fraction",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of the dropout and batch-norm modules in trained parts of the model that were in"
+    " training mode during the first calls of a validation pass; absent where the model has none,"
+    " and, of several models, for those that were not called without gradients.",
+)
+VAL_MODE_TRAINING = Signal(
+    "val.mode_training",
+    Per.MODEL,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of the same calls in which the model itself was in training mode: 0 where somebody put"
+    " single modules back into it.",
+)
+VAL_GRAPH_FRACTION = Signal(
+    "val.graph_fraction",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "share",
+    "Share of a validation pass's losses that were computed in eval mode with a graph for a"
+    " backward that never came; absent where a backward follows in eval mode, as then some may"
+    " have been trained on.",
+)

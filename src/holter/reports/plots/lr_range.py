@@ -1,0 +1,115 @@
+"""A picture of a learning-rate range test: the sweeps, and what the short trainings reached."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holter.diagnosis.facts.rate_range import RangeTest, Trial, read
+from holter.diagnosis.facts.sweep import ESTIMATORS
+from holter.record import Run
+from holter.record.errors import HolterError
+from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
+from holter.reports.plots._figure import figure
+
+_ROOM = 0.25  # of the fall, above the start, that is drawn
+
+
+def draw(run: Run, path: Path) -> None:
+    """Draw what `holter try lr-range` measured into a PNG file."""
+    if any(each not in run for each in (LR_RANGE_RATE, LR_RANGE_START, LR_RANGE_CONFIGURED)):
+        raise HolterError("This run has no range test; `holter try lr-range` makes one.")
+    test = read(run)
+    if test.broken:
+        raise HolterError(f"There is nothing to draw: {test.broken}.")
+    with figure(path, 2 if test.trials else 1) as axes:
+        _sweeps(test, axes[0])
+        if test.trials:
+            _trials(test, axes[1])
+
+
+def _sweeps(test: RangeTest, axes: Any) -> None:
+    for number, sweep in enumerate(test.sweeps):
+        axes.plot(sweep.rates, sweep.held, ".", color="tab:blue", alpha=0.25, markersize=4)
+        label = f"{len(test.sweeps)} sweeps, smoothed" if number == 0 else None
+        axes.plot(sweep.rates, sweep.curve, color="tab:blue", linewidth=1.2, label=label)
+    axes.axhline(test.level, color="grey", linewidth=0.8, linestyle=":")
+    low = min(float(each.curve.min()) for each in test.sweeps)
+    fall = max(test.level - low, 1e-12)
+    axes.set(
+        xscale="log",
+        xlabel="learning rate of the first group",
+        ylabel="loss of the held batches",
+        title="no suggestion" if test.problem else "sweeps from the same start",
+        ylim=(low - 0.05 * fall, test.level + _ROOM * fall),
+    )
+    if not test.problem:
+        _mark(test, axes)
+        _estimators(test, axes, test.level + 0.92 * _ROOM * fall)
+    if np.isfinite(test.diverges):
+        axes.axvline(
+            test.diverges,
+            color="tab:red",
+            linewidth=1,
+            linestyle="--",
+            label=f"diverges from {test.diverges:.2g}",
+        )
+    axes.legend(frameon=False, fontsize=8, loc="lower left")
+
+
+def _estimators(test: RangeTest, axes: Any, height: float) -> None:
+    """A row of small marks at the top: what each estimator says."""
+    for marker, name in zip("o^sDv", ESTIMATORS, strict=True):
+        middle = float(np.median(test.rates(name)))
+        if np.isfinite(middle):
+            axes.plot(
+                middle, height, marker, color="black", markersize=4, label=f"{name}: {middle:.2g}"
+            )
+
+
+def _trials(test: RangeTest, axes: Any) -> None:
+    kept = [each for each in test.trials if np.isfinite(each.level)]
+    rates, levels = [each.rate for each in kept], [each.level for each in kept]
+    errors = [_apart(each, test.best) for each in kept]
+    axes.errorbar(rates, levels, yerr=errors, fmt="o-", color="tab:blue", markersize=4, capsize=2)
+    for trial in test.trials:
+        if not np.isfinite(trial.level):
+            axes.plot(trial.rate, test.level, "x", color="tab:red")
+    axes.axhline(test.level, color="grey", linewidth=0.8, linestyle=":", label="at the start")
+    axes.set(
+        xscale="log",
+        xlabel="learning rate of the first group",
+        ylabel="loss of the held batches at the end",
+        title="short trainings from the same start",
+    )
+    shown = _round(min(rates), max(rates))
+    axes.set_xticks(shown, [f"{each:g}" for each in shown])
+    axes.minorticks_off()
+    if not test.problem:
+        _mark(test, axes)
+    axes.axvline(
+        test.configured["peak"],
+        color="tab:orange",
+        linewidth=1,
+        label=f"configured: {test.configured['peak']:.2g}",
+    )
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _round(low: float, high: float) -> list[float]:
+    """The rates between two that are written with one figure: 0.001, 0.002, 0.005."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    rates = [first * 10.0**power for power in powers for first in (1, 2, 5)]
+    return [each for each in rates if low <= each <= high]
+
+
+def _apart(trial: Trial, best: Trial) -> float:
+    """The standard error, over held batches, of the difference to the best."""
+    differences = trial.end - best.end
+    return float(differences.std() / np.sqrt(max(len(differences) - 1, 1)))
+
+
+def _mark(test: RangeTest, axes: Any) -> None:
+    good = test.suggestion
+    axes.axvspan(good.low, good.high, color="tab:green", alpha=0.12)
+    axes.axvline(good.rate, color="tab:green", linewidth=1.5, label=f"suggestion: {good.rate:.2g}")

@@ -1,0 +1,205 @@
+"""`holter run`: runs an unmodified script and finds by itself what there is to watch."""
+
+import gc
+import importlib.util
+import os
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holter.record import environment
+from holter.record.errors import NEEDS_TORCH, HolterError
+from holter.record.folders import new_folder, require_free
+from holter.record.notices import tell
+from holter.scripts.running import AfterTorch, find_module, find_script, report_end
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+    from holter.watching.blackbox import OnNonfinite
+    from holter.watching.recorder import Recorder
+    from holter.watching.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a script ended; `path` is None where it never imported torch."""
+
+    exit_code: int
+    path: Path | None
+    steps: int = 0
+    interrupted: bool = False
+
+
+def launch(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    as_module: bool = False,
+    out: Path | None = None,
+    resume: bool = False,
+    budget: float | None = 0.01,
+    blackbox: bool = True,
+    on_nonfinite: "OnNonfinite" = "record",
+    capture_at: int | None = None,
+) -> Outcome:
+    """Run a script as `python script arguments` would, recording what it trains.
+
+    Exit code, output and traceback are the script's own. Torch is not imported before the script
+    imports it: what the script sets in its environment first still counts.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise HolterError(NEEDS_TORCH)
+    found = find_module(script) if as_module else find_script(script)
+    if out is not None and not resume:
+        require_free(out, _rank())
+    began: list[Watch] = []
+
+    def begin() -> None:
+        meta = {"command": [found.argument, *arguments], "module": script if as_module else None}
+        recorder = _recorder(found.name, out, resume=resume, meta=meta)
+        watch = _begin(
+            recorder,
+            budget=budget,
+            blackbox=blackbox,
+            on_nonfinite=on_nonfinite,
+            capture_at=capture_at,
+        )
+        began.append(watch)
+
+    waiting = AfterTorch(begin)
+    if "torch" in sys.modules:
+        begin()
+    else:
+        sys.meta_path.insert(0, waiting)
+    error = found.run(arguments)
+    if waiting in sys.meta_path:
+        sys.meta_path.remove(waiting)
+    exit_code, interrupted = report_end(error), isinstance(error, KeyboardInterrupt)
+    if not began:
+        if not isinstance(error, SyntaxError):
+            tell(f"{script} never imported torch: there was nothing to record.")
+        return Outcome(exit_code, None, interrupted=interrupted)
+    watch = began[0]
+    if watch.steps == 0:
+        watch.note(
+            f"No optimizer.step() was seen, but {watch.backwards} calls of backward: weights that a"
+            " script updates by hand are not watched; torch.optim.SGD does the same."
+            if watch.backwards
+            else "No optimizer.step() was seen. Training in processes that the script starts itself"
+            " is not seen: launch it with `torchrun -m holter run` instead."
+        )
+    watch.close(error=error)
+    return Outcome(exit_code, watch.path, watch.steps, interrupted)
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def _recorder(name: str, out: Path | None, *, resume: bool, meta: Mapping[str, Any]) -> "Recorder":
+    from holter.watching.recorder import Recorder
+
+    meta = {**environment.describe(), **meta}
+    return Recorder(out or new_folder(name), rank=_rank(), meta=meta, resume=resume)
+
+
+def _begin(recorder: "Recorder", **options: Any) -> "Watch":
+    from holter.watching.watch import Watch
+
+    rank = _rank()
+    watch = Watch(recorder, announce=rank == 0, rank=rank, **options)
+    Discovery(watch)
+    return watch
+
+
+class Discovery:
+    """Finds the optimizers of a script, and the models they train, and puts a watch on them."""
+
+    def __init__(self, watch: "Watch") -> None:
+        self._watch = watch
+        self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        watch.send(self)
+
+    def optimizer_made(self, optimizer: "Optimizer") -> None:
+        """Keep an optimizer in mind until there is something to train."""
+        self._waiting.add(optimizer)
+
+    def before_backward(self) -> None:
+        """Watch all optimizers made so far, and the models that hold their parameters."""
+        if not self._waiting:
+            return
+        optimizers = list(self._waiting)
+        self._waiting.clear()
+        self._unsettled.update(optimizers)
+        self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
+
+    def before_step(self, optimizer: "Optimizer") -> None:
+        """By now every optimizer is known, and who gets gradients can be seen."""
+        if self._watch.roster.subject_of(optimizer) is None:
+            self._waiting.add(optimizer)
+        self.before_backward()
+        if optimizer in self._unsettled:
+            self._unsettled.discard(optimizer)
+            self._look_for_the_trained_model(optimizer)
+
+    def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
+        """If an optimizer's parameters are in no model or get no gradient, find who does get one.
+
+        Then the model was made anew or replaced after the optimizer was built.
+        """
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        inside = {id(p) for m in self._watch.roster.models for p in m.module.parameters()}
+        astray = [p for p in parameters if id(p) not in inside and p.grad is None]
+        if not astray and any(each.grad is not None for each in parameters):
+            return
+        trained = [
+            module
+            for module in live_models()
+            if any(each.grad is not None for each in module.parameters())
+            and not any(id(each) in inside for each in module.parameters())
+        ]
+        if trained:
+            self._watch.add(trained, [])
+
+
+def live_models() -> "list[nn.Module]":
+    """Every module with parameters that is part of no other module."""
+    from torch import nn
+
+    # By type and not by isinstance: that would wake the proxies some libraries leave around.
+    modules: list[nn.Module] = [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), nn.Module) and "_modules" in each.__dict__
+    ]
+    parts = {id(part) for module in modules for part in module.children()}
+    whole = [each for each in modules if id(each) not in parts]
+    return [each for each in whole if next(each.parameters(), None) is not None]
+
+
+def _holding(parameters: set[int], modules: "Sequence[nn.Module]") -> "list[nn.Module]":
+    """The fewest modules that hold all of `parameters` that any holds, the largest share first."""
+    shares = [({id(p) for p in module.parameters()} & parameters, module) for module in modules]
+    chosen: list[nn.Module] = []
+    covered: set[int] = set()
+    for share, module in sorted(shares, key=lambda each: -len(each[0])):
+        if share - covered:
+            chosen.append(module)
+            covered |= share
+    # In the order in which they were made, which is how a reader of the script knows them.
+    return [module for module in modules if module in chosen]
+
+
+def _parameters_of(optimizers: "Sequence[Optimizer]") -> set[int]:
+    return {
+        id(each)
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for each in group["params"]
+    }

@@ -1,0 +1,128 @@
+"""Recognition: a setup from an unmodified script, by running it up to its first training steps."""
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holter.record.errors import NEEDS_TORCH, HolterError
+from holter.record.folders import require_free
+from holter.scripts.recognition.declining import NotRecognisedError, declined
+from holter.scripts.recognition.leaving import Leave, Left, leave_process
+from holter.scripts.running import AfterTorch, find_module, find_script, report_end
+
+if TYPE_CHECKING:
+    from holter.lab.setup import Setup
+    from holter.scripts.recognition.session import Session
+
+__all__ = ["NotRecognisedError", "Recognised", "recognise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The training of a script, ready for experiments."""
+
+    setup: "Setup"
+    path: Path  # the run: the script's first steps
+    exact: bool  # whether a replayed step gave the script's own loss bit for bit
+    notes: tuple[str, ...]  # what was assumed, and what could not be seen
+    steps: tuple[int, ...] = ()  # of each batch of the setup: the number of its training step
+
+
+def recognise(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    as_module: bool = False,
+    steps: int = 60,
+    seconds: float = 20.0,
+    out: Path | None = None,
+    last: int | None = None,
+    then: Callable[[Recognised], int],
+    leave: Leave = leave_process,
+) -> int:
+    """Run a script up to `steps` training steps or `seconds`, then hand over.
+
+    `then` is called while the script is paused in its loop, with all objects alive, and its models
+    as they were before the first step; of the batches the first are kept, or the `last` so many.
+    Afterwards nothing of the script runs any more: `leave` ends the process with the exit code of
+    `then`. What the script prints goes to standard error.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise HolterError(NEEDS_TORCH)
+    found = find_module(script) if as_module else find_script(script)
+    if out is not None:
+        require_free(out, 0)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise HolterError("A script is tried in one process: start it without a launcher.")
+    began: list[Session] = []
+    stdout = sys.stdout
+
+    def hand_over(session: "Session") -> int:
+        from holter.scripts.recognition.assembling import assemble
+        from holter.scripts.recognition.contexts import as_in_training
+
+        with as_in_training(session.autocast):
+            try:
+                setup, exact, notes = assemble(session)
+            except HolterError:
+                raise
+            except Exception as error:
+                raise declined(
+                    f"{script} could not be understood: {type(error).__name__}: {error}."
+                ) from error
+            with contextlib.redirect_stdout(stdout):
+                path, numbers = _near(session.watch.path), session.last_site.steps
+                return then(Recognised(setup, path, exact, tuple(notes), tuple(numbers)))
+
+    def begin() -> None:
+        from holter.scripts.recognition.session import Session
+
+        pause = lambda session: leave(lambda: hand_over(session))  # noqa: E731
+        limits: dict[str, Any] = {"steps": steps, "seconds": seconds, "last": last}
+        began.append(Session(found.name, out, pause=pause, **limits))
+
+    waiting = AfterTorch(begin)
+    if "torch" in sys.modules:
+        begin()
+    else:
+        sys.meta_path.insert(0, waiting)
+    with contextlib.redirect_stdout(sys.stderr):
+        error = found.run(arguments)
+    if waiting in sys.meta_path:
+        sys.meta_path.remove(waiting)
+    if isinstance(error, Left):
+        return error.outcome()
+    code = report_end(error)
+    if isinstance(error, Exception):
+        _require_training(script, began, error)
+    if not began:
+        raise declined(f"{script} never imported torch: there is no training to try anything on.")
+    session = began[0]
+    if isinstance(error, KeyboardInterrupt):
+        session.close()
+        session.watch.close(error=error)
+        return code
+    try:
+        leave(lambda: hand_over(session))
+    except Left as left:
+        return left.outcome()
+
+
+def _require_training(script: str, began: "Sequence[Session]", error: Exception) -> None:
+    """A script may break while it trains, but not before."""
+    if began and began[0].start.kept:
+        return
+    for session in began:
+        session.close()
+        session.watch.close(error=error)
+    raise HolterError(f"{script} ended with {type(error).__name__} before its first training step.")
+
+
+def _near(path: Path) -> Path:
+    """A path as a person would type it here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,224 @@
+"""The setup of a script's training, put together from what was seen of it."""
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
+
+from holter.lab.setup import Batch, Phase, Setup
+from holter.lab.state import State
+from holter.scripts.launching import live_models
+from holter.scripts.recognition.capturing import Row
+from holter.scripts.recognition.declining import declined
+from holter.scripts.recognition.kinds import tensors
+from holter.scripts.recognition.phases import Pattern, patterns
+from holter.scripts.recognition.preparing import preparation
+from holter.scripts.recognition.replaying import Replay
+from holter.scripts.recognition.session import Seen, Session
+from holter.scripts.recognition.validating import with_validation
+from holter.scripts.recognition.verifying import compare, require_repeatable, same
+
+
+def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
+    """The setup, whether a replay gave the script's own loss bit for bit, and notes for people.
+
+    Everything is afterwards as it was before the first update of the script.
+    """
+    try:
+        return _assemble(session)
+    except Exception:
+        if session.otherwise is not None:
+            raise session.otherwise from None
+        raise
+
+
+def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
+    roster = {each.label: each.module for each in session.watch.roster.models}
+    session.close()
+    session.watch.close()
+    if session.failure is not None:
+        raise session.failure
+    found = patterns(session.timeline.whole())
+    if not found:
+        raise _nothing(session)
+    order = [key for each in found for key in each.sites]
+    for key in order:
+        if key in session.refusals:
+            raise session.refusals[key]
+    seen = {key: session.sites[key] for key in order}
+    for each in seen.values():
+        if each.capture.proof is None:
+            raise each.site.declined(
+                each.site.statement, "was reached too rarely to see a whole step; two are needed"
+            )
+    _require_steps_without_closure(found, seen)
+    replays = {key: _replay(each) for key, each in seen.items()}
+    batches = _batches(list(seen.values()), list(replays.values()))
+    exact = True
+    for key, replay in replays.items():
+        session.start.restore()
+        proof = seen[key].capture.proof
+        assert proof is not None
+        exact = compare(replay, proof) and exact
+    session.start.restore()
+    trained = {
+        id(p)
+        for each in found
+        for o in each.optimizers
+        for g in o.param_groups
+        for p in g["params"]
+    }
+    for each in seen.values():
+        assert each.capture.proof is not None
+        trained |= each.capture.proof.reached
+    models = {n: m for n, m in roster.items() if any(id(p) in trained for p in m.parameters())}
+    if not models:
+        raise seen[order[0]].site.declined(
+            seen[order[0]].site.statement, "trains tensors that are in no torch.nn.Module"
+        )
+    notes = _notes(session, seen, batches, exact=exact)
+    setup = Setup(
+        models=models,
+        phases=tuple(_phase(each, replays) for each in found),
+        train=batches,
+        loaders={} if session.loader is None else {"train": session.loader},
+        schedulers=_schedulers(session),
+        others=_others(session, models, found),
+        accumulation=max(each.accumulation for each in found),
+        source=seen[order[0]].site.place,
+        prepare=preparation(list(seen.values()), list(replays.values())),
+    )
+    state = State(setup)
+    for replay in replays.values():
+        require_repeatable(replay, batches[0], state.restore)
+    setup = with_validation(setup, list(seen.values()), notes)
+    state.restore()
+    return setup, exact, notes
+
+
+def _nothing(session: Session) -> Exception:
+    if session.refusals:
+        return next(iter(session.refusals.values()))
+    if session.sites:
+        site = next(iter(session.sites.values())).site
+        return site.declined(site.statement, "is followed by no optimizer.step()")
+    return declined("The script never called backward: no training step was seen.")
+
+
+def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, Seen]) -> None:
+    for each in found:
+        for optimizer in each.optimizers:
+            if isinstance(optimizer, torch.optim.LBFGS):
+                site = seen[each.sites[0]].site
+                raise site.declined(
+                    site.statement,
+                    "is called by the optimizer itself, several times a step, as LBFGS does;"
+                    " such steps are not repeated",
+                )
+
+
+def _replay(seen: Seen) -> Replay:
+    proof = seen.capture.proof
+    assert proof is not None
+    if (name := seen.capture.changing) is not None:
+        raise seen.site.declined(
+            seen.site.statement, f"trains one model after another: `{name}` is not always the same"
+        )
+    return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
+
+
+def _batches(seen: Sequence[Seen], replays: Sequence[Replay]) -> list[dict[str, Any]]:
+    """What the steps of a script were given: one dictionary for all losses of a step."""
+    merged: list[list[Row]] = []
+    for when, row in seen[-1].rows:
+        earlier = [
+            next((r for t, r in reversed(each.rows) if t < when), each.rows[0][1])
+            for each in seen[:-1]
+        ]
+        merged.append([*earlier, row])
+    taken: dict[str, int] = {}
+    for number, replay in enumerate(replays):
+        for name, key in list(replay.keys.items()):
+            first = taken.setdefault(key, number)
+            if first != number and not all(
+                _is(r[first].get(name), r[number][name]) for r in merged
+            ):
+                line = replay.plan.site.call.lineno
+                replay.keys[name] = f"{key} (line {line})"
+    made = []
+    for rows in merged:
+        batch: dict[str, Any] = {}
+        for replay, row in zip(replays, rows, strict=True):
+            batch.update(replay.batch(row))
+        made.append(batch)
+    return made[:1] if all(_is(each, made[0]) for each in made) else made
+
+
+def _is(one: Any, other: Any) -> bool:
+    a, b = tensors(one), tensors(other)
+    if not a and not b:
+        return bool(one == other)
+    return len(a) == len(b) and all(x is y or same([x], [y]) for x, y in zip(a, b, strict=True))
+
+
+def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> Phase:
+    parts = [replays[key] for key in pattern.sites]
+    loss: Callable[[Batch], Tensor] = parts[0] if len(parts) == 1 else _Sum(parts)
+    return Phase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
+
+
+class _Sum:
+    """Several losses of one step: their gradients add up, as these losses do here."""
+
+    def __init__(self, parts: Sequence[Replay]) -> None:
+        self._parts = parts
+
+    def __call__(self, batch: Batch) -> Tensor:
+        total = self._parts[0](batch)
+        for each in self._parts[1:]:
+            total = total + each(batch)
+        return total
+
+
+def _schedulers(session: Session) -> tuple[LRScheduler, ...]:
+    """Those there were at the start, and those that were made since."""
+    live = [each for each in gc.get_objects() if issubclass(type(each), LRScheduler)]
+    return tuple({id(each): each for each in (*session.start.schedulers, *live)}.values())
+
+
+def _others(
+    session: Session, models: Mapping[str, nn.Module], found: Sequence[Pattern]
+) -> tuple[Any, ...]:
+    known = {id(each) for each in models.values()}
+    modules = {id(each): each for each in (*session.start.modules, *live_models())}
+    used = {id(o) for each in found for o in each.optimizers}
+    return (
+        *(each for key, each in modules.items() if key not in known),
+        *(each for each in session.start.optimizers if id(each) not in used),
+    )
+
+
+def _notes(
+    session: Session, seen: Mapping[Any, Seen], batches: Sequence[Batch], *, exact: bool
+) -> list[str]:
+    notes = [note for each in seen.values() for note in each.site.notes]
+    if not exact:
+        notes.append("A repeated step gives the script's own loss only but for rounding.")
+    notes += [
+        f"{place}: backward is called again on the same loss; here it is called once."
+        for place in sorted(session.repeated)
+    ]
+    proofs = [each.capture.proof for each in seen.values()]
+    if any(each is not None and not each.belongings.complete for each in proofs):
+        notes.append("The step uses more objects than can be put back between two repetitions.")
+    if session.by_value:
+        notes.append("Gradients are clipped one by one in the script; here they are not clipped.")
+    if not any(tensors(batch) for batch in batches):
+        why = "Batches are objects of another kind" if batches[0] else "The step draws its own data"
+        notes.append(f"{why}: no tensors of a batch are seen, and tests of them are left out.")
+    elif len(batches) == 1 and all(len(each.rows) > 1 for each in seen.values()):
+        notes.append("The same data is used at every step: it is taken for one batch.")
+    return notes

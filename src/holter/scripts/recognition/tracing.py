@@ -1,0 +1,75 @@
+"""Tracer: follows the lines of some code of a script, and what its functions return."""
+
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from holter.scripts.recognition.capturing import Capture
+from holter.scripts.recognition.kinds import is_library
+
+
+class Tracer:
+    """Follows the lines of some code of the script, and of no other."""
+
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        # By identity, with the code itself: its hash takes long, and every call is looked at.
+        self._captures: dict[int, tuple[CodeType, list[Capture]]] = {}
+        self._frames: list[FrameType] = []
+        self._earlier: Any = None
+        self._on = False
+        self._process = os.getpid()
+        self._failed = failed
+        self._returned: Callable[[FrameType, Any], None] | None = None
+
+    def notice_returns(self, returned: Callable[[FrameType, Any], None]) -> None:
+        """Tell of all that functions of the user return, from their next call on."""
+        self._returned = returned
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._on:
+            self._earlier, self._on = sys.gettrace(), True
+            sys.settrace(self._call)
+
+    def follow(self, capture: Capture, frame: FrameType) -> None:
+        """Follow the code of a frame, in this frame and whenever it is called again."""
+        code = frame.f_code
+        self._captures.setdefault(id(code), (code, []))[1].append(capture)
+        self._begin()
+        frame.f_trace = self._line
+        self._frames.append(frame)
+
+    def stop(self) -> None:
+        """Follow nothing any more, and let whoever traced before trace again."""
+        if self._on:
+            self._on = False
+            sys.settrace(self._earlier)
+            for frame in self._frames:
+                frame.f_trace = None
+        self._frames.clear()
+
+    def _call(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        known = self._captures.get(id(frame.f_code))
+        if not self._on or os.getpid() != self._process:
+            return None
+        if known is None:
+            users = self._returned is not None and not is_library(frame.f_code.co_filename)
+            return self._line if users else None
+        for each in known[1]:
+            each.restart()
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not self._on:
+            return None
+        try:
+            if event == "line" and (known := self._captures.get(id(frame.f_code))) is not None:
+                for capture in known[1]:
+                    capture.line(frame.f_lineno, frame)
+            elif event == "return" and self._returned is not None:
+                self._returned(frame, argument)
+        except Exception as error:
+            self._failed(error)
+        return self._line

@@ -1,0 +1,1 @@
+"""From a live training to a run: taps, steps, budget, collectors, statistics, black box."""

@@ -1,0 +1,237 @@
+"""Shadow: a copy of weights, buffers and optimizer state in host memory, taken now and then."""
+
+import math
+import threading
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from holter.watching.stats.shards import local
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state that a training had before `step`: tensors by name, and plain values."""
+
+    step: int
+    tensors: Mapping[str, Tensor]
+    plain: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Shadow:
+    """Two copies of the state of a training, taken in turn, so that one is always whole.
+
+    On a GPU the copy runs on a stream of its own, behind the next forward and backward: weights are
+    not written before the next update, which waits for the copy on the device, not on the host.
+    """
+
+    def __init__(
+        self, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
+    ) -> None:
+        # A copy must not keep alive what the script has let go.
+        self._weak = {label: weakref.ref(each) for label, each in optimizers.items()}
+        self._weak_models = {label: weakref.ref(each) for label, each in models.items()}
+        self._copies: list[dict[str, Tensor]] = [{}, {}]
+        self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None, None]
+        self._turn = 0
+        self._stream: torch.cuda.Stream | None = None
+        self._copying: tuple[Any, Any] | None = None  # events before and after a copy
+        self._copied: tuple[Any, Any] | None = None
+        self._making: threading.Thread | None = None
+
+    @property
+    def _models(self) -> dict[str, nn.Module]:
+        found = {label: each() for label, each in self._weak_models.items()}
+        return {label: each for label, each in found.items() if each is not None}
+
+    @property
+    def _optimizers(self) -> dict[str, Optimizer]:
+        found = {label: each() for label, each in self._weak.items()}
+        return {label: each for label, each in found.items() if each is not None}
+
+    @property
+    def rates(self) -> tuple[tuple[float, ...], ...]:
+        """The learning rates of each optimizer's groups; NaN where one is on a GPU."""
+        return tuple(
+            tuple(_number(group["lr"]) for group in optimizer.param_groups)
+            for optimizer in self._optimizers.values()
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Host memory that both copies take, by what the state is now."""
+        return 2 * sum(
+            each.nbytes for each in state_tensors(self._models, self._optimizers).values()
+        )
+
+    def is_ready(self) -> bool:
+        """Whether there is room to copy to; pinned memory is made in a thread, as it takes time."""
+        if self._making is not None:
+            if self._making.is_alive():
+                return False
+            self._making = None
+            return True
+        state = state_tensors(self._models, self._optimizers)
+        if (
+            not any(each.is_cuda for each in state.values())
+            or self._copies[1].keys() == state.keys()
+        ):
+            return True
+        self._making = threading.Thread(target=self._make_room, args=(state,), daemon=True)
+        self._making.start()
+        return False
+
+    def _make_room(self, state: Mapping[str, Tensor]) -> None:
+        for turn in (0, 1):
+            self._room(turn, state)
+
+    def take(self, step: int) -> None:
+        """Copy the state as it is before `step`; on a GPU, begin to."""
+        turn, self._turn = self._turn, 1 - self._turn
+        self._taken[turn] = None  # not whole while it is written
+        state = state_tensors(self._models, self._optimizers)
+        copies = self._room(turn, state)
+        sources, targets = list(state.values()), [copies[name] for name in state]
+        on_gpu = [place for place, each in enumerate(sources) if each.is_cuda]
+        volatile = {id(b) for model in self._models.values() for b in model.buffers()}
+        with torch.no_grad():
+            if on_gpu:  # the next forward writes into buffers: these are copied at once
+                still = [
+                    s.clone() if id(s) in volatile else s for s in (sources[p] for p in on_gpu)
+                ]
+                self._copy_behind(still, [targets[p] for p in on_gpu])
+            beside = [place for place, each in enumerate(sources) if not each.is_cuda]
+            if beside:
+                torch._foreach_copy_([targets[p] for p in beside], [sources[p] for p in beside])
+        self._taken[turn] = (step, plain_state(self._optimizers))
+
+    def before_update(self) -> None:
+        """Let an update wait, on the device, for a copy that is under way."""
+        if self._copying is not None:
+            torch.cuda.current_stream().wait_event(self._copying[1])
+            self._copied, self._copying = self._copying, None
+
+    @property
+    def cost(self) -> float | None:
+        """Seconds of the device's last copy, None while they are not known.
+
+        A device has one engine that copies to the host: other copies wait for ours, and whoever
+        waits for these. So all of it counts.
+        """
+        if self._stream is None:
+            return 0.0
+        if self._copied is None or not self._copied[1].query():
+            return None
+        return float(self._copied[0].elapsed_time(self._copied[1])) / 1e3
+
+    def newest_before(self, step: int) -> Snapshot | None:
+        """The latest copy of a state from before `step`; waits for one that is under way."""
+        if self._stream is not None:
+            self._stream.synchronize()
+        found = [
+            Snapshot(taken[0], self._copies[turn], taken[1])
+            for turn, taken in enumerate(self._taken)
+            if taken is not None and taken[0] <= step
+        ]
+        return max(found, key=lambda each: each.step, default=None)
+
+    def _room(self, turn: int, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        copies = self._copies[turn]
+        for name in [each for each in copies if each not in state]:
+            del copies[name]
+        for name, each in state.items():
+            held = copies.get(name)
+            if held is None or held.shape != each.shape or held.dtype != each.dtype:
+                copies[name] = torch.empty_like(
+                    each,
+                    device="cpu",
+                    pin_memory=each.is_cuda,
+                    memory_format=torch.contiguous_format,
+                )
+        return copies
+
+    def _copy_behind(self, sources: list[Tensor], targets: list[Tensor]) -> None:
+        if self._stream is None:
+            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            self._copying = _timer(), _timer()
+            self._copying[0].record(self._stream)
+            for source, target in zip(sources, targets, strict=True):
+                target.copy_(source, non_blocking=True)
+                source.record_stream(self._stream)
+            self._copying[1].record(self._stream)
+
+
+def state_tensors(
+    models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
+) -> dict[str, Tensor]:
+    """Every tensor of the state by name: `model/weight`, `optimizer/0/exp_avg`.
+
+    Of a sharded tensor it is the shard that is here.
+    """
+    found: dict[str, Tensor] = {}
+    for label, model in models.items():
+        for name, each in (*model.named_parameters(), *model.named_buffers()):
+            found[f"model/{label}/{name}"] = each.detach()
+    for label, optimizer in optimizers.items():
+        for place, parameter in enumerate(held_by(optimizer)):
+            for name, value in optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    found[f"optimizer/{label}/{place}/{name}"] = value.detach()
+    names = list(found)
+    return dict(zip(names, local([found[name] for name in names]), strict=True))
+
+
+def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
+    """What optimizers keep beside tensors: settings of groups, and counts."""
+    return {
+        label: {
+            "class": type(optimizer).__name__,
+            "groups": [
+                {
+                    key: value.tolist() if isinstance(value, Tensor) else value
+                    for key, value in group.items()
+                    if key != "params" and _is_plain(value)
+                }
+                for group in optimizer.param_groups
+            ],
+            "state": {
+                str(place): {
+                    key: value
+                    for key, value in optimizer.state.get(parameter, {}).items()
+                    if isinstance(value, _PLAIN)
+                }
+                for place, parameter in enumerate(held_by(optimizer))
+            },
+        }
+        for label, optimizer in optimizers.items()
+    }
+
+
+def held_by(optimizer: Optimizer) -> list[Tensor]:
+    """The parameters of an optimizer, group by group."""
+    return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def _timer() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+def _number(value: Any) -> float:
+    return math.nan if isinstance(value, Tensor) and value.is_cuda else float(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(each, _PLAIN) for each in value)
+    return isinstance(value, (*_PLAIN, Tensor)) and (
+        not isinstance(value, Tensor) or value.numel() == 1
+    )

@@ -1,0 +1,256 @@
+"""What the modules of a model return: mean, spread, extremes, zeros, dead and saturated units."""
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils.hooks import RemovableHandle
+
+from holter.record.signals import (
+    ACTIVATION_ABSMAX,
+    ACTIVATION_DEAD_FRACTION,
+    ACTIVATION_MEAN,
+    ACTIVATION_SATURATED_FRACTION,
+    ACTIVATION_STD,
+    ACTIVATION_ZERO_FRACTION,
+    Signal,
+)
+from holter.watching.collectors import Reading
+from holter.watching.collectors.calls import is_compiled, is_silent
+from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
+from holter.watching.collectors.naming import unwrapped
+from holter.watching.collectors.outputs import Slot, Window, gathered, pooled, readable, shares
+from holter.watching.collectors.roster import Model, Roster
+
+_SILENT = 3  # windows without a single call after which nobody listens any more
+
+_NO_OUTPUT = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+_NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was read before them
+
+
+class Activations:
+    """Listens to module calls from the end of one step to the first backward of the next.
+
+    The statistics are computed when a module returns. To hold the outputs and read them in one pass
+    would be cheaper by the launches, but wrong where the next module works in place
+    (`ReLU(inplace=True)` behind a batch norm), and would keep what autograd and checkpointing let
+    go. So each call leaves a few scalars, still on their device.
+
+    It is torch's global forward hook that listens, for as long as a window is open. Hooks on each
+    module would make `torch.jit.script` fail, would keep `nn.TransformerEncoderLayer` from its fast
+    path in a validation between two steps, and would travel with copies and checkpoints of the
+    model. A global hook makes compiled modules warn or compile anew: with one of those among the
+    watched, none is set, and `declined` says so.
+    """
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        ACTIVATION_MEAN,
+        ACTIVATION_STD,
+        ACTIVATION_ABSMAX,
+        ACTIVATION_ZERO_FRACTION,
+        ACTIVATION_DEAD_FRACTION,
+        ACTIVATION_SATURATED_FRACTION,
+    )
+    at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, BackwardBegins, Closing)
+    depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self) -> None:
+        self.declined: list[str] = []  # sentences about what is not recorded
+        self.spent = 0.0  # seconds inside the hook, which no moment sees
+        self._handle: RemovableHandle | None = None
+        self._slots: dict[int, Slot] = {}  # by the identity of the module
+        self._names: tuple[str, ...] = ()
+        self._clipping: tuple[str, ...] = ()
+        self._saturating: tuple[str, ...] = ()
+        self._producer: Slot | None = None  # the last called whose output has known units
+        self._error: Exception | None = None
+        self._silent = 0  # windows in a row in which no module was called
+        self._sizes: tuple[torch.device | None, list[int], Tensor] = (None, [], torch.empty(0))
+
+    def read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> Iterable[Reading]:
+        """A value for each module that was called, when the first backward of a step begins."""
+        try:
+            return self._read(moment)
+        except Exception:
+            self._stop()  # nobody will call again
+            raise
+
+    def _read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> list[Reading]:
+        if isinstance(moment, BackwardBegins):
+            if self._error is not None:
+                raise self._error
+            if self._handle is None or not moment.opens_step:
+                return []
+            self._stop()
+            return self._readings()
+        depth = Depth.LIGHT
+        if isinstance(moment, Joined):
+            depth = moment.depth
+        elif isinstance(moment, AfterUpdate):
+            depth = moment.next_depth
+        if isinstance(moment, Closing) or depth is not Depth.FULL:
+            self._stop()
+            for slot in self._slots.values():
+                slot.forget()
+        elif self._silent < _SILENT:
+            self._listen(moment.roster)
+        return []
+
+    # The window.
+
+    def _listen(self, roster: Roster) -> None:
+        found: dict[int, tuple[str, nn.Module]] = {}
+        for model in roster.models:
+            if is_compiled(model.module):
+                self._decline(f"activations are not recorded: {model.label} is compiled")
+                self._stop()
+                return
+            for name, module in self._leaves(model):
+                found.setdefault(id(module), (name, module))
+        slots: dict[int, Slot] = {}
+        for key, (_, module) in found.items():
+            known = self._slots.get(key)
+            slots[key] = known if known and known.module() is module else Slot(module)
+        pairs = [(name, slots[key]) for key, (name, _) in found.items()]
+        self._names = _kept(self._names, [name for name, _ in pairs])
+        self._clipping = _kept(self._clipping, [name for name, slot in pairs if slot.clips])
+        self._saturating = _kept(
+            self._saturating, [name for name, slot in pairs if slot.saturated_in]
+        )
+        clipping, saturating = itertools.count(), itertools.count()
+        for place, slot in enumerate(slots.values()):
+            slot.place = place
+            slot.clip_place = next(clipping) if slot.clips else -1
+            slot.saturation_place = next(saturating) if slot.saturated_in else -1
+        self._slots, self._producer = slots, None
+        if self._handle is None and slots:
+            for slot in slots.values():
+                slot.forget()
+            self._handle = register_module_forward_hook(self._returned)
+
+    def _leaves(self, model: Model) -> Iterator[tuple[str, nn.Module]]:
+        root = unwrapped(model.module)
+        waiting = [(model.prefix.removesuffix("."), root)]
+        while waiting:
+            path, module = waiting.pop()
+            if isinstance(module, torch.jit.ScriptModule):
+                self._decline(
+                    f"activations of {path or model.label} are not recorded: it is scripted"
+                )
+                continue
+            inside = dict(module.named_children())
+            inside.pop("parametrizations", None)  # they return weights
+            # Attention calls the function of its only child, never the child.
+            if not inside or isinstance(module, nn.MultiheadAttention):
+                if not isinstance(module, _NO_OUTPUT + _NO_CHANGE):
+                    yield path or model.label, module
+                continue
+            start = f"{path}." if path else ""
+            waiting += [(start + name, child) for name, child in reversed(inside.items())]
+
+    def _stop(self) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _decline(self, sentence: str) -> None:
+        if sentence not in self.declined:
+            self.declined.append(sentence)
+
+    # Between the modules.
+
+    def _returned(self, module: nn.Module, args: Any, output: Any) -> None:  # noqa: ARG002
+        """The hook: any module of the process has returned."""
+        if torch.compiler.is_compiling():  # first, for then nothing below becomes part of the graph
+            return
+        slot = self._slots.get(id(module))
+        if slot is None or not torch.is_grad_enabled() or slot.module() is not module:
+            return
+        if is_silent():
+            return
+        began = time.thread_time()
+        try:
+            output = readable(output)
+            if output is not None:
+                if slot.units:
+                    self._producer = slot
+                slot.read(output, self._producer)
+        except Exception as error:  # never into training; `read` tells
+            self._error = error
+            self._stop()
+        finally:
+            self.spent += time.thread_time() - began
+
+    # Afterwards.
+
+    def _readings(self) -> list[Reading]:
+        called = [slot for slot in self._slots.values() if slot.rows]
+        if not called:
+            self._silent += 1
+            if self._silent == _SILENT:
+                self._decline(
+                    "activations are not recorded: no module was seen at work; the step may be"
+                    " compiled, or its modules replicated"
+                )
+            return []
+        self._silent = 0
+        readings = self._summaries(called)
+        saturated = [slot for slot in called if slot.outputs]
+        if saturated:
+            values = shares([(slot.saturated, slot.outputs) for slot in saturated])
+            places = [slot.saturation_place for slot in saturated]
+            readings.append(
+                Reading(ACTIVATION_SATURATED_FRACTION, self._saturating, values, places)
+            )
+        ended = [slot for slot in called if slot.window is not None and slot.window.ends()]
+        if ended:
+            dead = shares([slot.window.dead() for slot in ended if slot.window is not None])
+            places = [slot.clip_place for slot in ended]
+            readings.append(Reading(ACTIVATION_DEAD_FRACTION, self._clipping, dead, places))
+            for slot in ended:
+                slot.window = Window()
+        for slot in called:
+            slot.forget()
+        return readings
+
+    def _summaries(self, called: list["Slot"]) -> list[Reading]:
+        """Pool the calls of each module: one short series of operations for all of them."""
+        devices: dict[torch.device, list[Slot]] = {}
+        for slot in sorted(called, key=lambda each: len(each.rows)):
+            devices.setdefault(slot.rows[0][0].device, []).append(slot)
+        tables, order = [], []
+        for device, slots in devices.items():
+            tables.append(pooled(slots) / self._elements(device, slots))
+            order += slots
+        mean, square, absmax, filled = gathered(tables).unbind(1)
+        # Rounding may take the difference below zero; NaN stays NaN.
+        std = (square - mean.square()).clamp(min=0).sqrt()
+        zeros = (1 - filled).clamp(min=0)
+        places = [slot.place for slot in order]
+        return [
+            Reading(ACTIVATION_MEAN, self._names, mean, places),
+            Reading(ACTIVATION_STD, self._names, std, places),
+            Reading(ACTIVATION_ABSMAX, self._names, absmax, places),
+            Reading(ACTIVATION_ZERO_FRACTION, self._names, zeros, places),
+        ]
+
+    def _elements(self, device: torch.device, slots: Sequence["Slot"]) -> Tensor:
+        """What the columns of `pooled` are divided by; kept, for batches mostly have one shape."""
+        sizes = [slot.elements for slot in slots]
+        if self._sizes[0] != device or self._sizes[1] != sizes:
+            wide = torch.float32 if device.type == "mps" else torch.float64
+            divisors = torch.tensor([[n, n, 1, n] for n in sizes], dtype=wide, device="cpu")
+            if device.type == "cuda":
+                divisors = divisors.pin_memory()  # from elsewhere it would wait for the device
+            self._sizes = device, sizes, divisors.to(device, non_blocking=True)
+        return self._sizes[2]
+
+
+def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:
+    """The same tuple as before where nothing has changed: owners are told by identity."""
+    return names if names == tuple(now) else tuple(now)

@@ -1,0 +1,170 @@
+"""What models are called with in training: fingerprint, mean, spread, what is not finite."""
+
+import math
+import weakref
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import nn
+
+from holter.record.signals import (
+    INPUT_ABSMAX,
+    INPUT_FINGERPRINT,
+    INPUT_MEAN,
+    INPUT_NONFINITE,
+    INPUT_STD,
+    Signal,
+)
+from holter.watching.collectors import Reading
+from holter.watching.collectors.batches import ANY, Batches, Value, spread
+from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
+from holter.watching.collectors.naming import unwrapped
+from holter.watching.collectors.outputs import readable
+from holter.watching.collectors.roster import Roster
+
+_SILENT = 3  # windows without a single call after which nobody listens any more
+
+
+class _Taken(NamedTuple):
+    """What was read of one call; `settled` if it was no doubt one of training."""
+
+    values: list[tuple[Signal, Value]]
+    settled: bool
+
+
+class Inputs:
+    """Reads the first call of each model with gradients enabled, before the step's first backward.
+
+    A call in eval mode may be one of a validation that forgot `no_grad`: the next one replaces it.
+    """
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        INPUT_MEAN,
+        INPUT_STD,
+        INPUT_ABSMAX,
+        INPUT_NONFINITE,
+        INPUT_FINGERPRINT,
+    )
+    at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, BackwardBegins, Closing)
+    depth: ClassVar[Depth] = Depth.REGULAR
+    wakes_at: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self) -> None:
+        self.declined: list[str] = []  # sentences about what is not recorded
+        self._calls: Calls[str] = Calls(self._heard)
+        self._batches = Batches()
+        self._roster: weakref.ref[Roster] | None = None
+        self._owners: dict[str, tuple[str, ...]] = {}
+        self._taken: dict[str, _Taken] = {}
+        self._depth = Depth.NONE  # of the step whose forward is heard; NONE where none is
+        self._silent = 0  # windows in a row in which no model was called
+
+    @property
+    def spent(self) -> float:
+        """Seconds inside the hooks, which no moment sees."""
+        return self._calls.spent
+
+    def read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> Iterable[Reading]:
+        """A value for each model that was called, when the first backward of a step begins."""
+        if isinstance(moment, BackwardBegins):
+            self._calls.check()
+            return self._readings() if moment.opens_step else ()
+        self._depth = Depth.NONE
+        if isinstance(moment, Joined):
+            self._depth = moment.depth
+        elif isinstance(moment, AfterUpdate):
+            self._depth = moment.next_depth
+        if isinstance(moment, Closing) or self._depth < self.depth or self._silent >= _SILENT:
+            self._calls.stop()
+            self._taken.clear()
+        else:
+            self._listen(moment.roster)
+        return ()
+
+    def _listen(self, roster: Roster) -> None:
+        known = self._roster is not None and self._roster() is roster
+        # Who is compiled is asked for anew where much is read anyway.
+        if not known or self._depth is Depth.FULL:
+            compiled = [model.label for model in roster.models if is_compiled(model.module)]
+            if compiled:
+                self._decline(f"inputs are not recorded: {compiled[0]} is compiled")
+                self._silent = _SILENT
+                self._calls.stop()
+                return
+        if not known:
+            self._roster = weakref.ref(roster)
+            self._owners = {
+                model.label: self._owners.get(model.label, (model.label,))
+                for model in roster.models
+            }
+            self._calls.know(roots(roster))
+        self._calls.listen()
+
+    def _heard(self, label: str, module: nn.Module, arguments: Any) -> bool:
+        """Whether there was a tensor to read, or no wish to."""
+        if not torch.is_grad_enabled():
+            return True
+        before = self._taken.get(label)
+        if before is not None and before.settled:
+            return True
+        first = readable(arguments, kinds=ANY)
+        if first is None:
+            return False
+        fingerprint = self._batches.fingerprint(first)
+        values: list[tuple[Signal, Value]] = [(INPUT_FINGERPRINT, fingerprint)]
+        numbers = first if first.is_floating_point() else readable(arguments)
+        if numbers is not None:
+            fine = (
+                numbers is first
+                and isinstance(fingerprint, float)
+                and math.isfinite(fingerprint)
+                and self._batches.is_whole(numbers)
+            )
+            values.append((INPUT_NONFINITE, 0.0 if fine else self._batches.nonfinite(numbers)))
+            if self._depth is Depth.FULL:
+                std, mean = spread(numbers)
+                values += [(INPUT_MEAN, mean), (INPUT_STD, std)]
+                values.append((INPUT_ABSMAX, self._batches.absmax(numbers)))
+        self._taken[label] = _Taken(values, settled=module.training)
+        if all(each in self._taken and self._taken[each].settled for each in self._owners):
+            self._calls.stop()
+        return True
+
+    def _readings(self) -> list[Reading]:
+        if self._depth < self.depth or self._silent >= _SILENT:
+            return []
+        self._depth = Depth.NONE
+        self._calls.stop()
+        taken, self._taken = self._taken, {}
+        self._silent = 0 if taken else self._silent + 1
+        if self._silent == _SILENT:
+            self._decline(
+                "inputs are not recorded: no call of a whole model was seen; the step may be"
+                " compiled, or its parts are called one by one"
+            )
+        return [
+            Reading(signal, self._owners[label], as_values(value))
+            for label, each in taken.items()
+            if label in self._owners
+            for signal, value in each.values
+        ]
+
+    def _decline(self, sentence: str) -> None:
+        if sentence not in self.declined:
+            self.declined.append(sentence)
+
+
+def roots(roster: Roster) -> list[tuple[nn.Module, str]]:
+    """Each model, and what it wraps, with the label of the model."""
+    return [
+        (module, model.label)
+        for model in roster.models
+        for module in (model.module, unwrapped(model.module))
+    ]
+
+
+def as_values(value: Value) -> torch.Tensor | list[float]:
+    """One value as the values of a reading."""
+    return value.reshape(1) if isinstance(value, torch.Tensor) else [value]

@@ -1,0 +1,175 @@
+"""The moments of a training loop at which collectors may read."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from holter.watching.collectors.roster import Roster, Subject
+
+
+class Depth(IntEnum):
+    """How much of a step is read: nothing, what costs little, gradients too, or everything."""
+
+    NONE = 0
+    LIGHT = 1
+    REGULAR = 2
+    FULL = 3
+
+
+class Joined(NamedTuple):
+    """Models or optimizers have joined before a step that will be read to `depth`."""
+
+    roster: Roster
+    depth: Depth
+
+
+class BackwardBegins(NamedTuple):
+    """`backward()` was called on `roots`; `opens_step` if it is the first one after an update."""
+
+    roots: tuple[Tensor, ...]  # free of the AMP scale
+    opens_step: bool
+    roster: Roster
+    whole: bool = True  # False where only the gradients of some tensors were asked for
+
+
+class BackwardEnds(NamedTuple):
+    """`backward()` has returned."""
+
+
+class GradientsReady(NamedTuple):
+    """All gradients of a step are there, not yet clipped; still multiplied by `scale` if given."""
+
+    subject: Subject
+    scale: Tensor | None
+
+
+class Clipped(NamedTuple):
+    """The script clipped gradients by norm (`norm` given) or by value."""
+
+    norm: Tensor | None
+    limit: float
+    scaled: bool  # the gradients were still multiplied by the AMP scale
+    late: bool  # their optimizer had been stepped, and no backward had followed
+
+
+class BeforeUpdate(NamedTuple):
+    """`optimizer.step()` begins."""
+
+    subject: Subject
+    optimizer: Optimizer
+    depth: Depth
+    roster: Roster
+
+
+class AfterUpdate(NamedTuple):
+    """`optimizer.step()` has returned; what comes next belongs to a step read to `next_depth`."""
+
+    subject: Subject
+    roster: Roster
+    depth: Depth
+    next_depth: Depth
+
+
+class ScalerStepped(NamedTuple):
+    """A GradScaler stepped an optimizer, or skipped its step for non-finite gradients."""
+
+    scale: Tensor
+    skipped: Tensor | Sequence[float]  # one value: whether it was
+
+
+class SchedulerStepped(NamedTuple):
+    """A learning-rate scheduler was stepped."""
+
+
+class BatchFetched(NamedTuple):
+    """A loader delivered a batch."""
+
+    loader: str
+    samples: int
+    waited: float
+
+
+class LossComputed(NamedTuple):
+    """A loss function was called on what will be trained on if a backward follows."""
+
+    function: str
+    loss: Tensor
+    arguments: Mapping[str, Any]  # of the function, by name
+
+
+class ValidationLoss(NamedTuple):
+    """A loss function was called on a validation batch."""
+
+    function: str
+    loss: Tensor
+    samples: int
+    arguments: Mapping[str, Any]  # of the function, by name
+    has_graph: bool
+    roster: Roster
+
+
+class EvaluationBegins(NamedTuple):
+    """A model was put into eval mode."""
+
+    roster: Roster
+
+
+class NonfiniteReplaced(NamedTuple):
+    """`torch.nan_to_num` is called on `tensor`; `ahead` if the step it is of has not begun."""
+
+    tensor: Tensor
+    ahead: bool
+    roster: Roster
+
+
+class Attended(NamedTuple):
+    """`F.scaled_dot_product_attention` was called, before the first backward of a step."""
+
+    query: Tensor
+    key: Tensor
+    mask: Tensor | None
+    is_causal: bool
+    scale: float | None
+
+
+class Logged(NamedTuple):
+    """The training loop passed values to `log()`."""
+
+    values: Mapping[str, Tensor]
+
+
+class StepEnds(NamedTuple):
+    """Everything of a step has happened; `subjects` are those whose optimizers were stepped."""
+
+    subjects: Sequence[Subject]
+    in_eval: bool  # a model is in eval mode, and it ends with a backward: that is training, too
+    is_whole: bool  # False where some of it went by before it was decided to read it
+
+
+class Closing(NamedTuple):
+    """The watch closes: whatever is attached to the model has to go."""
+
+
+Moment = (
+    Joined
+    | BackwardBegins
+    | BackwardEnds
+    | GradientsReady
+    | Clipped
+    | BeforeUpdate
+    | AfterUpdate
+    | ScalerStepped
+    | SchedulerStepped
+    | BatchFetched
+    | LossComputed
+    | ValidationLoss
+    | EvaluationBegins
+    | NonfiniteReplaced
+    | Attended
+    | Logged
+    | StepEnds
+    | Closing
+)

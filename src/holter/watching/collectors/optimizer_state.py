@@ -1,0 +1,174 @@
+"""What optimizers keep of the past: their own count of steps, and the second moments of Adam."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from holter.record.signals import ADAM_SURPRISE, ADAM_TINY_FRACTION, OPTIMIZER_AGE, Signal
+from holter.watching.collectors import Reading
+from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
+from holter.watching.collectors.outputs import gathered
+from holter.watching.collectors.roster import Subject
+from holter.watching.stats import Statistics
+
+_SAMPLED = 1 << 16  # elements of a parameter that are read, at most: no copy of a whole model
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class _Moments(NamedTuple):
+    """What Adam remembers of one parameter, and the gradient that comes next; parts of them."""
+
+    place: int
+    gradient: Tensor
+    square: Tensor
+    age: float | Tensor
+    beta: float
+    epsilon: float
+
+
+class OptimizerState:
+    """Reads the age of the state after each update, and Adam's second moments before it."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (OPTIMIZER_AGE, ADAM_TINY_FRACTION, ADAM_SURPRISE)
+    at: ClassVar[tuple[type, ...]] = (BeforeUpdate, AfterUpdate)
+    depth: ClassVar[Depth] = Depth.REGULAR
+    wakes_at: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self) -> None:
+        self._stats = Statistics()
+
+    def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
+        """The age of each optimizer that counts; what Adam keeps, in steps that are read whole."""
+        subject, optimizer = moment.subject, moment.subject.optimizer()
+        if moment.depth < self.depth or optimizer is None:
+            return ()
+        if isinstance(moment, AfterUpdate):
+            age = _age(subject, optimizer)
+            return () if age is None else (Reading(OPTIMIZER_AGE, subject.owner, age),)
+        return self._adam(subject, optimizer) if moment.depth is Depth.FULL else ()
+
+    @torch.no_grad()
+    def _adam(self, subject: Subject, optimizer: Optimizer) -> list[Reading]:
+        alike: dict[tuple[torch.device, float], list[_Moments]] = {}
+        for each in _moments(subject, optimizer):
+            alike.setdefault((each.square.device, each.epsilon), []).append(each)
+        if not alike:
+            return []
+        moments = [each for group in alike.values() for each in group]
+        tiny, surprise = gathered([self._ratios(group) for group in alike.values()]).unbind(1)
+        scale = vars(optimizer).get("grad_scale")  # by which a fused optimizer divides by itself
+        if isinstance(scale, Tensor):
+            surprise = surprise / scale.to(surprise.device, non_blocking=True)
+        places = [each.place for each in moments]
+        return [
+            Reading(ADAM_TINY_FRACTION, subject.names, tiny, places),
+            Reading(ADAM_SURPRISE, subject.names, surprise, places),
+        ]
+
+    def _ratios(self, moments: Sequence[_Moments]) -> Tensor:
+        """The share under epsilon, and the root mean square ratio: a row for each parameter."""
+        squares, epsilon = [each.square for each in moments], moments[0].epsilon
+        sizes = [each.numel() for each in squares]
+        roots = torch.cat(squares).sqrt_()
+        corrections = _corrections(moments)
+        if isinstance(corrections[0], float) and len(set(corrections)) == 1:
+            roots.div_(corrections[0])
+        else:
+            torch._foreach_div_(torch.split(roots, sizes), corrections)
+        low = torch.split((roots < epsilon).float(), sizes)
+        ratios = torch.cat([each.gradient for each in moments]).div_(roots.clamp_min_(epsilon))
+        tiny = torch.stack(torch._foreach_norm(low, 1))  # noqa: SLF001
+        norms = self._stats.norms(torch.split(ratios, sizes))
+        shares = self._stats.shares(torch.stack([tiny, norms.square()]), squares)
+        return torch.stack([shares[0], shares[1].sqrt()], 1)
+
+
+def _age(subject: Subject, optimizer: Optimizer) -> list[float] | Tensor | None:
+    """The count of the first parameter that has one."""
+    for parameter in subject.parameters[: subject.held]:
+        state = optimizer.state.get(parameter)
+        if state:
+            count = state.get("step") if isinstance(state, dict) else None
+            if isinstance(count, Tensor) and count.numel() == 1:
+                return [count.item()] if count.device.type == "cpu" else count.reshape(1)
+            return [count] if isinstance(count, int | float) else None
+    return None
+
+
+def _moments(subject: Subject, optimizer: Optimizer) -> list[_Moments]:
+    places = {id(each): place for place, each in enumerate(subject.parameters[: subject.held])}
+    found = []
+    for group in optimizer.param_groups:
+        epsilon, betas = group.get("eps"), group.get("betas")
+        if not isinstance(epsilon, float) or epsilon <= 0:
+            continue
+        if not isinstance(betas, tuple | list) or len(betas) < 2:
+            continue
+        if not isinstance(betas[1], float) or not 0 < betas[1] < 1:
+            continue
+        for parameter in group["params"]:
+            state = optimizer.state.get(parameter)
+            place = places.get(id(parameter))
+            if state and place is not None:
+                each = _of_one(place, parameter, state, betas[1], epsilon)
+                if each is not None:
+                    found.append(each)
+    return found
+
+
+def _of_one(
+    place: int, parameter: Tensor, state: Any, beta: float, epsilon: float
+) -> _Moments | None:
+    gradient, age = parameter.grad, state.get("step")
+    # What AMSGrad divides by is the largest so far.
+    square = state.get("max_exp_avg_sq", state.get("exp_avg_sq"))
+    if (
+        not isinstance(gradient, Tensor)
+        or not isinstance(square, Tensor)
+        or not _is_plain(gradient)
+        or not _is_plain(square)
+        or square.shape != gradient.shape
+        or square.device != gradient.device
+    ):
+        return None
+    if isinstance(age, Tensor):
+        age = age.item() if age.device.type == "cpu" else age.detach()
+    if isinstance(age, Tensor):
+        if age.device != square.device:
+            return None
+    elif not isinstance(age, int | float) or age < 1:
+        return None
+    return _Moments(place, _part(gradient), _part(square), age, beta, epsilon)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has numbers of its own to read: states of 8 bits and shards have not."""
+    return (
+        type(tensor) is Tensor
+        and tensor.dtype in _FLOATS
+        and tensor.layout is torch.strided
+        and tensor.numel() > 0
+    )
+
+
+def _part(tensor: Tensor) -> Tensor:
+    flat = tensor.detach().reshape(-1)
+    return flat[:: -(-flat.numel() // _SAMPLED)].float()
+
+
+def _corrections(moments: Sequence[_Moments]) -> Any:
+    """What the root of each second moment is divided by, as it starts from zero."""
+    if not any(isinstance(each.age, Tensor) for each in moments):
+        return [math.sqrt(1 - each.beta**each.age) for each in moments]
+    device = moments[0].square.device
+    powers = [
+        each.age.reshape(()).float() * math.log(each.beta)
+        if isinstance(each.age, Tensor)
+        else torch.full((), each.age * math.log(each.beta), device=device)
+        for each in moments
+    ]
+    return (-torch.expm1(torch.stack(powers))).sqrt().unbind()

@@ -1,0 +1,186 @@
+"""Who is trained by whom: models, their optimizers, and a name for every parameter."""
+
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from holter.watching.collectors.naming import (
+    Naming,
+    mode_dependent,
+    named_parameters,
+    unregistered_parameters,
+)
+from holter.watching.stats.shards import local
+
+Keys = frozenset[int]  # identities of parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One optimizer and what its step concerns: its parameters first, then those of nobody."""
+
+    index: int
+    label: str
+    optimizer: "weakref.ref[Optimizer]"
+    names: tuple[str, ...]
+    parameters: tuple[Tensor, ...]
+    held: int  # how many of the parameters the optimizer holds
+    groups: tuple[str, ...]
+    owner: tuple[str, ...]  # the label, as the owners of a reading
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model that is trained, and those of its modules that mind the difference train/eval."""
+
+    label: str
+    prefix: str
+    module: nn.Module
+    mode_dependent: tuple[nn.Module, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Roster:
+    """All models and optimizers of a training, and every parameter of either."""
+
+    models: tuple[Model, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    names: tuple[str, ...] = ()
+    parameters: tuple[Tensor, ...] = ()
+    optimizers: tuple[int, ...] = ()  # of each parameter: the index of its optimizer, -1 for none
+    in_model: tuple[bool, ...] = ()
+    trainable: tuple[bool, ...] = ()
+    naming: Naming = field(default_factory=Naming)
+    unregistered: Keys = frozenset()  # what models keep where their `parameters()` is blind
+
+    def subject_of(self, optimizer: Optimizer) -> Subject | None:
+        """The subject of an optimizer, if it is on the roster."""
+        for subject in self.subjects:
+            if subject.optimizer() is optimizer:
+                return subject
+        return None
+
+    def subjects_holding(self, parameters: Iterable[Tensor]) -> list[Subject]:
+        """The subjects that any of `parameters` belongs to."""
+        wanted = {id(each) for each in parameters}
+        return [s for s in self.subjects if any(id(each) in wanted for each in s.parameters)]
+
+    def is_outdated(self) -> bool:
+        """Whether a model has got, lost, frozen or thawed parameters since."""
+        known = zip(self.parameters, self.in_model, self.trainable, strict=True)
+        then = {
+            (id(each), trainable)
+            for each, inside, trainable in known
+            if inside and id(each) not in self.unregistered
+        }
+        current = (each for model in self.models for each in model.module.parameters())
+        return then != {(id(each), trains(each)) for each in current}
+
+    def joined_by(
+        self,
+        models: Sequence[tuple[str, nn.Module]] = (),
+        optimizers: Sequence[tuple[str, Optimizer]] = (),
+    ) -> "Roster":
+        """The roster as it is now, with further models and optimizers; empty labels are chosen."""
+        known = {id(model.module) for model in self.models}
+        fresh = [(given, module) for given, module in models if id(module) not in known]
+        modules = [(m.label, m.prefix, m.module) for m in self.models]
+        modules += [(*self.naming.model(given, each, len(fresh)), each) for given, each in fresh]
+        labelled = [(label, module) for label, _, module in modules]
+        held = [
+            (*self.naming.optimizer(given, each, len(optimizers), labelled), each)
+            for given, each in optimizers
+        ]
+        replaced = {index for index, _, _ in held}
+        held += [
+            (subject.index, subject.label, optimizer)
+            for subject in self.subjects
+            if (optimizer := subject.optimizer()) is not None and subject.index not in replaced
+        ]
+        held.sort(key=lambda each: each[0])
+        return _assemble(self.naming, [Model(*m, mode_dependent(m[2])) for m in modules], held)
+
+    def without_dead(self) -> "Roster":
+        """The roster without optimizers that are gone, and without models that only they trained.
+
+        A watch must not keep alive what the script has let go.
+        """
+        live = [s for s in self.subjects if s.optimizer() is not None]
+        if len(live) == len(self.subjects):
+            return self
+        trained = {id(each) for subject in live for each in subject.parameters}
+        kept = [m for m in self.models if any(id(p) in trained for p in m.module.parameters())]
+        held = [(s.index, s.label, o) for s in live if (o := s.optimizer()) is not None]
+        return _assemble(self.naming, kept, held)
+
+
+def _assemble(
+    naming: Naming, models: Sequence[Model], held: Sequence[tuple[int, str, Optimizer]]
+) -> Roster:
+    named: dict[int, tuple[str, Tensor]] = {}
+    for model in models:
+        for name, parameter in named_parameters(model.module):
+            named.setdefault(id(parameter), (model.prefix + name, parameter))
+    registered = frozenset(named)
+    families = [frozenset(id(each) for each in model.module.parameters()) for model in models]
+    for place, model in enumerate(models):
+        for name, parameter in unregistered_parameters(model.module):
+            if id(parameter) not in named:
+                named[id(parameter)] = (model.prefix + name, parameter)
+                families[place] |= {id(parameter)}
+    everyone = dict(named)
+    holder: dict[int, int] = {}
+    for index, label, optimizer in held:
+        for number, group in enumerate(optimizer.param_groups):
+            for place, parameter in enumerate(group["params"]):
+                holder.setdefault(id(parameter), index)
+                where = f"{label or 'optimizer'}.param_groups[{number}][{place}]"
+                everyone.setdefault(id(parameter), (where, parameter))
+    return Roster(
+        models=tuple(models),
+        subjects=tuple(_subject(each, everyone, holder, families) for each in held),
+        names=tuple(name for name, _ in everyone.values()),
+        parameters=tuple(parameter for _, parameter in everyone.values()),
+        optimizers=tuple(holder.get(key, -1) for key in everyone),
+        in_model=tuple(key in named for key in everyone),
+        trainable=tuple(trains(parameter) for _, parameter in everyone.values()),
+        naming=naming,
+        unregistered=frozenset(named) - registered,
+    )
+
+
+def trains(parameter: Tensor) -> bool:
+    """Whether it is to be trained here: of a small sharded one a process may hold nothing."""
+    return parameter.requires_grad and local([parameter])[0].numel() > 0
+
+
+def _subject(
+    entry: tuple[int, str, Optimizer],
+    everyone: dict[int, tuple[str, Tensor]],
+    holder: dict[int, int],
+    families: Sequence[Keys],
+) -> Subject:
+    index, label, optimizer = entry
+    # Its own even where another optimizer holds them too.
+    keys = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    own = [each for key, each in everyone.items() if key in keys]
+    # Of the models it trains (of all models, if it trains none), what no optimizer holds.
+    trained = [each for each in families if each & keys]
+    if index == min(holder.values(), default=index):  # the first also sees to models of nobody
+        trained += [each for each in families if not each & set(holder)]
+    beside = set().union(*(trained or families))
+    nobodys = [each for key, each in everyone.items() if key in beside and key not in holder]
+    start = f"{label} " if label else ""
+    return Subject(
+        index=index,
+        label=label,
+        optimizer=weakref.ref(optimizer),
+        names=tuple(name for name, _ in own + nobodys),
+        parameters=tuple(parameter for _, parameter in own + nobodys),
+        held=len(own),
+        groups=tuple(f"{start}group {number}" for number in range(len(optimizer.param_groups))),
+        owner=(label,),
+    )

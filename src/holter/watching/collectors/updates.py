@@ -1,0 +1,45 @@
+"""What the optimizer's step changed: how far each parameter moved, and how much of it did not."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holter.record.signals import UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION, Signal
+from holter.watching.collectors import Reading
+from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
+from holter.watching.collectors.roster import Subject
+from holter.watching.stats import Statistics
+
+
+class Updates:
+    """Compares the parameters with a copy made before the update."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION)
+    at: ClassVar[tuple[type, ...]] = (BeforeUpdate, AfterUpdate)
+    depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self) -> None:
+        self._stats = Statistics()
+        self._before: dict[Subject, list[Tensor]] = {}
+
+    def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
+        """A value for each parameter, after the update."""
+        subject = moment.subject
+        if isinstance(moment, BeforeUpdate):
+            self._before.clear()  # of a step that raised
+            self._before[subject] = [each.detach().clone() for each in subject.parameters]
+            return
+        before = self._before.pop(subject, None)
+        if before is None:
+            return
+        after = [each.detach() for each in subject.parameters]
+        change, old, unchanged = self._stats.difference(before, after).unbind(dim=1)
+        still = torch.zeros_like(change)  # what did not move has a ratio of 0, even if it is 0
+        ratio = torch.where(change == 0, still, change / old)
+        yield Reading(UPDATE_RATIO, subject.names, ratio)
+        yield Reading(
+            UPDATE_UNCHANGED_FRACTION, subject.names, self._stats.shares(unchanged, before)
+        )

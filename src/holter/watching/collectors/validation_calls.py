@@ -1,0 +1,175 @@
+"""What models are called with in a validation pass, and how many of their modules still train."""
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from holter.record.signals import (
+    VAL_INPUT_FINGERPRINT,
+    VAL_INPUT_MEAN,
+    VAL_INPUT_STD,
+    VAL_MODE_TRAINING,
+    VAL_TRAIN_FRACTION,
+    Signal,
+)
+from holter.watching.collectors import Reading
+from holter.watching.collectors.batches import ANY, Batches, Value, spread
+from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.inputs import as_values, roots
+from holter.watching.collectors.moments import (
+    Closing,
+    Depth,
+    EvaluationBegins,
+    StepEnds,
+    ValidationLoss,
+)
+from holter.watching.collectors.outputs import readable
+from holter.watching.collectors.roster import Model, Roster
+
+_ENOUGH = 4  # batches of a pass that are read
+
+
+class _Spread(NamedTuple):
+    """Of one batch."""
+
+    std: Tensor
+    mean: Tensor
+    size: int
+
+
+class _Pass:
+    """What was read of one model since the last step ended."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.fingerprint: Value | None = None
+        self.spreads: list[_Spread] = []
+        self.mode: list[bool] = []  # whether it was in training mode itself, of each call
+        self.training: list[float] = []  # and the share of its modules that were
+
+
+class ValidationCalls:
+    """Reads the first calls without gradients after a model was put into eval mode.
+
+    A script that never does so is heard from its first validation loss on. What was read counts if
+    a validation loss is computed before the step ends.
+    """
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        VAL_INPUT_MEAN,
+        VAL_INPUT_STD,
+        VAL_INPUT_FINGERPRINT,
+        VAL_TRAIN_FRACTION,
+        VAL_MODE_TRAINING,
+    )
+    at: ClassVar[tuple[type, ...]] = (EvaluationBegins, ValidationLoss, StepEnds, Closing)
+    depth: ClassVar[Depth] = Depth.LIGHT
+    wakes_at: ClassVar[tuple[type, ...]] = (EvaluationBegins, ValidationLoss)
+
+    def __init__(self) -> None:
+        self.declined: list[str] = []  # the collector of inputs says it all
+        self._calls: Calls[str] = Calls(self._heard)
+        self._batches = Batches()
+        self._roster: weakref.ref[Roster] | None = None
+        self._passes: dict[str, _Pass] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
+        self._has_begun = self._has_losses = False
+
+    @property
+    def spent(self) -> float:
+        """Seconds inside the hooks, which no moment sees."""
+        return self._calls.spent
+
+    def read(
+        self, moment: EvaluationBegins | ValidationLoss | StepEnds | Closing
+    ) -> Iterable[Reading]:
+        """Values of the pass, at the end of the step."""
+        self._calls.check()
+        if isinstance(moment, Closing):
+            self._calls.stop()
+        elif isinstance(moment, StepEnds):
+            return self._end() if self._has_begun else ()
+        elif not self._has_begun:
+            self._listen(moment.roster)
+        if isinstance(moment, ValidationLoss) and not self._has_losses:
+            self._has_losses = True
+            if not self._passes and len(moment.roster.models) == 1:  # it was called for this loss
+                self._look(moment.roster.models[0])
+        return ()
+
+    def _listen(self, roster: Roster) -> None:
+        self._has_begun = True
+        if not any(is_compiled(model.module) for model in roster.models):
+            self._roster = weakref.ref(roster)
+            self._calls.know(roots(roster))
+            self._calls.listen()
+
+    def _heard(self, label: str, module: nn.Module, arguments: Any) -> bool:  # noqa: ARG002
+        """Whether there was a tensor to read, or no wish to."""
+        if torch.is_grad_enabled():
+            return True
+        first = readable(arguments, kinds=ANY)
+        if first is None:
+            return False
+        roster = self._roster() if self._roster is not None else None
+        models = roster.models if roster is not None else ()
+        model = next((each for each in models if each.label == label), None)
+        if model is None:
+            return True
+        current = self._look(model)
+        if not current.calls:
+            current.fingerprint = self._batches.fingerprint(first)
+        numbers = readable(arguments)
+        if numbers is not None:
+            current.spreads.append(_Spread(*spread(numbers), numbers.numel()))
+        current.calls += 1
+        if current.calls >= _ENOUGH:
+            self._calls.stop()
+        return True
+
+    def _look(self, model: Model) -> _Pass:
+        """See which modules of a model are in training mode."""
+        current = self._passes.setdefault(model.label, _Pass())
+        if model.mode_dependent:
+            current.mode.append(model.module.training)
+            training = sum(each.training for each in model.mode_dependent)
+            current.training.append(training / len(model.mode_dependent))
+        return current
+
+    def _end(self) -> list[Reading]:
+        self._calls.stop()
+        passes, self._passes = self._passes, {}
+        counts, self._has_begun, self._has_losses = self._has_losses, False, False
+        if not counts:
+            return []
+        return [
+            Reading(signal, self._owners.setdefault(label, (label,)), as_values(value))
+            for label, each in passes.items()
+            for signal, value in _values(each)
+        ]
+
+
+def _values(each: _Pass) -> Iterator[tuple[Signal, Value]]:
+    if each.training:
+        yield VAL_TRAIN_FRACTION, sum(each.training) / len(each.training)
+        yield VAL_MODE_TRAINING, sum(each.mode) / len(each.mode)
+    if each.fingerprint is not None:
+        yield VAL_INPUT_FINGERPRINT, each.fingerprint
+    if each.spreads:
+        std, mean = _pooled(each.spreads)
+        yield VAL_INPUT_STD, std
+        yield VAL_INPUT_MEAN, mean
+
+
+def _pooled(spreads: Sequence[_Spread]) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of all batches together."""
+    total = sum(each.size for each in spreads)
+    mean = sum(each.mean.double() * (each.size / total) for each in spreads)
+    square = sum(
+        (each.std.double().square() + (each.mean.double() - mean).square()) * (each.size / total)
+        for each in spreads
+    )
+    return torch.as_tensor(square).sqrt(), torch.as_tensor(mean)

@@ -1,0 +1,108 @@
+"""The weights after each update: norms, extremes, rows that are all the same."""
+
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from holter.record.signals import (
+    WEIGHT_ABSMAX,
+    WEIGHT_NORM,
+    WEIGHT_TOTAL_NORM,
+    WEIGHT_TWIN_FRACTION,
+    Signal,
+)
+from holter.watching.collectors import Reading
+from holter.watching.collectors.moments import AfterUpdate, Depth
+from holter.watching.collectors.outputs import gathered
+from holter.watching.collectors.roster import Roster
+from holter.watching.stats import Statistics
+
+_ROWS = 512  # of a weight that are compared with its first, spread over it
+_SCREEN = 8  # elements of each row that are compared first, where that is known at once
+_EVERY = 4  # times that an optimizer's weights are read whole: rows that part do not meet again
+
+
+class Weights:
+    """Norm and largest magnitude of each parameter, the norm of all together, and equal rows."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        WEIGHT_NORM,
+        WEIGHT_ABSMAX,
+        WEIGHT_TOTAL_NORM,
+        WEIGHT_TWIN_FRACTION,
+    )
+    at: ClassVar[tuple[type, ...]] = (AfterUpdate,)
+    depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self) -> None:
+        self._stats = Statistics()
+        self._reads: dict[int, int] = {}  # by the index of the optimizer
+        self._roster: weakref.ref[Roster] | None = None
+        self._without_units: set[int] = set()  # identities of parameters
+
+    def read(self, moment: AfterUpdate) -> Iterable[Reading]:
+        """A value for each parameter."""
+        if moment.depth < self.depth:
+            return
+        subject = moment.subject
+        norm, absmax = self._stats.magnitudes(subject.parameters)
+        yield Reading(WEIGHT_NORM, subject.names, norm)
+        yield Reading(WEIGHT_ABSMAX, subject.names, absmax)
+        # In float64, for squares of large norms overflow.
+        total = torch.linalg.vector_norm(norm, dtype=torch.float64).reshape(1)
+        yield Reading(WEIGHT_TOTAL_NORM, subject.owner, total)
+        reads = self._reads.get(subject.index, 0)
+        self._reads[subject.index] = reads + 1
+        if reads % _EVERY == 0:
+            yield from self._twins(moment)
+
+    def _twins(self, moment: AfterUpdate) -> Iterable[Reading]:
+        if self._roster is None or self._roster() is not moment.roster:
+            self._roster = weakref.ref(moment.roster)
+            self._without_units = _without_units(moment.roster)
+        subject = moment.subject
+        places = [
+            place
+            for place, each in enumerate(subject.parameters)
+            if type(each) in (Tensor, nn.Parameter)  # parts of one that is spread would be gathered
+            and each.dim() > 1
+            and each.shape[0] > 1
+            and each.numel() > each.shape[0]
+            and id(each) not in self._without_units
+        ]
+        if places:
+            values = _twin_fractions([subject.parameters[place] for place in places])
+            yield Reading(WEIGHT_TWIN_FRACTION, subject.names, values, places)
+
+
+def _without_units(roster: Roster) -> set[int]:
+    """Parameters whose rows are not the weights of units that ought to differ."""
+    return {
+        id(parameter)
+        for model in roster.models
+        for module in model.module.modules()
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) or "Norm" in type(module).__name__
+        for parameter in module.parameters(recurse=False)
+    }
+
+
+@torch.no_grad()
+def _twin_fractions(weights: Sequence[Tensor]) -> Tensor:
+    """The share of each weight's other rows that equal its first."""
+    shares = []
+    for weight in weights:
+        rows = weight.detach()[:: -(-weight.shape[0] // _ROWS)]
+        flat = rows.reshape(rows.shape[0], -1)
+        if flat.device.type == "cpu" and not _equal_rows(flat[:, :_SCREEN]).any():
+            shares.append(torch.zeros(()))
+        else:
+            shares.append(_equal_rows(flat).float().mean())
+    return gathered([each.reshape(1) for each in shares])
+
+
+def _equal_rows(rows: Tensor) -> Tensor:
+    return (rows[1:] == rows[:1]).all(dim=1)

@@ -1,0 +1,99 @@
+"""Publisher: tells collectors of the moments of a loop, and gathers what they read."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from holter.watching.collectors import Collector, Hooked, Reading
+from holter.watching.collectors.moments import Closing, Depth, Moment
+
+Listening = dict[Depth, dict[type, tuple[Collector, ...]]]
+
+
+class Publisher:
+    """Keeps collectors by what they listen to. One that raises is told of once and left out."""
+
+    def __init__(
+        self, collectors: Iterable[Collector], fail: Callable[[str, Exception], None]
+    ) -> None:
+        self._collectors, self._fail = list(collectors), fail
+        self._asleep = [each for each in self._collectors if each.wakes_at]
+        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._listening = _by_depth(self._collectors, self._asleep)
+        self._readings: list[Reading] = []
+        self._events: list[tuple[Any, Any]] = []
+        self._events_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
+        self._hook_time = 0.0
+
+    def hears(self, kind: type, depth: Depth) -> bool:
+        """Whether anybody listens to such a moment in a step of this depth."""
+        return kind in self._listening[depth]
+
+    def publish(self, moment: Moment, depth: Depth, *, on_gpu: bool, ahead: bool = False) -> None:
+        """Let all who listen read; the work of a GPU is put between two of its events.
+
+        What is done `ahead` is the work of the step after the open one.
+        """
+        kind = type(moment)
+        if kind in self._wakers:
+            self._wake(kind)
+        listening = self._listening[depth].get(kind, ())
+        timed = on_gpu and depth > Depth.LIGHT and bool(listening)
+        began = _gpu_event() if timed else None
+        for collector in listening:
+            try:
+                for reading in collector.read(moment):
+                    if depth > Depth.LIGHT:  # runs begin with full steps: by now it is known
+                        reading.check()
+                    self._readings.append(reading)
+            except Exception as error:
+                if collector in self._collectors:
+                    self._collectors.remove(collector)
+                    self._listening = _by_depth(self._collectors, self._asleep)
+                    self._fail(f"the collector {type(collector).__name__.lower()}", error)
+        if timed:
+            events = self._events_ahead if ahead else self._events
+            events.append((began, _gpu_event()))
+
+    def take(self) -> tuple[list[Reading], list[tuple[Any, Any]]]:
+        """The readings of the step that ends, and the events around the work of a GPU."""
+        taken = self._readings, self._events
+        self._readings, self._events, self._events_ahead = [], self._events_ahead, []
+        return taken
+
+    def spent_in_hooks(self) -> float:
+        """Seconds that collectors took outside of `read` since this was last asked."""
+        total = sum(each.spent for each in self._collectors if isinstance(each, Hooked))
+        fresh, self._hook_time = total - self._hook_time, total
+        return fresh
+
+    def declined(self) -> list[str]:
+        """What collectors cannot read in this training, a sentence each."""
+        hooked = [each for each in self._collectors if isinstance(each, Hooked)]
+        return [sentence for each in hooked for sentence in each.declined]
+
+    def _wake(self, kind: type) -> None:
+        self._asleep = [each for each in self._asleep if kind not in each.wakes_at]
+        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._listening = _by_depth(self._collectors, self._asleep)
+
+
+def _by_depth(collectors: Iterable[Collector], asleep: Sequence[Collector]) -> Listening:
+    """For each depth of a step, who listens to which moment; who closes up always does."""
+    listening: Listening = {}
+    for depth in Depth:
+        kinds = listening[depth] = {}
+        for collector in collectors:
+            heard = collector.wakes_at if collector in asleep else collector.at
+            for kind in heard:
+                if collector.depth <= depth or kind is Closing or kind in collector.wakes_at:
+                    kinds[kind] = (*kinds.get(kind, ()), collector)
+    return listening
+
+
+def _gpu_event() -> Any:
+    cuda: Any = torch.cuda  # whose events have no types
+    event = cuda.Event(enable_timing=True)
+    event.record()
+    return event

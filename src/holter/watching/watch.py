@@ -1,0 +1,258 @@
+"""Watch: a recording in progress, from the first hook to the last record."""
+
+import contextlib
+import os
+import sys
+import traceback
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from holter.record import environment
+from holter.record.folders import new_folder
+from holter.record.notices import tell
+from holter.watching.blackbox import BlackBox, NonfiniteError, OnNonfinite
+from holter.watching.blackbox.alarms import Alarm
+from holter.watching.collectors import Collector, all_collectors
+from holter.watching.collectors.roster import Roster
+from holter.watching.recorder import Recorder
+from holter.watching.stepping import Scout, Stepper
+from holter.watching.taps import tap_everything
+
+Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
+Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
+
+
+class Watch:
+    """A recording in progress. Use it as a context manager, or call `close()`."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        collectors: Iterable[Collector] | None = None,
+        budget: float | None = 0.01,
+        announce: bool = True,
+        blackbox: bool = True,
+        on_nonfinite: OnNonfinite = "record",
+        capture_at: int | None = None,
+        rank: int = 0,
+    ) -> None:
+        self._recorder = recorder
+        self._process = os.getpid()
+        chosen = all_collectors() if collectors is None else collectors
+        self._stepper = Stepper(recorder, chosen, budget=budget)
+        if blackbox or on_nonfinite != "record":
+            self._stepper.blackbox = BlackBox(
+                recorder.path,
+                about=lambda: recorder.meta,
+                share=budget,
+                event=recorder.event,
+                note=self.note,
+                on_nonfinite=on_nonfinite,
+                capture_at=capture_at,
+                rank=rank,
+            )
+            recorder.see = self._stepper.blackbox.see
+        self._handles: list[Any] = list(tap_everything(self._stepper))
+        if announce:
+            tell(f"recording to {self.path}")
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run."""
+        return self._recorder.path
+
+    @property
+    def steps(self) -> int:
+        """Number of steps recorded so far."""
+        return self._recorder.steps
+
+    @property
+    def backwards(self) -> int:
+        """Number of calls of backward, until a step was seen."""
+        return self._stepper.backwards
+
+    @property
+    def roster(self) -> Roster:
+        """The models and optimizers that are watched."""
+        return self._stepper.roster
+
+    def add(self, models: Models, optimizers: Optimizers) -> None:
+        """Watch further models and optimizers; those of a mapping are named by its keys."""
+        if self._stepper.closed:
+            return
+        fresh = [
+            (label, each)
+            for label, each in _labelled(optimizers)
+            if self.roster.subject_of(each) is None
+        ]
+        self._stepper.join(self.roster.joined_by(_labelled(models), fresh))
+        for _, optimizer in fresh:
+            self._handles.append(optimizer.register_step_pre_hook(self._stepper.before_step))
+            self._handles.append(optimizer.register_step_post_hook(self._stepper.after_step))
+            weakref.finalize(optimizer, self._stepper.let_go).atexit = False
+        self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
+
+    def send(self, scout: Scout) -> None:
+        """Let a scout find models and optimizers by itself."""
+        self._stepper.scout = scout
+        hook: Any = self._stepper.before_any_step
+        self._handles.append(register_optimizer_step_pre_hook(hook))
+
+    def log(
+        self, *, loss: Tensor | float | None = None, val_loss: Tensor | float | None = None
+    ) -> None:
+        """File values under the open step, without waiting for a device."""
+        given = {"loss": loss, "val_loss": val_loss}
+        self._stepper.log(
+            {
+                name: torch.as_tensor(value, dtype=torch.float32).detach().mean()
+                for name, value in given.items()
+                if value is not None
+            }
+        )
+
+    def note(self, sentence: str) -> None:
+        """Keep a sentence about what could not be seen; reports show it."""
+        self._stepper.notes.append(sentence)
+
+    def capture(self) -> Path | None:
+        """Write the last steps and the state before them to the run; where they will be.
+
+        `holter try replay` takes it from there. None where the black box is off, or still writing.
+        """
+        box = self._stepper.blackbox
+        return (
+            None if box is None else box.capture(Alarm("asked", self._recorder.step, "asked for"))
+        )
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """While it lasts nothing is recorded: for steps that are no part of the training."""
+        return self._stepper.paused()
+
+    def close(self, *, error: BaseException | None = None) -> None:
+        """Write the open step and remove every hook; safe to call twice."""
+        if self._stepper.closed or os.getpid() != self._process:
+            return
+        self._stepper.finish()
+        box = self._stepper.blackbox
+        if box is not None:
+            if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
+                told = f"the training ended with {type(error).__name__}"
+                box.capture(Alarm("exception", self._recorder.step, told))
+            box.finish()
+        self._stepper.closed = self._stepper.is_deaf = True
+        for handle in reversed(self._handles):
+            handle.remove()
+        self._handles.clear()
+        status = "finished"
+        if error is not None and not _is_exit(error):
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            self._recorder.event(
+                "exception", type=type(error).__name__, message=str(error), where=_where(error)
+            )
+        self._recorder.update_meta(notes=self._stepper.notes + self._stepper.blind_spots())
+        self._recorder.close(status)
+        self._stepper.blackbox = self._recorder.see = None
+        self._stepper.renew(Roster())
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(error=error)
+
+
+def watch(
+    model: Models,
+    optimizer: Optimizers,
+    path: str | Path | None = None,
+    *,
+    budget: float | None = 0.01,
+    resume: bool = False,
+    quiet: bool = False,
+    blackbox: bool = True,
+    on_nonfinite: OnNonfinite = "record",
+) -> Watch:
+    """Record the training of `model` by `optimizer`; by default to a new folder in `holter-runs`.
+
+    Several models or optimizers may be given as a list, or as a mapping of names. Watching keeps to
+    the share `budget` of the training's time once it has taken two seconds: what is dear to read
+    is then read more rarely. `budget=None` reads everything at every step. `resume` continues
+    the run in `path`.
+
+    The `blackbox` keeps the last steps and copies of the state, and writes them to the run when
+    something breaks. When gradients are not finite, `on_nonfinite` may also "skip" the step,
+    "raise" a NonfiniteError or "stop" the training, each before weights are spoiled; to know it in
+    time, every step then waits for its gradients.
+    """
+    if budget is not None and not 0 < budget <= 1:
+        raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
+    if on_nonfinite not in get_args(OnNonfinite):
+        raise ValueError(f"on_nonfinite is one of {get_args(OnNonfinite)}, not {on_nonfinite!r}")
+    folder = Path(path) if path is not None else new_folder(Path(sys.argv[0]).stem or "run")
+    rank = int(os.environ.get("RANK", "0"))
+    recorder = Recorder(folder, rank=rank, meta=environment.describe(), resume=resume)
+    made = Watch(
+        recorder,
+        budget=budget,
+        announce=not quiet and rank == 0,
+        blackbox=blackbox,
+        on_nonfinite=on_nonfinite,
+        rank=rank,
+    )
+    made.add(model, optimizer)
+    return made
+
+
+def _labelled(things: Any) -> list[tuple[str, Any]]:
+    if isinstance(things, Mapping):
+        return list(things.items())
+    if isinstance(things, nn.Module | Optimizer):
+        return [("", things)]
+    return [("", each) for each in things]
+
+
+def _summary(roster: Roster) -> dict[str, Any]:
+    models = [
+        {
+            "name": model.label,
+            "class": type(model.module).__name__,
+            "parameters": sum(each.numel() for each in model.module.parameters()),
+            "trainable": sum(e.numel() for e in model.module.parameters() if e.requires_grad),
+            "mode_dependent_modules": len(model.mode_dependent),
+        }
+        for model in roster.models
+    ]
+    optimizers = [
+        {"label": subject.label, "class": type(optimizer).__name__, "groups": len(subject.groups)}
+        for subject in roster.subjects
+        if (optimizer := subject.optimizer()) is not None
+    ]
+    parameters = {
+        name: [list(each.shape), str(each.dtype).removeprefix("torch.")]
+        for name, each in zip(roster.names, roster.parameters, strict=True)
+    }
+    return {"model": models, "optimizers": optimizers, "parameters": parameters}
+
+
+def _is_exit(error: BaseException) -> bool:
+    return isinstance(error, SystemExit) and error.code in (None, 0)
+
+
+def _where(error: BaseException) -> str | None:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.collapsed_weights import collapsed_weights
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import LOSS, LR, WEIGHT_DECAY, WEIGHT_NORM
+from layered import STEPS, by_layer, falling, flat, layered, layers
+from synthetic import found, said
+
+SHRINKING = np.geomspace(10, 1e-3, STEPS)
+DECAY = {WEIGHT_DECAY: {"group": 1.0}, LR: {"group": 0.1}}
+
+
+def run(loss: np.ndarray, norms: list, more: dict | None = None) -> Run:
+    return layered(loss, {WEIGHT_NORM: by_layer(norms), **(more or {})}, layers(len(norms)))
+
+
+def test_shrunk_under_weight_decay() -> None:
+    (finding,) = found(collapsed_weights, run(flat(), [SHRINKING] * 3, DECAY))
+    assert finding.confidence is Confidence.LIKELY
+    assert "weight decay of 1 at a learning rate of 0.1" in finding.summary
+    assert 10 < finding.onset < 30
+
+
+def test_shrunk_by_something_else() -> None:
+    (finding,) = found(collapsed_weights, run(flat(), [SHRINKING] * 3))
+    assert "penalty" in finding.fix
+
+
+def test_half_is_enough_where_decay_is_enormous() -> None:
+    halved = np.r_[np.geomspace(10, 3, 20), np.full(STEPS - 20, 3)]
+    assert found(collapsed_weights, run(flat(), [halved] * 3, DECAY))
+    usual = {WEIGHT_DECAY: {"group": 0.01}, LR: {"group": 0.1}}
+    assert not found(collapsed_weights, run(flat(), [halved] * 3, usual))
+
+
+def test_weights_that_keep_nothing_need_not_shrink_by_half() -> None:
+    shrunk = np.r_[np.geomspace(10, 6, 20), np.full(STEPS - 20, 6)]
+    violent = {WEIGHT_DECAY: {"group": 20.0}, LR: {"group": 0.01}}
+    assert found(collapsed_weights, run(flat(), [shrunk] * 3, violent))
+    strong = {WEIGHT_DECAY: {"group": 5.0}, LR: {"group": 0.01}}
+    assert not found(collapsed_weights, run(flat(), [shrunk] * 3, strong))
+
+
+def test_a_loss_that_fell_a_little_makes_a_hint() -> None:
+    (finding,) = found(collapsed_weights, run(falling(end=2.0), [SHRINKING] * 3, DECAY))
+    assert finding.confidence is Confidence.HINT
+    assert not found(collapsed_weights, run(falling(end=2.0), [SHRINKING] * 3))
+
+
+@pytest.mark.parametrize(
+    ("loss", "norms"),
+    [
+        (falling(), [SHRINKING] * 3),  # a normalisation behind them
+        (flat(), [10.0] * 3),
+        (flat(), [SHRINKING, 10.0, 10.0]),
+    ],
+)
+def test_silent(loss: np.ndarray, norms: list) -> None:
+    (verdict,) = said(collapsed_weights, run(loss, norms, DECAY))
+    assert isinstance(verdict, Clear)
+
+
+def test_boundary_and_nan() -> None:
+    norm = np.linspace(10, 0.9, STEPS)
+    norm[5] = np.nan
+    assert found(collapsed_weights, run(flat(), [norm] * 2))
+    assert not found(collapsed_weights, run(flat(), [norm] * 2), ratio=0.05)
+
+
+def test_too_short_and_not_to_be_told() -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    for made in (run(flat(8), [1.0]), run(flat(), [0.0]), run(flat(), [SHRINKING], competing)):
+        (verdict,) = said(collapsed_weights, made)
+        assert isinstance(verdict, NotExamined)

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.decayed_norms_and_biases import decayed_norms_and_biases
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
+from synthetic import found, run_of, said
+
+STEPS = 400
+SHRINKING = 7 * np.exp(-4 * np.arange(STEPS) / STEPS)
+META = {"parameters": {"norm.weight": [[48], "float32"], "0.weight": [[48, 48], "float32"]}}
+
+
+def given(
+    norms: np.ndarray,
+    *,
+    decays: tuple[float, ...] = (1.0,),
+    rate: float = 1e-2,
+    meta: dict | None = None,
+) -> Run:
+    groups = {f"group {place}": decay for place, decay in enumerate(decays)}
+    return run_of(
+        {
+            WEIGHT_NORM: {"norm.weight": norms, "0.weight": np.ones(len(norms))},
+            WEIGHT_DECAY: {name: [decay] * len(norms) for name, decay in groups.items()},
+            LR: {name: [rate] * len(norms) for name in groups},
+        },
+        meta=META if meta is None else meta,
+    )
+
+
+def test_gains_shrink_as_the_decay_pulls() -> None:
+    (finding,) = found(decayed_norms_and_biases, given(SHRINKING))
+    assert finding.confidence is Confidence.HINT
+    assert finding.evidence[0].owner == "norm.weight"
+    assert "2%" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        given(np.full(STEPS, 7.0)),
+        given(SHRINKING, decays=(0.0,)),
+        given(SHRINKING, decays=(1.0, 0.0)),  # gains are in the group without decay
+        given(SHRINKING, decays=(0.01,)),  # shrunk for another reason
+        given(np.linspace(7, 3.6, STEPS)),  # a little over half is left
+        given(SHRINKING, meta={"parameters": {"0.weight": [[48, 48], "float32"]}}),
+    ],
+)
+def test_silent(run: Run) -> None:
+    (verdict,) = said(decayed_norms_and_biases, run)
+    assert isinstance(verdict, Clear)
+
+
+def test_a_little_under_half_is_left() -> None:
+    assert found(decayed_norms_and_biases, given(np.linspace(7, 3.2, STEPS)))
+
+
+@pytest.mark.parametrize(
+    "norms",
+    [
+        SHRINKING[:9],
+        np.linspace(0, 1, STEPS),  # gains of a residual branch begin at zero
+        np.full(STEPS, np.nan),
+    ],
+)
+def test_not_examined(norms: np.ndarray) -> None:
+    (verdict,) = said(decayed_norms_and_biases, given(norms))
+    assert isinstance(verdict, NotExamined)

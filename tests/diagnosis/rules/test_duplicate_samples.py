@@ -1,0 +1,85 @@
+import pytest
+
+from holter.diagnosis.rules.duplicate_samples import duplicate_samples
+from holter.record import Event, Run
+from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
+from holter.record.signals import (
+    DATASET_CONFLICTS,
+    DATASET_DIMENSIONS,
+    DATASET_DISTINCT,
+    DATASET_DUPLICATES,
+    DATASET_EXAMINED,
+    DATASET_LENGTH,
+    DATASET_REPEATED,
+    DATASET_VALUES,
+    Signal,
+)
+from synthetic import run_of, said
+
+
+def training_set(
+    copies: float = 0.0,
+    repeated: float = 0.0,
+    conflicts: float = 0.0,
+    *,
+    distinct: float = 900,
+    length: int = 1000,
+    values: float | None = 5000,
+    dimensions: int = 1,
+) -> Run:
+    signals: dict[Signal, dict[str, list[float]]] = {
+        DATASET_EXAMINED: {"train": [1000]},
+        DATASET_LENGTH: {"train": [length]},
+        DATASET_DISTINCT: {"train": [distinct]},
+        DATASET_DUPLICATES: {"train": [copies]},
+        DATASET_REPEATED: {"train": [repeated]},
+        DATASET_CONFLICTS: {"train": [conflicts]},
+        DATASET_DIMENSIONS: {"train": [dimensions]},
+    }
+    if values is not None:
+        signals[DATASET_VALUES] = {"train": [values]}
+    events = [
+        Event(0, 0.0, "samples found", {"what": what, "split": "train", "indices": [[5, 99]]})
+        for what in ("duplicates", "conflicts")
+    ]
+    return run_of(signals, events=events)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        training_set(),
+        training_set(0.3, 0.1),  # a rare class, copied
+        training_set(1.0, 1.0, 0.4, values=2, distinct=64),  # bits
+        training_set(1.0, 1.0, 0.4, values=None),  # tokens
+        training_set(1.0, 1.0, distinct=4),  # prototypes
+        training_set(1.0, 1.0, values=2, dimensions=2),  # boards
+        training_set(0.004, 0.002, 0.004),  # two pairs
+    ],
+)
+def test_what_may_repeat(run: Run) -> None:
+    (verdict,) = said(duplicate_samples, run)
+    assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        training_set(1.0, 1.0, distinct=500),
+        training_set(1.0, 1.0, distinct=500, values=200, dimensions=3),  # photographs
+        training_set(0.04, 0.02, length=50_000, distinct=980),  # pairs are rarely read whole
+        training_set(0.1, 0.05, 0.05),
+    ],
+)
+def test_most_are_there_twice_or_with_two_labels(run: Run) -> None:
+    (finding,) = said(duplicate_samples, run)
+    assert isinstance(finding, Finding)
+    assert finding.severity is Severity.INFO
+    assert finding.confidence is Confidence.HINT
+    assert "as 5 and 99 do" in finding.summary
+
+
+def test_nothing_read() -> None:
+    run = run_of({DATASET_DUPLICATES: {"train": [0.0]}})
+    (verdict,) = said(duplicate_samples, run)
+    assert isinstance(verdict, NotExamined)

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.exploding_weights import exploding_weights
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import LOSS, WEIGHT_NORM
+from layered import STEPS, broken, by_layer, falling, flat, layered, layers, rising
+from synthetic import found, said
+
+GROWING = np.geomspace(10, 1e4, STEPS)
+
+
+def run(loss: np.ndarray, norms: list, more: dict | None = None) -> Run:
+    return layered(loss, {WEIGHT_NORM: by_layer(norms), **(more or {})}, layers(len(norms)))
+
+
+@pytest.mark.parametrize("loss", [rising(), flat()])
+def test_grown_by_orders_of_magnitude(loss: np.ndarray) -> None:
+    (finding,) = found(exploding_weights, run(loss, [GROWING] * 3))
+    assert finding.confidence is Confidence.LIKELY
+    assert 10 < finding.onset < 30
+    assert "1e+03-fold" in finding.summary
+
+
+def test_lost_in_the_end() -> None:
+    norm = np.where(np.arange(STEPS) < 150, GROWING, np.nan)
+    assert found(exploding_weights, run(broken(), [norm] * 3))
+
+
+@pytest.mark.parametrize(
+    ("loss", "norms"),
+    [
+        (falling(), [GROWING] * 3),
+        (flat(), [np.linspace(10, 50, STEPS)] * 3),
+        (flat(), [GROWING, 10.0, 10.0]),
+        (flat(), [np.r_[[0.0], GROWING[1:]], 10.0, 10.0]),
+    ],
+)
+def test_silent(loss: np.ndarray, norms: list) -> None:
+    (verdict,) = said(exploding_weights, run(loss, norms))
+    assert isinstance(verdict, Clear)
+
+
+def test_boundary() -> None:
+    assert found(exploding_weights, run(flat(), [np.linspace(1, 31, STEPS)]))
+    assert not found(exploding_weights, run(flat(), [np.linspace(1, 29, STEPS)]))
+
+
+def test_too_short_and_not_to_be_told() -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    for made in (run(flat(8), [1.0]), run(flat(), [GROWING], competing)):
+        (verdict,) = said(exploding_weights, made)
+        assert isinstance(verdict, NotExamined)

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.identical_rows import identical_rows
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import (
+    GRAD_NORM,
+    PARAMETER_OPTIMIZER,
+    PARAMETER_TRAINABLE,
+    WEIGHT_TWIN_FRACTION,
+)
+from layered import STEPS, by_layer, falling, layered, layers
+from synthetic import found, said, series
+
+
+def run(twins: list, more: dict | None = None) -> Run:
+    readings = {
+        WEIGHT_TWIN_FRACTION: by_layer(twins),
+        GRAD_NORM: by_layer([1.0] * len(twins)),
+        **(more or {}),
+    }
+    return layered(falling(), readings, layers(len(twins)))
+
+
+def test_rows_that_stay_equal() -> None:
+    (finding,) = found(identical_rows, run([1.0, 1.0, 0.0]))
+    assert finding.confidence is Confidence.CERTAIN
+    assert finding.onset == 0
+    assert "0.weight, 1.weight" in finding.summary
+
+
+def test_since_when() -> None:
+    (finding,) = found(identical_rows, run([np.r_[np.zeros(50), np.ones(150)], 0.0]))
+    assert finding.onset == 50
+
+
+@pytest.mark.parametrize(
+    "twins",
+    [
+        [0.0, 0.0],
+        [0.54, 0.0],  # half of the units never fire
+        [np.r_[np.ones(195), np.zeros(5)], 0.0],  # parted
+        [0.0, 1.0],  # the last layer
+        [np.nan, 0.0],
+    ],
+)
+def test_silent(twins: list) -> None:
+    (verdict,) = said(identical_rows, run(twins))
+    assert isinstance(verdict, Clear)
+
+
+def test_frozen_and_unreached_weights_do_not_count() -> None:
+    frozen = {PARAMETER_OPTIMIZER: by_layer([0, 0, 0]), PARAMETER_TRAINABLE: by_layer([0, 1, 1])}
+    assert not found(identical_rows, run([1.0, 0.0, 0.0], frozen))
+    assert not found(identical_rows, run([1.0, 0.0], {GRAD_NORM: {"1.weight": 1.0}}))
+
+
+def test_boundary() -> None:
+    sampled = series([1.0] * 10, range(0, STEPS, 20))
+    assert found(identical_rows, run([sampled, sampled]))
+    short = series([1.0] * 9, range(0, STEPS - 20, 20))
+    (verdict,) = said(identical_rows, run([short, short]))
+    assert isinstance(verdict, NotExamined)
+    assert found(identical_rows, run([short, short]), min_steps=5)

@@ -1,0 +1,40 @@
+import pytest
+
+from holter.diagnosis.rules.imbalanced_classes import imbalanced_classes
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
+from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS, Signal
+from synthetic import run_of, said
+
+
+def counted(*counts: float, weighted: bool = False) -> Run:
+    signals: dict[Signal, dict[str, list[float]]] = {
+        DATASET_CLASS: {"train": [float(each) for each in range(len(counts))]},
+        DATASET_CLASS_COUNT: {"train": list(counts)},
+        DATASET_CLASS_WEIGHTS: {"train": [float(weighted)]},
+    }
+    return run_of(signals)
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (counted(500, 500), Clear),
+        (counted(700, 290, 10), Clear),
+        (counted(900, 100), Normal),
+        (counted(990, 10, weighted=True), Normal),
+        (counted(1000), Normal),  # no labels, but something has to stand there
+        (counted(60, 1), NotExamined),
+    ],
+)
+def test_no_fault(run: Run, kind: type) -> None:
+    (verdict,) = said(imbalanced_classes, run)
+    assert isinstance(verdict, kind)
+
+
+def test_nearly_all_of_one_class() -> None:
+    (finding,) = said(imbalanced_classes, counted(10, 980, 10))
+    assert isinstance(finding, Finding)
+    assert finding.severity is Severity.INFO
+    assert finding.confidence is Confidence.HINT
+    assert "98.0% of 1000 samples are of class 1" in finding.summary

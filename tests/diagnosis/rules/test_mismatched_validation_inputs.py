@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.mismatched_validation_inputs import mismatched_validation_inputs
+from holter.record import Run, Series
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import INPUT_MEAN, INPUT_STD, VAL_INPUT_MEAN, VAL_INPUT_STD, Signal
+from synthetic import found, run_of, said, series
+from validations import STEPS, validated
+
+PASSES = 10
+
+
+def inputs(
+    mean: float, std: float, *, batch: float = 0.05, steps: int = 200, passes: int = PASSES
+) -> dict[Signal, dict[str, Series]]:
+    """Training inputs of mean 0 and deviation 1, `batch` being their scatter, and others."""
+    rng = np.random.default_rng(0)
+    after = [STEPS * (each + 1) - 1 for each in range(passes)]
+    return {
+        INPUT_MEAN: {"Net": series(batch * rng.normal(size=steps))},
+        INPUT_STD: {"Net": series(np.abs(1 + batch * rng.normal(size=steps)))},
+        VAL_INPUT_MEAN: {"Net": series(np.full(passes, mean), after)},
+        VAL_INPUT_STD: {"Net": series(np.full(passes, std), after)},
+    }
+
+
+@pytest.mark.parametrize(("mean", "std"), [(120.0, 60.0), (0.0, 5.0), (0.0, 0.1), (3.0, 1.0)])
+def test_fires_on_another_scale(mean: float, std: float) -> None:
+    (finding,) = found(mismatched_validation_inputs, run_of(inputs(mean, std)))
+    assert finding.confidence is Confidence.HINT
+    assert finding.onset == STEPS - 1
+
+
+def test_a_bad_validation_loss_makes_it_likely() -> None:
+    t = np.arange(PASSES)
+    training = 2.3 * np.exp(-t / 3)
+    for validation, confidence in ((2 + 0.2 * t, Confidence.LIKELY), (training, Confidence.HINT)):
+        run = validated(training, validation, more=inputs(120, 60))
+        assert found(mismatched_validation_inputs, run)[0].confidence is confidence
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        run_of(inputs(0, 1)),
+        run_of(inputs(0.3, 1.4)),  # augmentation, padding
+        run_of(inputs(0, 2.9)),
+        run_of(inputs(1.4, 1)),
+        run_of(inputs(3.0, 1, batch=0.8)),  # batches of one sample differ as much
+    ],
+)
+def test_stays_silent(run: Run) -> None:
+    (verdict,) = said(mismatched_validation_inputs, run)
+    assert isinstance(verdict, Clear)
+
+
+def test_says_what_it_lacks() -> None:
+    constant = inputs(120, 60)
+    constant[INPUT_STD] = {"Net": series(np.zeros(200))}
+    broken = inputs(np.nan, np.nan)
+    for signals in (constant, broken, inputs(120, 60, steps=5), inputs(120, 60, passes=1)):
+        (verdict,) = said(mismatched_validation_inputs, run_of(signals))
+        assert isinstance(verdict, NotExamined)

@@ -1,0 +1,51 @@
+from holter.diagnosis.rules.nonfinite_samples import nonfinite_samples
+from holter.record import Event, Run
+from holter.record.findings import Clear, Confidence, Finding, Normal, Severity
+from holter.record.signals import (
+    DATASET_EXAMINED,
+    DATASET_NONFINITE,
+    DATASET_NONFINITE_LOSS,
+    Signal,
+)
+from synthetic import found, run_of, said
+
+
+def samples(lost: float | None = None, **counts: float) -> Run:
+    named = {name.replace("_", " "): [count] for name, count in counts.items()}
+    signals: dict[Signal, dict[str, list[float]]] = {
+        DATASET_EXAMINED: {"train": [500], "valid": [100]},
+        DATASET_NONFINITE: {"train inputs": [0.0], **named},
+    }
+    if lost is not None:
+        signals[DATASET_NONFINITE_LOSS] = {"train": [lost]}
+    data = {"what": "nonfinite inputs", "split": "train", "indices": [17, 40]}
+    return run_of(signals, events=[Event(0, 0.0, "samples found", data)])
+
+
+def test_all_finite() -> None:
+    verdicts = said(nonfinite_samples, samples())
+    assert [type(each) for each in verdicts] == [Clear, Clear]
+
+
+def test_the_loss_is_lost_with_them() -> None:
+    (finding,) = found(nonfinite_samples, samples(1.0, train_inputs=3, train_targets=1))
+    assert finding.confidence is Confidence.CERTAIN
+    assert finding.severity is Severity.ERROR
+    assert "(17, 40, ...)" in finding.summary
+    assert "targets of 1 of 500" in finding.summary
+
+
+def test_the_loss_is_finite() -> None:
+    first, _ = said(nonfinite_samples, samples(0.0, train_inputs=3))
+    assert isinstance(first, Normal)
+
+
+def test_no_such_batch_was_met() -> None:
+    (finding,) = found(nonfinite_samples, samples(train_inputs=3))
+    assert finding.confidence is Confidence.HINT
+
+
+def test_validation_alone() -> None:
+    first, second = said(nonfinite_samples, samples(valid_inputs=1))
+    assert isinstance(first, Clear)
+    assert isinstance(second, Finding)

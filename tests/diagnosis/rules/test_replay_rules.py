@@ -1,0 +1,127 @@
+"""What rules conclude from a replayed failure, on events made by hand."""
+
+from typing import Any
+
+import numpy as np
+
+from holter import Run, Series, check
+from holter.diagnosis.engine import Checkup
+from holter.record import Event
+from holter.record.findings import Confidence
+from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
+
+BIRTH = {
+    "operation": "log",
+    "kind": "log of zero",
+    "phase": "forward",
+    "where": "train.py:13",
+    "line": "loss = -p.log().mean()",
+    "module": "",
+    "says": "-inf is born in log at train.py:13",
+}
+DATA = {"batch_on_older_weights": True, "older_batch_on_these_weights": False, "says": "data"}
+STATE = {"batch_on_older_weights": False, "older_batch_on_these_weights": True, "says": "state"}
+RULES = ("nonfinite-birth", "irreproducible-failure", "oversized-steps", "poisonous-batch")
+
+
+def event(kind: str, **data: Any) -> Event:
+    return Event(0, 0.0, kind, data)
+
+
+def replay(
+    *events: Event, verdict: str = "bit for bit", alarm: str = "nonfinite", onset: int = 59
+) -> Run:
+    about = {"failing": 59, "onset": onset, "state_step": 33, "alarm": alarm}
+    first = event("reproduction", verdict=verdict, says="it is said", **about)
+    series = Series(np.arange(33, 60), np.ones(27, np.float32))
+    tables = {REPLAY_LOSS: {"as it was": series}, REPLAY_NORM: {"as it was": series}}
+    return Run.of(tables, events=[first, *events])
+
+
+def rungs(**outcomes: str) -> list[Event]:
+    families = {
+        "rate": "learning rate / 10",
+        "clip": "clip to 1.0",
+        "precision": "float32",
+        "batch": "previous batch",
+        "skip": "skip the step",
+    }
+    told = [
+        event("rung", name=families[family], family=family, outcome=outcome, says="loss 1")
+        for family, outcome in outcomes.items()
+    ]
+    return [*told, event("ladder", minimal=None, cures=[])]
+
+
+def checked(run: Run) -> Checkup:
+    return check(run, select=RULES)
+
+
+def found(run: Run) -> set[str]:
+    return {each.rule for each in checked(run).findings}
+
+
+def test_a_birth_is_certain_and_says_where() -> None:
+    (finding,) = checked(replay(event("birth", birth=BIRTH))).findings
+    assert finding.rule == "nonfinite-birth"
+    assert finding.confidence is Confidence.CERTAIN
+    assert "train.py:13" in finding.summary
+    assert finding.onset == 59
+    assert "logits" in finding.fix
+
+
+def test_a_window_without_a_failure_is_clear_of_all() -> None:
+    checkup = checked(replay(verdict="bit for bit", alarm="asked"))
+    assert checkup.findings == ()
+    assert {each.rule for each in checkup.clear} == set(RULES)
+
+
+def test_a_run_without_a_replay_is_not_examined() -> None:
+    series = Series(np.arange(3), np.ones(3, np.float32))
+    run = Run.of({REPLAY_LOSS: {"a": series}, REPLAY_NORM: {"a": series}})
+    checkup = checked(run)
+    assert {each.rule for each in checkup.not_examined} == set(RULES)
+
+
+def test_what_does_not_come_again_is_told() -> None:
+    checkup = checked(replay(verdict="not reproduced"))
+    assert [each.rule for each in checkup.findings] == ["irreproducible-failure"]
+    assert {each.rule for each in checkup.not_examined} == {"oversized-steps", "poisonous-batch"}
+
+
+def test_smaller_steps_cure_and_other_batches_do_not() -> None:
+    climbed = rungs(rate="cures", clip="cures", precision="does not", batch="does not")
+    assert found(replay(*climbed, event("triage", **STATE))) == {"oversized-steps"}
+
+
+def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
+    climbed = rungs(rate="cures", clip="cures", batch="cures", skip="cures")
+    run = replay(*climbed, event("triage", **DATA, samples=[27]))
+    (finding,) = checked(run).findings
+    assert finding.rule == "poisonous-batch"
+    assert "27" in finding.summary
+
+
+def test_a_batch_that_older_weights_bear_is_not_poisonous() -> None:
+    climbed = rungs(rate="does not", batch="cures", skip="cures")
+    assert found(replay(*climbed, event("triage", **STATE))) == set()
+
+
+def test_a_batch_that_broke_the_weights_before_leads() -> None:
+    from holter import diagnose
+
+    climbed = rungs(rate="does not", batch="cures", skip="cures")
+    told = event("triage", **DATA, samples=None)
+    late = replay(event("birth", birth=BIRTH), *climbed, told, onset=55)
+    leading = diagnose(checked(late)).leading
+    assert leading is not None and leading.rule == "poisonous-batch"
+    at_once = replay(event("birth", birth=BIRTH), *climbed, told)
+    leading = diagnose(checked(at_once)).leading
+    assert leading is not None and leading.rule == "nonfinite-birth"
+
+
+def test_only_the_last_replay_counts() -> None:
+    earlier = replay(event("birth", birth=BIRTH))
+    later = replay()
+    both = Run(later.tables, (*earlier.events, *later.events))
+    assert found(both) == set()

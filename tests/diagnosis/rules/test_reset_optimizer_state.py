@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.reset_optimizer_state import reset_optimizer_state
+from holter.record import Run, Series
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
+from holter.record.signals import LOSS, OPTIMIZER_AGE, WEIGHT_REWRITTEN_FRACTION
+from synthetic import found, run_of, said, series
+
+
+def given(age: list[float] | Series, losses: np.ndarray | None = None) -> Run:
+    signals = {OPTIMIZER_AGE: {"": age}}
+    if losses is not None:
+        signals[LOSS] = {"": series(losses)}
+    return run_of(signals)
+
+
+def test_made_anew_each_epoch() -> None:
+    run = given([*range(1, 17)] * 6, np.linspace(2, 1, 96))
+    (finding,) = found(reset_optimizer_state, run)
+    assert finding.confidence is Confidence.CERTAIN
+    assert finding.onset == 16
+    assert "5 times, about every 16 steps" in finding.summary
+    assert "16 steps of 96" in finding.summary
+
+
+@pytest.mark.parametrize("written", [1.0, 0.0])
+def test_weights_that_are_loaded_each_time_are_parts_of_a_whole(written: float) -> None:
+    age = [*range(1, 9)] * 12
+    rewritten = [written if each == 1 else 0.0 for each in age]
+    signals = {
+        OPTIMIZER_AGE: {"": age},
+        WEIGHT_REWRITTEN_FRACTION: {"": rewritten},
+        LOSS: {"": np.linspace(2, 1, 96)},
+    }
+    verdicts = said(reset_optimizer_state, run_of(signals))
+    assert [type(each) for each in verdicts] == ([Normal, Clear] if written else [Finding])
+
+
+def test_made_anew_each_step() -> None:
+    (finding,) = found(reset_optimizer_state, given([1.0] * 20))
+    assert finding.onset == 1
+
+
+def test_read_now_and_then() -> None:
+    age = series([5.0, 9.0, 5.0, 9.0, 5.0, 9.0, 5.0], range(4, 4 + 7 * 20, 20))
+    assert found(reset_optimizer_state, given(age))
+
+
+@pytest.mark.parametrize(
+    "age",
+    [
+        [*range(1, 200)],
+        [*range(1, 50)] * 3,  # two more stages
+        [*range(1, 100)] + [99] * 100,  # the first layer was frozen
+        [*range(1, 101), *range(51, 101), *range(51, 101), *range(51, 101)],  # back to checkpoints
+        [*range(5000, 5100)],  # resumed
+        [1.0, np.nan, 3.0, np.nan, 5.0],
+    ],
+)
+def test_silent(age: list[float]) -> None:
+    (verdict,) = said(reset_optimizer_state, given(age))
+    assert isinstance(verdict, Clear)
+
+
+def test_a_frozen_layer_that_is_read_now_and_then() -> None:
+    age = series([10.0, 100.0, 100.0, 100.0, 100.0, 100.0], [9, 200, 400, 600, 800, 1000])
+    assert not found(reset_optimizer_state, given(age))
+
+
+def test_folds_of_a_cross_validation_begin_anew() -> None:
+    run = given([*range(1, 41)] * 5, np.tile(np.linspace(2, 0.5, 40), 5))
+    normal, clear = said(reset_optimizer_state, run)
+    assert isinstance(normal, Normal)
+    assert isinstance(clear, Clear)
+
+
+@pytest.mark.parametrize("age", [[], [1.0]])
+def test_too_short(age: list[float]) -> None:
+    (verdict,) = said(reset_optimizer_state, given(age))
+    assert isinstance(verdict, NotExamined)

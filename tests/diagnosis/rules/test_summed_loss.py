@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.summed_loss import summed_loss
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
+from layered import STEPS, broken, falling, flat, layered, rising
+from synthetic import found, run_of, said
+
+SGD = {"optimizers": [{"label": "", "class": "SGD"}]}
+ADAM = {"optimizers": [{"label": "", "class": "Adam"}]}
+
+
+def given(
+    loss: np.ndarray,
+    *,
+    summed: float = 1.0,
+    update: float | np.ndarray = 0.02,
+    meta: dict | None = None,
+) -> Run:
+    readings = {
+        LOSS_SUMMED: {"mse_loss": summed},
+        TARGET_COUNT: {"mse_loss": 64.0},
+        UPDATE_RATIO: {"0.weight": update},
+    }
+    return layered(loss, readings, meta or SGD)
+
+
+@pytest.mark.parametrize("loss", [broken(), rising(), flat()])
+def test_a_sum_with_a_rate_for_a_mean(loss: np.ndarray) -> None:
+    (finding,) = found(summed_loss, given(loss))
+    assert finding.confidence is Confidence.LIKELY
+    assert "64 times" in finding.summary
+
+
+def test_the_first_steps_leap() -> None:
+    leaping = np.where(np.arange(STEPS) < 3, 0.5, 0.02)
+    (finding,) = found(summed_loss, given(falling(), update=leaping))
+    assert "0.5" in finding.summary
+
+
+def test_the_loss_rises_at_first() -> None:
+    loss = np.concatenate([[100.0], falling(STEPS - 1, start=400, end=20)])
+    (finding,) = found(summed_loss, given(loss))
+    assert "from 100 to 4" in finding.summary
+
+
+def test_sums_over_more_or_fewer_targets() -> None:
+    count = np.where(np.arange(STEPS) % 3, 64, 200)
+    readings = {LOSS_SUMMED: {"mse_loss": 1.0}, TARGET_COUNT: {"mse_loss": count}}
+    assert not found(summed_loss, layered(falling() * count, readings, SGD))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        given(falling()),
+        given(flat(), update=1e-4),  # steps are small: the cause is another one
+        given(flat(), summed=0.0),
+        given(flat(), meta=ADAM),
+    ],
+)
+def test_silent(run: Run) -> None:
+    (verdict,) = said(summed_loss, run)
+    assert isinstance(verdict, Clear)
+
+
+def test_what_came_of_it_is_unknown() -> None:
+    (verdict,) = said(summed_loss, given(np.array([1.0, -1.0] * 50)))
+    assert isinstance(verdict, NotExamined)
+
+
+def test_too_short() -> None:
+    (verdict,) = said(summed_loss, run_of({LOSS_SUMMED: {"mse_loss": [1.0] * 4}}, meta=SGD))
+    assert isinstance(verdict, NotExamined)

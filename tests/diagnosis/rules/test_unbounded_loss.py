@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.unbounded_loss import unbounded_loss
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM
+from synthetic import found, run_of, said
+
+RUNAWAY = -np.geomspace(1, 1e6, 100)
+
+
+def test_the_negative_of_the_loss() -> None:
+    run = run_of({LOSS_ROOT_SHARE: {"": [-1.0] * 20}, LOSS: {"": np.linspace(-1, -30, 20)}})
+    (finding,) = found(unbounded_loss, run)
+    assert finding.confidence is Confidence.CERTAIN
+    assert "-1 times" in finding.summary
+
+
+def test_the_same_negative_part_of_the_loss() -> None:
+    run = run_of({LOSS_ROOT_SHARE: {"": [-0.25] * 20}, LOSS: {"": [-1.0] * 20}})
+    assert found(unbounded_loss, run)
+
+
+def test_a_loss_without_a_floor() -> None:
+    run = run_of({LOSS: {"": RUNAWAY}, OUTPUT_SIZE: {"mse_loss": np.geomspace(1, 1e3, 100)}})
+    (finding,) = found(unbounded_loss, run)
+    assert finding.confidence is Confidence.LIKELY
+    assert "outputs grow" in finding.summary
+    assert 0 < finding.onset < 100
+
+
+@pytest.mark.parametrize(
+    ("shares", "losses"),
+    [
+        ([1.0] * 50, [1.0] * 50),
+        ([-1.0, 2.0, -0.3, 0.8, -3.0] * 10, [0.1, -0.2] * 25),  # policy and value together
+        ([-0.5, -1.0, -2.0, -4.0, -0.1] * 10, [-0.2] * 50),
+        ([np.nan] * 50, [1.0] * 50),
+        ([], np.linspace(8000, -12000, 50)),  # the likelihood of a density
+        ([], RUNAWAY),  # nothing else grows
+    ],
+)
+def test_silent(shares: list[float], losses: np.ndarray) -> None:
+    run = run_of(
+        {
+            LOSS: {"": losses},
+            LOSS_ROOT_SHARE: {"": shares},
+            WEIGHT_TOTAL_NORM: {"": [3.0] * 50},
+        }
+    )
+    (verdict,) = said(unbounded_loss, run)
+    assert isinstance(verdict, Clear)
+
+
+def test_losses_that_may_be_negative() -> None:
+    run = run_of(
+        {
+            LOSS_ROOT_SHARE: {"": [-1.0] * 50},
+            LOSS: {"": [-1.0] * 50},
+            OUTPUT_SIZE: {"gaussian_nll_loss": [1.0] * 50},
+        }
+    )
+    assert not found(unbounded_loss, run)
+
+
+def test_adversaries_climb_on_purpose() -> None:
+    shares = {LOSS_ROOT_SHARE: {"": [-1.0] * 50}}
+    two = {"generator": [-1.0] * 50, "critic": [1.0] * 50}
+    (verdict,) = said(unbounded_loss, run_of({LOSS: two, **shares}))
+    assert isinstance(verdict, NotExamined)
+    meta = {"optimizers": [{"class": "Adam"}, {"class": "Adam"}]}
+    (verdict,) = said(unbounded_loss, run_of({LOSS: {"": [-1.0] * 50}, **shares}, meta=meta))
+    assert isinstance(verdict, NotExamined)
+
+
+def test_too_short() -> None:
+    run = run_of({LOSS_ROOT_SHARE: {"": [-1.0] * 4}, LOSS: {"": [-1.0] * 4}})
+    (verdict,) = said(unbounded_loss, run)
+    assert isinstance(verdict, NotExamined)

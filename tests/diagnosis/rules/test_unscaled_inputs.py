@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.unscaled_inputs import unscaled_inputs
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.signals import (
+    ACTIVATION_STD,
+    INPUT_ABSMAX,
+    INPUT_STD,
+    LOSS,
+    LOSS_ROOT_SHARE,
+    TARGET_ENTROPY,
+    Signal,
+)
+from layered import broken, falling, flat, layered
+from synthetic import found, run_of, said
+
+
+def given(
+    loss: np.ndarray,
+    std: float,
+    top: float,
+    *,
+    inside: dict[str, float] | None = None,
+    meta: dict | None = None,
+    entropy: float | None = None,
+) -> Run:
+    readings: dict[Signal, dict[str, float]] = {INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": top}}
+    if inside is not None:
+        readings[ACTIVATION_STD] = inside
+    if entropy is not None:
+        readings[TARGET_ENTROPY] = {"cross_entropy": entropy}
+        readings[LOSS_ROOT_SHARE] = {"": 1.0}
+    return layered(loss, readings, meta or {})
+
+
+@pytest.mark.parametrize(("std", "top", "word"), [(80, 255, "large"), (0.004, 0.01, "small")])
+@pytest.mark.parametrize("loss", [flat(), broken()])
+def test_far_off_and_the_loss_is_bad(loss: np.ndarray, std: float, top: float, word: str) -> None:
+    (finding,) = found(unscaled_inputs, given(loss, std, top))
+    assert finding.confidence is Confidence.LIKELY
+    assert word in finding.summary
+
+
+def test_the_loss_began_far_above_a_constant_answer() -> None:
+    (finding,) = found(unscaled_inputs, given(falling(start=40), 80, 255, entropy=1.386))
+    assert "40" in finding.summary
+    assert "1.39" in finding.summary
+
+
+def slowly(steps: int, *, over: float, last: float) -> np.ndarray:
+    return last + (1.386 - last) * np.exp(-np.arange(steps) / over)
+
+
+def test_little_was_learned() -> None:
+    run = given(slowly(200, over=30, last=1.15), 80, 255, entropy=1.386)
+    (finding,) = found(unscaled_inputs, run)
+    assert finding.confidence is Confidence.LIKELY
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        slowly(40, over=15, last=1.1),  # too early to tell
+        slowly(200, over=400, last=0.2),  # on its way
+    ],
+)
+def test_a_loss_that_has_just_begun_to_fall_is_no_harm(loss: np.ndarray) -> None:
+    (verdict,) = said(unscaled_inputs, given(loss, 80, 255, entropy=1.386))
+    assert isinstance(verdict, Clear)
+
+
+def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
+    meta = {"parameters": {"rnn.weight_hh_l0": [[32, 8], "float32"]}}
+    assert found(unscaled_inputs, given(flat(), 300, 900, inside={"rnn": 0.5}, meta=meta))
+
+
+def test_an_embedding_of_other_inputs_hides_nothing() -> None:
+    assert found(unscaled_inputs, given(flat(), 18800, 124000, inside={"e": 0.9, "f.0": 10500.0}))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        given(flat(), 1, 3),
+        given(falling(), 80, 255),
+        given(falling(), 80, 255, entropy=1.386),
+        given(flat(), 80, 255, inside={"norm": 1.0, "0": 0.9}),  # normalised inside
+        given(flat(), 0.004, 0.01, inside={"norm": 1.0, "0": 0.6}),
+        given(flat(), 0.01, 1),  # words of a large vocabulary, one of thousands is 1
+        given(flat(), 0, 0),
+    ],
+)
+def test_silent(run: Run) -> None:
+    (verdict,) = said(unscaled_inputs, run)
+    assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(("inside", "finds"), [(0.5, False), (60.0, True)])
+def test_adversaries_cannot_be_judged_by_their_losses(inside: float, finds: bool) -> None:
+    run = run_of(
+        {
+            INPUT_STD: {"Critic": [80.0] * 50},
+            INPUT_ABSMAX: {"Critic": [255.0] * 50},
+            ACTIVATION_STD: {"Maker.0": [0.5] * 50, "Critic.0": [inside] * 50},
+            LOSS: {"Maker": [0.7] * 50, "Critic": [0.7] * 50},
+        }
+    )
+    findings = found(unscaled_inputs, run)
+    assert [each.confidence for each in findings] == [Confidence.HINT] * finds
+
+
+def test_nan_is_left_out() -> None:
+    std = np.where(np.arange(200) % 2, np.nan, 80)
+    run = layered(flat(), {INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": 3 * std}}, {})
+    assert found(unscaled_inputs, run)
+
+
+@pytest.mark.parametrize("std", [[80.0] * 4, [np.nan] * 50])
+def test_not_examined(std: list[float]) -> None:
+    (verdict,) = said(
+        unscaled_inputs, run_of({INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": std}})
+    )
+    assert isinstance(verdict, NotExamined)

@@ -1,0 +1,118 @@
+"""One cause, not forty alarms."""
+
+from holter.diagnosis.differential import diagnose
+from holter.diagnosis.engine import Checkup, named_rule
+from holter.record.findings import Clear, Confidence, Evidence, Finding, NotExamined, Severity
+from holter.record.signals import GRAD_TOTAL_NORM, LOSS, LR, WEIGHT_TOTAL_NORM, Signal
+
+
+def finding(
+    rule: str,
+    onset: int = 0,
+    signal: Signal = LOSS,
+    *,
+    severity: Severity = Severity.ERROR,
+    confidence: Confidence = Confidence.CERTAIN,
+    until: int = 100,
+) -> Finding:
+    return named_rule(rule).finding(
+        "it is so",
+        severity=severity,
+        confidence=confidence,
+        onset=onset,
+        evidence=(Evidence(signal, (onset, until), "so"),),
+        fix="mend it",
+    )
+
+
+def test_nothing_found() -> None:
+    diagnosis = diagnose(Checkup())
+    assert diagnosis.leading is None
+    assert not diagnosis.known
+
+
+def test_a_cause_leads_before_its_consequences() -> None:
+    stale = finding("parameters-outside-model")
+    still = finding("motionless-weights")
+    flat = finding("flat-loss", 66, confidence=Confidence.LIKELY)
+    diagnosis = diagnose(Checkup((flat, still, stale)))
+    assert diagnosis.leading is stale
+    assert diagnosis.known
+    assert diagnosis.explained == (still, flat)
+    assert diagnosis.others == ()
+
+
+def test_between_symptoms_who_moved_first_leads() -> None:
+    gradient = finding("nonfinite-gradient", 14, GRAD_TOTAL_NORM)
+    weights = finding("nonfinite-weights", 14, WEIGHT_TOTAL_NORM)
+    loss = finding("nonfinite-loss", 15, LOSS)
+    assert diagnose(Checkup((loss, weights, gradient))).leading is gradient
+    early = finding("nonfinite-loss", 14, LOSS)
+    assert diagnose(Checkup((weights, gradient, early))).leading is early
+
+
+def test_a_symptom_that_nothing_explains_has_an_unknown_cause() -> None:
+    diagnosis = diagnose(Checkup((finding("nonfinite-loss", 8),)))
+    assert diagnosis.leading is not None
+    assert not diagnosis.known
+    assert len(diagnosis.experiments) == 2
+
+
+def test_what_was_ruled_out_is_what_would_explain_it_and_was_measured() -> None:
+    checkup = Checkup(
+        (finding("motionless-weights"),),
+        clear=(
+            Clear("unusable-learning-rate", "lr 0.1 on all steps"),
+            Clear("parameters-outside-model", ""),  # says nothing: no measurement to show
+            Clear("training-in-eval-mode", "in training mode"),  # would not explain it
+        ),
+        not_examined=(
+            NotExamined("parameters-outside-optimizer", "no grad.norm"),
+            NotExamined("training-in-eval-mode", "no mode"),
+        ),
+    )
+    diagnosis = diagnose(checkup)
+    assert [each.rule for each in diagnosis.ruled_out] == ["unusable-learning-rate"]
+    assert [each.rule for each in diagnosis.unexamined] == ["parameters-outside-optimizer"]
+
+
+def test_independent_findings_stand_apart() -> None:
+    uncleared = finding("uncleared-gradients", 1)
+    evaluating = finding("training-in-eval-mode", 40)
+    diagnosis = diagnose(Checkup((uncleared, evaluating)))
+    assert diagnosis.leading is uncleared
+    assert diagnosis.others == (evaluating,)
+
+
+def test_a_cause_that_came_after_the_effect_had_ended_explains_nothing() -> None:
+    loss = finding("nonfinite-loss", 5, until=5)
+    late = finding("uncleared-gradients", 50)
+    assert diagnose(Checkup((loss, late))).explained == ()
+
+
+def test_a_learning_rate_of_zero_does_not_explain_a_nan() -> None:
+    from holter.diagnosis.rules.unusable_learning_rate import unusable_learning_rate
+    from synthetic import found, run_of
+
+    (zero,) = found(unusable_learning_rate, run_of({LR: {"group 0": [0.0] * 50}}))
+    loss = finding("nonfinite-loss", 20)
+    still = finding("motionless-weights")
+    diagnosis = diagnose(Checkup((zero, loss, still)))
+    assert diagnosis.leading is zero
+    assert diagnosis.explained == (still,)
+    assert diagnosis.others == (loss,)
+
+
+def test_a_finding_of_a_rule_that_is_not_installed_is_no_error() -> None:
+    foreign = Finding(
+        "not-installed",
+        Severity.ERROR,
+        Confidence.HINT,
+        named_rule("flat-loss").level,
+        "x",
+        0,
+        (),
+        "none",
+    )
+    diagnosis = diagnose(Checkup((foreign,), clear=(Clear("also-not", "x"),)))
+    assert diagnosis.leading is foreign

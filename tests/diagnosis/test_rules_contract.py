@@ -1,0 +1,97 @@
+"""What every rule must satisfy, whoever wrote it."""
+
+import inspect
+import re
+from functools import cache
+
+import pytest
+
+from holter import Run, check, diagnose
+from holter.diagnosis.engine import Checkup, all_rules
+from holter.diagnosis.rule import HEADINGS, Rule
+from holter.lab.experiments import all_experiments
+from holter.record.signals import CATALOGUE, REPLAY_LOSS, Per
+from zoo.recording import recording
+from zoo.specimens import CASES, Specimen
+
+rules = pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.name)
+
+
+@cache
+def checkup_of(rule: str, case: str) -> Checkup:
+    """The checkup of a case, recorded as a user would record it."""
+    specimen = Specimen(f"{rule}-{case}", f"{rule}/{case}", (), "a case")
+    return check(Run.load(recording(specimen, experiment=experiment_for(all_rules()[rule]))))
+
+
+def experiment_for(rule: Rule) -> str | None:
+    """What a user tries to hear of a rule: nothing, preflight, or an experiment of its own."""
+    needed = {signal for signal in rule.needs if signal.per is Per.TRIAL}
+    if REPLAY_LOSS in needed:
+        return "replay"
+    makers = [each for each in all_experiments().values() if needed <= set(each.emits)]
+    if not needed:
+        return None
+    return "preflight" if any(each.preflight for each in makers) else makers[0].name
+
+
+@rules
+def test_file_name_function_and_rule_are_one_word(rule: Rule) -> None:
+    module = inspect.getmodule(rule.function)
+    assert module is not None
+    assert module.__name__ == f"holter.diagnosis.rules.{rule.function.__name__}"
+    assert rule.name == rule.function.__name__.replace("_", "-")
+    assert module.__doc__ is not None
+    assert module.__doc__.strip() == rule.title
+
+
+@rules
+def test_page_has_all_headings_in_order_and_none_is_empty(rule: Rule) -> None:
+    assert re.findall(r"^## (.+)$", rule.doc, re.M) == list(HEADINGS)
+    assert all(rule.section(heading) for heading in HEADINGS)
+
+
+@rules
+def test_page_is_one_sentence_first(rule: Rule) -> None:
+    assert rule.title.endswith(".")
+    assert rule.doc.splitlines()[1] == ""
+
+
+@rules
+def test_every_option_has_a_default_and_stands_on_the_page(rule: Rule) -> None:
+    for name, default in rule.options.items():
+        assert default is not inspect.Parameter.empty
+        assert f"`{name}`" in rule.doc
+
+
+@rules
+def test_says_how_to_confirm(rule: Rule) -> None:
+    assert 1 <= len(rule.experiments) <= 2
+
+
+@rules
+def test_needs_and_explains_exist(rule: Rule) -> None:
+    assert rule.needs
+    assert all(CATALOGUE[signal.name] is signal for signal in rule.needs)
+    assert set(rule.explains) <= set(all_rules()) - {rule.name}
+
+
+@rules
+def test_sick_case_is_found_and_leads(rule: Rule) -> None:
+    leading = diagnose(checkup_of(rule.name, "sick")).leading
+    assert leading is not None
+    assert leading.rule == rule.name
+    assert leading.evidence
+    assert leading.fix
+
+
+@rules
+def test_healthy_twin_is_clear_of_every_rule(rule: Rule) -> None:
+    checkup = checkup_of(rule.name, "healthy")
+    assert checkup.findings == ()
+    assert rule.name in {each.rule for each in checkup.clear}
+    assert not [each for each in checkup.not_examined if "failed" in each.because]
+
+
+def test_every_case_belongs_to_a_rule() -> None:
+    assert {folder.name for folder in CASES.iterdir() if folder.is_dir()} == set(all_rules())

@@ -1,0 +1,56 @@
+"""Weights in half precision are widened for a trial, and narrow again afterwards."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from failures import failed, window
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from holter.lab.replay.interventions import rungs
+from holter.lab.replay.ladder import CURES, NOT_APPLICABLE, climb, timed
+from holter.lab.setup import Setup
+
+
+class Squares(nn.Module):
+    """Squares over their mean; float16 holds them up to 65504 only."""
+
+    def __init__(self, cast: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.body = nn.Linear(8, 16)
+        self.head = nn.Linear(16, 1)
+        self.cast = cast
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.body(x).square()
+        h = h / (h.mean(1, keepdim=True) + 1e-3)
+        return self.head(h if self.cast is None else h.to(self.cast))
+
+
+def narrow(cast: torch.dtype | None = None) -> Setup:
+    torch.manual_seed(0)
+    x = torch.randn(1024, 8)
+    y = x[:, :1].sign()
+    x[700] *= 1000
+    loader = DataLoader(TensorDataset(x.half(), y.half()), 32, shuffle=True)
+    model = Squares(cast).half()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-4)
+    return Setup.of(model, optimizer, nn.L1Loss(), loader)
+
+
+@pytest.mark.parametrize(("cast", "outcome"), [(None, CURES), (torch.half, NOT_APPLICABLE)])
+def test_float32_cures_what_half_precision_cannot_hold(
+    tmp_path: Path, cast: torch.dtype | None, outcome: str
+) -> None:
+    run = failed(tmp_path / "run", narrow(cast), epochs=1)
+    setup = narrow(cast)
+    seen = window(run, setup)
+    plain, _ = timed(seen)
+    (rung,) = (each for each in rungs(seen) if each.name == "float32")
+    *_, ladder = climb(seen, plain, chosen=[rung])
+    assert ladder.climbed[0].outcome == outcome, ladder.climbed[0].says
+    assert {each.dtype for each in setup.model.parameters()} == {torch.half}
+    again = seen.play()
+    assert again.first_bad == seen.failing
+    assert again.losses[:-1] == plain.losses[: len(again.losses) - 1]

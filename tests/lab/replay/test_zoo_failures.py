@@ -1,0 +1,64 @@
+"""Failures of the zoo: truths name what exists, and replays find them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holter import Run
+from holter.diagnosis.facts.replays import Replayed, replayed
+from holter.lab.birth import KINDS
+from zoo.failures import FAILURES, TRUTHS
+from zoo.specimens import Specimen, corpus
+
+
+def test_truths_name_specimens() -> None:
+    names = [each.name for each in (*corpus(), *FAILURES)]
+    assert len(set(names)) == len(names)
+    assert set(TRUTHS) <= set(names)
+    assert len(FAILURES) >= 16
+    assert {each.kind for each in TRUTHS.values()} <= {"", *KINDS}
+    for each in FAILURES:
+        compile(each.script, each.name, "exec")
+
+
+def found(folder: Path, name: str) -> Replayed:
+    (specimen,) = (each for each in FAILURES if each.name == name)
+    _holter(folder, specimen, "run", "--no-check", "--out", "run", "train.py")
+    _holter(folder, specimen, "try", "replay", "run")
+    told = replayed(Run.load(folder / "run"))
+    assert told is not None
+    return told
+
+
+def _holter(folder: Path, specimen: Specimen, *arguments: str) -> None:
+    (folder / "train.py").write_text(specimen.script)
+    subprocess.run(
+        [sys.executable, "-m", "holter", *arguments],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.slow
+def test_a_birth_in_the_second_micro_batch(tmp_path: Path) -> None:
+    told = found(tmp_path, "regression-second-micro-batch")
+    assert told.verdict == "bit for bit"  # with dropout: each batch has its own random state
+    assert told.birth is not None
+    assert told.birth["kind"] == "log of zero"
+    assert "torch.log(y)" in told.birth["line"]
+    assert told.is_data
+
+
+@pytest.mark.slow
+def test_the_rate_of_before_cures_a_schedule_that_jumps(tmp_path: Path) -> None:
+    told = found(tmp_path, "gan-raised-rate")
+    assert told.alarm == "spike"
+    assert told.birth is None
+    assert told.ladder is not None
+    assert told.ladder["minimal"] == "learning rate of before"
+    assert told.triage is not None
+    assert told.triage["says"].startswith("state")

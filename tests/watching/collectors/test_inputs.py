@@ -1,0 +1,213 @@
+"""What models are called with in training."""
+
+import copy
+import io
+import math
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from holter import Run
+from holter.record.signals import (
+    INPUT_ABSMAX,
+    INPUT_FINGERPRINT,
+    INPUT_MEAN,
+    INPUT_NONFINITE,
+    INPUT_STD,
+)
+from holter.watching.collectors.batches import Batches, spread
+from watching.collectors.trainings import values, watching
+
+
+class Named(nn.Module):
+    """Takes its input by name, in a dict, or behind another argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, scale=1.0, batch=None, *, x=None):
+        x = batch["x"] if batch is not None else x
+        return self.layer(x) * scale
+
+
+def train(model, optimizer, batches, call=lambda model, x: model(x)):
+    for x in batches:
+        optimizer.zero_grad()
+        call(model, x).sum().backward()
+        optimizer.step()
+
+
+def record(path, model, batches, call=lambda model, x: model(x), **options):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(path, model, optimizer, **options):
+        train(model, optimizer, batches, call)
+    return Run.load(path)
+
+
+def batches(count=4):
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(5, 3, generator=generator) * 2 + 7 for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (lambda: nn.Linear(3, 2), lambda m, x: m(x)),
+        (Named, lambda m, x: m(x=x)),
+        (Named, lambda m, x: m(2.0, {"x": x})),
+        (Named, lambda m, x: m(batch={"mask": None, "x": x})),
+    ],
+    ids=["place", "name", "dict", "dict by name"],
+)
+def test_statistics_of_the_batch(tmp_path, make, call):
+    given = batches()
+    run = record(tmp_path / "run", model := make(), given, call)
+    label = type(model).__name__
+    assert values(run, INPUT_MEAN, label) == pytest.approx([float(x.mean()) for x in given])
+    assert values(run, INPUT_STD, label) == pytest.approx(
+        [float(x.std(correction=0)) for x in given], rel=1e-5
+    )
+    assert values(run, INPUT_ABSMAX, label) == [float(x.abs().max()) for x in given]
+    assert values(run, INPUT_NONFINITE, label) == [0] * 4
+    assert len(set(values(run, INPUT_FINGERPRINT, label))) == 4
+
+
+def test_equal_batches_have_equal_fingerprints(tmp_path):
+    given = batches(3)
+    run = record(tmp_path / "run", nn.Linear(3, 2), [*given, *(x.clone() for x in given)])
+    prints = values(run, INPUT_FINGERPRINT, "Linear")
+    assert prints[:3] == prints[3:]
+    assert len(set(prints)) == 3
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        torch.randn(64, 3, 40, 40),
+        torch.randn(64, 3, 40, 40).to(memory_format=torch.channels_last),
+        torch.randint(0, 50000, (16, 900)),
+        torch.randint(0, 256, (300, 28, 28), dtype=torch.uint8),
+        torch.randn(30, 4).bfloat16(),
+        torch.rand(9000) > 0.5,
+    ],
+    ids=["images", "channels last", "tokens", "bytes", "bfloat16", "bools"],
+)
+def test_a_fingerprint_minds_the_order_and_few_elements(batch):
+    measure = Batches()
+    one = measure.fingerprint(batch)
+    assert one == measure.fingerprint(batch.clone()) != 0
+    assert one != measure.fingerprint(batch.flip(0))
+    assert math.isfinite(one)
+
+
+def test_many_fingerprints_do_not_meet():
+    measure = Batches()
+    generator = torch.Generator().manual_seed(0)
+    raw = (torch.randint(0, 256, (8, 3, 32, 32), generator=generator) for _ in range(500))
+    assert len({torch.tensor(measure.fingerprint(x.float())).item() for x in raw}) == 500
+
+
+@pytest.mark.parametrize("size", [20, 5000])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_finite_is_counted(tmp_path, size, bad):
+    fine, poisoned = torch.randn(size, 3), torch.randn(size, 3)
+    poisoned[1, 1] = poisoned[size - 1, 2] = bad
+    run = record(tmp_path / "run", nn.Linear(3, 2), [fine, poisoned])
+    assert values(run, INPUT_NONFINITE, "Linear") == [0, 2]
+
+
+def test_tokens_have_a_fingerprint_alone(tmp_path):
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 1))
+    run = record(tmp_path / "run", model, [torch.randint(0, 9, (2, 6)) for _ in range(3)])
+    assert len(values(run, INPUT_FINGERPRINT, "Sequential")) == 3
+    assert INPUT_MEAN not in run
+    assert INPUT_NONFINITE not in run
+
+
+def test_validation_is_no_input_of_training(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 2), nn.Dropout())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    given = batches(2)
+    with watching(tmp_path / "run", model, optimizer):
+        for x in given:
+            model.eval()
+            with torch.no_grad():
+                model(x + 100)
+            model(x + 200)  # without no_grad: not trained on all the same
+            model.train()
+            train(model, optimizer, [x])
+    assert values(Run.load(tmp_path / "run"), INPUT_MEAN, "Sequential") == pytest.approx(
+        [float(x.mean()) for x in given]
+    )
+
+
+def test_training_in_eval_mode_has_inputs(tmp_path):
+    given = batches(2)
+    run = record(tmp_path / "run", nn.Linear(3, 2).eval(), given)
+    assert values(run, INPUT_MEAN, "Linear") == pytest.approx([float(x.mean()) for x in given])
+
+
+def test_two_models(tmp_path):
+    one, two = nn.Linear(3, 2), nn.Linear(2, 1)
+    optimizer = torch.optim.SGD([*one.parameters(), *two.parameters()], lr=0.01)
+    given = batches(3)
+    with watching(tmp_path / "run", {"one": one, "two": two}, optimizer):
+        for x in given:
+            two(one(x)).sum().backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert values(run, INPUT_MEAN, "one") == pytest.approx([float(x.mean()) for x in given])
+    assert len(values(run, INPUT_MEAN, "two")) == 3
+
+
+def test_steps_that_a_scaler_skips_are_not_held_against_the_model(tmp_path):
+    model, scaler = nn.Linear(3, 2), torch.amp.GradScaler("cpu", init_scale=1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(tmp_path / "run", model, optimizer):
+        for factor in [math.inf] * 6 + [1.0] * 3:
+            optimizer.zero_grad()
+            scaler.scale(model(torch.ones(5, 3)).sum() * factor).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    run = Run.load(tmp_path / "run")
+    assert run.meta["notes"] == []
+    assert run[INPUT_MEAN]["Linear"].steps.tolist() == [0, 7, 8]
+
+
+def test_a_model_whose_parts_are_called_is_told_of(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+    run = record(tmp_path / "run", model, batches(5), lambda m, x: m[1](m[0](x)))
+    assert INPUT_MEAN not in run
+    assert "inputs are not recorded" in " ".join(run.meta["notes"])
+
+
+def test_the_model_can_be_copied_saved_scripted_and_compiled_meanwhile(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(tmp_path / "run", model, optimizer):
+        train(model, optimizer, batches(1))
+        copied = copy.deepcopy(model)
+        torch.save(model, io.BytesIO())
+        x = batches(1)[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch has enough of both of scripts and of hooks
+            assert torch.equal(torch.jit.script(model)(x), model(x))
+            assert torch.equal(torch.compile(model, backend="eager")(x), copied(x))
+        train(model, optimizer, batches(1))
+    assert not copied._forward_pre_hooks
+
+
+def test_a_compiled_model_is_left_alone(tmp_path):
+    model = torch.compile(nn.Sequential(nn.Linear(3, 2)), backend="eager")
+    run = record(tmp_path / "run", model, batches(3))
+    assert INPUT_MEAN not in run
+    assert "inputs are not recorded" in " ".join(run.meta["notes"])
+
+
+def test_spread_is_exact_far_from_zero():
+    std, mean = spread(torch.randn(100, 50) + 1e4)
+    assert float(std) == pytest.approx(1, rel=0.05)
+    assert float(mean) == pytest.approx(1e4, rel=1e-3)

@@ -1,0 +1,85 @@
+"""How losses are reduced, and what becomes of them until backward."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from holter import Run
+from holter.record.signals import LOSS_ROOT_SHARE, LOSS_SUMMED
+from watching.collectors.answers import only, record_calls
+from watching.collectors.trainings import values, watching
+
+
+@pytest.mark.parametrize(
+    ("how", "wanted"),
+    [({}, 0), ({"reduction": "sum"}, 1), ({"reduction": "none"}, 0), ({"size_average": False}, 1)],
+)
+@pytest.mark.filterwarnings("ignore:size_average")
+def test_sums(tmp_path, how, wanted):
+    run = record_calls(
+        tmp_path / "run",
+        torch.ones(4, 2),
+        lambda out: functional.mse_loss(out, torch.zeros(4, 2), **how),
+        lambda out: nn.L1Loss()(out, torch.zeros(4, 2)),
+    )
+    assert only(run, LOSS_SUMMED, "mse_loss") == wanted
+    assert only(run, LOSS_SUMMED, "l1_loss") == 0
+
+
+def divided(loss):
+    return loss / 4
+
+
+def divided_in_place(loss):
+    loss /= 4
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"), [(lambda loss: loss, 1), (divided, 0.25), (divided_in_place, 0.25)]
+)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_share_of_a_mean_that_goes_into_backward(tmp_path, change, wanted, scaled):
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", enabled=scaled)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            for _ in range(4):
+                loss = functional.mse_loss(model(torch.randn(5, 3)), torch.ones(5, 1))
+                scaler.scale(change(loss)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+    run = Run.load(tmp_path / "run")
+    assert values(run, LOSS_ROOT_SHARE) == pytest.approx([wanted] * 3)
+
+
+def test_no_share_without_a_mean(tmp_path):
+    run = record_calls(
+        tmp_path / "run",
+        torch.ones(4, 2),
+        lambda out: functional.mse_loss(out, torch.zeros(4, 2), reduction="sum"),
+    )
+    assert LOSS_ROOT_SHARE not in run
+
+
+def test_no_share_among_several_means(tmp_path):
+    run = record_calls(
+        tmp_path / "run",
+        torch.ones(4, 2),
+        lambda out: functional.mse_loss(out, torch.zeros(4, 2)),
+        lambda out: functional.l1_loss(out, torch.zeros(4, 2)),
+    )
+    assert LOSS_ROOT_SHARE not in run
+
+
+def test_losses_of_zero_do_not_spoil_the_mean(tmp_path):
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watching(tmp_path / "run", model, optimizer):
+        for target in (model(torch.ones(1, 3)).detach(), torch.zeros(1, 1)):
+            functional.mse_loss(model(torch.ones(1, 3)), target).backward()
+        optimizer.step()
+    assert values(Run.load(tmp_path / "run"), LOSS_ROOT_SHARE) == [1]

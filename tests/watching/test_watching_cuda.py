@@ -1,0 +1,142 @@
+"""Watching on a GPU: nothing waits for it, and nothing changes."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import holter
+from holter.record.signals import (
+    AMP_SKIPPED,
+    GRAD_NORM,
+    GRAD_TOTAL_NORM,
+    LOSS,
+    UPDATE_UNCHANGED_FRACTION,
+    WEIGHT_NORM,
+)
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode"),
+    pytest.mark.filterwarnings("ignore::UserWarning:torch"),
+]
+
+
+def model_and_batch():
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10)
+    ).cuda()
+    return model, torch.randn(32, 64, device="cuda"), torch.randint(10, (32,), device="cuda")
+
+
+def make_step(model, optimizer, inputs, labels, scaler=None):
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.float16 if scaler else torch.bfloat16):
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+        if scaler is None:
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("kind", [{"foreach": True}, {"fused": True}])
+def test_a_watched_step_never_waits_for_the_device(tmp_path: Path, kind) -> None:
+    model, inputs, labels = model_and_batch()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **kind)
+    step = make_step(model, optimizer, inputs, labels)
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True, budget=None) as w:
+        for _ in range(3):
+            step()  # kernels are compiled, tables are made
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            for _ in range(20):
+                step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        assert w.steps >= 20
+    run = holter.Run.load(tmp_path / "run")
+    assert run.meta["notes"] == []
+    assert len(run[LOSS][""]) == len(run[GRAD_TOTAL_NORM][""]) == 23
+    assert np.isfinite(run[LOSS][""].values).all()
+
+
+def test_readings_are_those_of_the_training(tmp_path: Path) -> None:
+    model, inputs, labels = model_and_batch()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses, norms, weights = [], [], []
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True, budget=None):
+        for _ in range(15):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            losses.append(loss.item())
+            norms.append([p.grad.double().norm().item() for p in model.parameters()])
+            optimizer.step()
+            weights.append([p.double().norm().item() for p in model.parameters()])
+    run = holter.Run.load(tmp_path / "run")
+    np.testing.assert_allclose(run[LOSS][""].values, losses, rtol=1e-5)
+    for index, (name, _) in enumerate(model.named_parameters()):
+        np.testing.assert_allclose(
+            run[GRAD_NORM][name].values, [row[index] for row in norms], rtol=1e-4
+        )
+        np.testing.assert_allclose(
+            run[WEIGHT_NORM][name].values, [row[index] for row in weights], rtol=1e-4
+        )
+    assert (run[UPDATE_UNCHANGED_FRACTION]["4.weight"].values < 0.5).all()
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_weights_are_bit_identical(tmp_path: Path, scaled, monkeypatch) -> None:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    try:
+        ends = []
+        for watched in (False, True):
+            model, inputs, labels = model_and_batch()
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scaler = torch.amp.GradScaler("cuda", init_scale=2.0**40) if scaled else None
+            step = make_step(model, optimizer, inputs, labels, scaler)
+            if watched:
+                with holter.watch(model, optimizer, tmp_path / "run", quiet=True, budget=None):
+                    for _ in range(30):
+                        step()
+            else:
+                for _ in range(30):
+                    step()
+            ends.append([copy.deepcopy(each.data) for each in model.state_dict().values()])
+        assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    run = holter.Run.load(tmp_path / "run")
+    assert run.meta["notes"] == []
+    assert len(run[LOSS][""]) == 30
+    if scaled:
+        assert run[AMP_SKIPPED][""].values[0] == 1
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.compile has warnings of its own
+def test_a_compiled_step_and_a_captured_graph_are_survived(tmp_path: Path) -> None:
+    model, inputs, labels = model_and_batch()
+    compiled = torch.compile(model, mode="reduce-overhead")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    step = make_step(compiled, optimizer, inputs, labels)
+    with holter.watch(compiled, optimizer, tmp_path / "run", quiet=True, budget=None):
+        losses = [step().item() for _ in range(12)]
+    run = holter.Run.load(tmp_path / "run")
+    np.testing.assert_allclose(run[LOSS][""].values, losses, rtol=1e-4)
+    assert len(run[GRAD_TOTAL_NORM][""]) == 12
