@@ -14,6 +14,7 @@ from holter.diagnosis import rules as _rules
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
+from holter.record.events import NotApplicable
 from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
 from holter.record.notices import tell
 
@@ -112,9 +113,9 @@ def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
 
 
 def _why_missing(run: Run, missing: list[str]) -> str:
-    for event in run.events:  # an experiment says itself why it could not be made
-        if event.kind == "not applicable" and set(missing) & set(event.data["signals"]):
-            return str(event.data["why"])
+    for event in run.events_of(NotApplicable):  # an experiment states why it could not be made
+        if set(missing) & set(event.what.signals):
+            return event.what.why
     return f"no {', '.join(missing)} in this run"
 
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.record import Run
+from holter.record.events import PassBegan
 from holter.record.signals import LOSS, LR, UPDATE_RATIO, Signal
 
 _LINE = 8192  # windows of a running median that are sorted at a time
@@ -169,9 +170,8 @@ def epoch_steps(run: Run) -> int | None:
     over as often.
     """
     starts: dict[str, list[int]] = {}
-    for event in run.events:
-        if event.kind == "pass":
-            starts.setdefault(str(event.data.get("loader")), []).append(event.step)
+    for event in run.events_of(PassBegan):
+        starts.setdefault(event.what.loader, []).append(event.step)
     longest = max((np.unique(each) for each in starts.values()), key=len, default=np.empty(0))
     return int(np.median(np.diff(longest))) if len(longest) > 2 else None
 

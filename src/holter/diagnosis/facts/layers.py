@@ -85,8 +85,8 @@ def trained_layers(run: Run) -> list[Layer]:
     """The weights that an optimizer trains, from the input to the output as they are registered."""
     known = {each.name: each for each in parameters(run)}
     return [
-        Layer(name, tuple(shape), dtype)
-        for name, (shape, dtype) in run.meta.get("parameters", {}).items()
+        Layer(name, shape, dtype)
+        for name, (shape, dtype) in run.meta.parameters.items()
         if len(shape) >= 2
         and prod(shape) > 1
         and (name not in known or (known[name].trainable and known[name].optimizer >= 0))

@@ -90,7 +90,7 @@ def median_update(run: Run, first: int, last: int) -> float | None:
 
 def steps_follow_gradients(run: Run) -> bool:
     """Whether a gradient half as large makes a step half as large, as in SGD and not in Adam."""
-    classes = [str(each.get("class", "")) for each in run.meta.get("optimizers", ())]
+    classes = [optimizer.class_name for optimizer in run.meta.optimizers]
     if classes:
         return all("SGD" in each for each in classes)
     return BETA2 not in run and EPSILON not in run

@@ -130,7 +130,7 @@ def _answers_alike(run: Run) -> bool:
 
 
 def _is_transformer(run: Run) -> bool:
-    names = [str(name).lower() for name in run.meta.get("parameters", ())]
+    names = [name.lower() for name in run.meta.parameters]
     attends = ATTENTION_LOGIT_ABSMAX in run or any(
         part in name for name in names for part in _ATTENTION
     )
@@ -138,7 +138,7 @@ def _is_transformer(run: Run) -> bool:
 
 
 def _is_adam(run: Run) -> bool:
-    classes = [str(each.get("class", "")) for each in run.meta.get("optimizers", ())]
+    classes = [optimizer.class_name for optimizer in run.meta.optimizers]
     return bool(classes) and all("Adam" in each for each in classes)
 
 

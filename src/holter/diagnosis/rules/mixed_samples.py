@@ -1,12 +1,12 @@
 """The output for one sample depends on the other samples of its batch."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from holter.diagnosis.rule import rule
 from holter.record import Run, Series
+from holter.record.events import MixingModule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     MIXING_MODULES,
@@ -77,11 +77,12 @@ def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
             f" and none of the {len(worst.others)} others"
         )
         return
-    module, facts = _module(run)
+    module = _module(run)
     shuffled = MIXING_SHUFFLED in run and bool(run[MIXING_SHUFFLED][""].values[-1])
-    if facts.get("batch_norm"):
+    if module.batch_norm:
         yield mixed_samples.normal(
-            f"{module} is a batch norm without running statistics: it mixes samples in eval mode"
+            f"{module.module} is a batch norm without running statistics: it mixes samples in eval"
+            " mode"
         )
     elif not shuffled and all(each.only_later for each in told):
         yield mixed_samples.normal(
@@ -89,7 +90,7 @@ def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
             " samples of a batch seem to be a sequence"
         )
     else:
-        yield _finding(run, worst, module, facts, shuffled)
+        yield _finding(run, worst, module, shuffled)
 
 
 class _Trial:
@@ -114,22 +115,21 @@ class _Trial:
         return not bool((self.others.values[steps < own] > self.limit).any())
 
 
-def _module(run: Run) -> tuple[str, Mapping[str, Any]]:
-    """The first module that mixes, where one was found, and what is known of it."""
+def _module(run: Run) -> MixingModule:
+    """Return the first module that mixes, or one without a name if none was found."""
     if MIXING_MODULES in run:
         module = min(run[MIXING_MODULES], key=lambda name: run[MIXING_MODULES][name].first)
-        for event in run.events:
-            if event.kind == "mixing module" and event.data["module"] == module:
-                return module, event.data
-    return "", {}
+        for event in run.events_of(MixingModule):
+            if event.what.module == module:
+                return event.what
+    return MixingModule("", "")
 
 
-def _finding(
-    run: Run, worst: _Trial, module: str, facts: Mapping[str, Any], shuffled: bool
-) -> Verdict:
-    time_first = facts.get("batch_first") is False
-    over_batch = facts.get("dim") == 0
-    where = f"; first seen in {module} ({facts['type']})" if module else ""
+def _finding(run: Run, worst: _Trial, mixing: MixingModule, shuffled: bool) -> Verdict:
+    module = mixing.module
+    time_first = mixing.batch_first is False
+    over_batch = mixing.dim == 0
+    where = f"; first seen in {module} ({mixing.type})" if module else ""
     if time_first:
         fix = f"pass batch_first=True to {module}, or give it sequences with time first"
     elif over_batch:

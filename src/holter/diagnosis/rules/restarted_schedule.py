@@ -9,6 +9,7 @@ from holter.diagnosis.facts.schedule import Rate, rates, schedulers
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record import Run
+from holter.record.events import Resumed, SchedulerSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, OPTIMIZER_AGE
 
@@ -93,10 +94,10 @@ def _resumes(run: Run) -> dict[int, str]:
     known: set[str] = set()
     found: dict[int, str] = {}
     for event in run.events:
-        if event.kind == "resume":
+        if isinstance(event.what, Resumed):
             found[event.step] = _RESUME
-        elif event.kind == "scheduler":
-            name = str(event.data.get("scheduler"))
+        elif isinstance(event.what, SchedulerSeen):
+            name = event.what.scheduler
             if event.step > 0 and name in known:
                 found.setdefault(event.step, "with a new scheduler")
             known.add(name)

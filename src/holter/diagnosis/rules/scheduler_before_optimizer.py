@@ -6,6 +6,7 @@ from holter.diagnosis.facts.schedule import schedulers
 from holter.diagnosis.facts.skips import skipped_steps
 from holter.diagnosis.rule import rule
 from holter.record import Run
+from holter.record.events import Resumed
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, SCHEDULE_STEPS
 
@@ -54,7 +55,7 @@ def scheduler_before_optimizer(run: Run) -> Iterator[Verdict]:
             f"the optimizer stepped before {', '.join(each.name for each in known)}"
         )
         return
-    resumed = any(each.kind == "resume" and each.step <= early[0].step for each in run.events)
+    resumed = any(event.step <= early[0].step for event in run.events_of(Resumed))
     if resumed:
         yield scheduler_before_optimizer.not_examined("the run was resumed: steps came before it")
         return

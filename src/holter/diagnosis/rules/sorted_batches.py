@@ -9,6 +9,7 @@ from holter.diagnosis.facts.curve import training_curve
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
 from holter.record import Run
+from holter.record.events import PassBegan
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATA_BATCH_SIZE,
@@ -142,11 +143,11 @@ def _chosen(batch: Values) -> bool:
 
 def _of_first_pass(run: Run, function: str) -> float | None:
     """The entropy of the labels that the first pass over the data had; None where it is unknown."""
-    passes = [event for event in run.events if event.kind == "pass"]
+    passes = run.events_of(PassBegan)
     if not passes or DATA_BATCH_SIZE not in run:
         return None
-    loader = str(passes[0].data.get("loader"))
-    ends = [each.step for each in passes[1:] if each.data.get("loader") == loader]
+    loader = passes[0].what.loader
+    ends = [event.step for event in passes[1:] if event.what.loader == loader]
     if not ends and (batches := run[DATA_BATCH_SIZE].get(loader)):
         ends = [batches.last]
     if not ends:

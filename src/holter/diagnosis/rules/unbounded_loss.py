@@ -80,7 +80,7 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     if isinstance(curve, str):
         yield unbounded_loss.not_examined(curve)
         return
-    if len(run.meta.get("optimizers", ())) > 1:
+    if len(run.meta.optimizers) > 1:
         yield unbounded_loss.not_examined("several optimizers are at work: one may climb")
         return
     shares = readings(run, LOSS_ROOT_SHARE, "")
