@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from holter import __version__
+from holter._version import __version__
 from holter.record.meta import Environment, Git, Machine
 
 _PACKAGES = ("torch", "numpy", "lightning", "transformers", "accelerate", "triton")

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holter import __version__
+from holter._version import __version__
 from holter.diagnosis.checklist import rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
-from holter import __version__
+from holter._version import __version__
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.diagnosis.rule import Rule
