@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts.curve import Curve, rates, running_median, training_curve, warmed_up
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.curve import Curve, rates, running_median, warmed_up
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ADAM_SURPRISE,
@@ -42,16 +43,9 @@ _MEDIAN_ERROR = 1.25 * 1.4826  # standard error of a median, in median absolute 
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(LOSS,),
-    explains=(
-        "diverging-loss",
-        "loss-plateau",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
     symptom=True,
 )
-def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterator[Verdict]:
+def loss_spike(facts: Facts, *, min_steps: int = 100, min_after: int = 40) -> Iterator[Verdict]:
     """The loss jumped up and did not come back to where it was.
 
     ## What it does
@@ -84,11 +78,11 @@ def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterat
       weights and optimizer and not the data.
     - Compare the validation loss before and after: if it rose as well, something was lost.
     """
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     if isinstance(curve, str):
         yield loss_spike.not_examined(curve)
         return
-    warm = warmed_up(run, curve) or 0
+    warm = warmed_up(facts, curve) or 0
     if len(curve) - warm < min_steps:
         yield loss_spike.not_examined(
             f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
@@ -96,13 +90,13 @@ def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterat
         return
     curve = curve.since(warm)
     spikes = [_measure(curve, *each, min_after) for each in _spikes(curve)]
-    spikes = [each for each in spikes if not _rate_rose(run, curve, each)]
+    spikes = [each for each in spikes if not _rate_rose(facts, curve, each)]
     lasting = [each for each in spikes if each.lasts]
     yield from _hard_batches(curve)
     if not spikes:
         yield loss_spike.clear(f"none of {len(curve)} losses stands out twice in a row")
     if lasting:
-        yield _finding(run, curve, lasting[0], len(spikes))
+        yield _finding(facts, curve, lasting[0], len(spikes))
     elif spikes:
         largest = max(spikes, key=lambda each: each.peak - each.before)
         untold = sum(each.after is None for each in spikes)
@@ -221,26 +215,26 @@ def _mad(values: Values) -> float:
     return float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
 
 
-def _rate_rose(run: Run, curve: Curve, spike: _Spike) -> bool:
+def _rate_rose(facts: Facts, curve: Curve, spike: _Spike) -> bool:
     """Whether a schedule raised the learning rate before the spike or after it."""
     around = (curve.steps >= spike.step - _BEFORE) & (curve.steps <= spike.end + _LEVEL)
-    rate = rates(run, curve.steps[around])
+    rate = rates(facts, curve.steps[around])
     return bool(rate[0] > 0 and rate.max() > 1.2 * rate[0])
 
 
-def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:
+def _finding(facts: Facts, curve: Curve, spike: _Spike, count: int) -> Verdict:
     assert spike.after is not None
     changed = [
         signal
         for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY)
-        if _moved(run, signal, spike, stays=True) is not None
+        if _moved(facts, signal, spike, stays=True) is not None
     ]
     if changed:
         return loss_spike.normal(
             f"the loss rose from {spike.before:.4g} to {spike.after:.4g} at step {spike.step},"
             f" where {changed[0]} changed as well: other data"
         )
-    if _targets_grow(run, spike):
+    if _targets_grow(facts, spike):
         return loss_spike.normal(
             f"the loss rose from {spike.before:.4g} to {spike.after:.4g} at step {spike.step},"
             " while targets grow all along: they are made by what is learned, or other data come"
@@ -248,7 +242,7 @@ def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:
     movers = [
         (signal, *moved)
         for signal in (GRAD_TOTAL_NORM, UPDATE_RATIO, ADAM_SURPRISE)
-        if (moved := _moved(run, signal, spike)) is not None
+        if (moved := _moved(facts, signal, spike)) is not None
     ]
     movers.sort(key=lambda each: (each[1], each[0].phase))
     rise = spike.after - spike.before
@@ -283,9 +277,9 @@ def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:
     )
 
 
-def _targets_grow(run: Run, spike: _Spike) -> bool:
+def _targets_grow(facts: Facts, spike: _Spike) -> bool:
     """Whether the spread of all targets so far rises before a spike and after it, not with it."""
-    spread = _typical(run, TARGET_STD, spike)
+    spread = _typical(facts, TARGET_STD, spike)
     if spread is None:
         return False
     before = spread.values[spread.steps < spike.step]
@@ -301,13 +295,13 @@ def _targets_grow(run: Run, spike: _Spike) -> bool:
 
 
 def _moved(
-    run: Run, signal: Signal, spike: _Spike, *, stays: bool = False
+    facts: Facts, signal: Signal, spike: _Spike, *, stays: bool = False
 ) -> tuple[int, float] | None:
     """The first step around a spike at which a signal left what it usually was, and how far.
 
     With `stays`, only if its level afterwards is another one.
     """
-    series = _typical(run, signal, spike)
+    series = _typical(facts, signal, spike)
     if series is None:
         return None
     before = series.values[series.steps < spike.step - _LEAD]
@@ -328,11 +322,11 @@ def _moved(
     return int(series.steps[around][first]), float(np.exp(values[first] - usual))
 
 
-def _typical(run: Run, signal: Signal, spike: _Spike) -> Series | None:
+def _typical(facts: Facts, signal: Signal, spike: _Spike) -> Series | None:
     """The logarithm of a signal around a spike: the median over its owners at each step."""
-    if signal not in run:
+    if signal not in facts.run:
         return None
-    rows = run[signal].rows(max(spike.step - 2 * _LEVEL, 0), spike.end + _LEVEL)
+    rows = facts.run[signal].rows(max(spike.step - 2 * _LEVEL, 0), spike.end + _LEVEL)
     kept = rows.present & np.isfinite(rows.values) & (rows.values != 0)
     full = kept.any(axis=1)
     if not full.any():
