@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Event, Meta, Run, Series
 from holter.record.events import Occurrence
@@ -36,7 +37,7 @@ def run_of(
 
 def said(rule: Rule, run: Run, **options: object) -> list[Verdict]:
     """All that a rule says of a run, without the engine around it."""
-    return list(rule.function(run, **options))
+    return list(rule.function(Facts(run), **options))
 
 
 def found(rule: Rule, run: Run, **options: object) -> list[Finding]:
