@@ -1,7 +1,7 @@
 import numpy as np
 
 from holter.diagnosis.rules.late_clipping import late_clipping
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import CLIP_LATE, CLIP_LIMIT, CLIP_NORM
 from synthetic import found, run_of, said
 
@@ -13,7 +13,7 @@ def test_clipped_after_every_update() -> None:
     (finding,) = found(late_clipping, run)
     assert finding.confidence is Confidence.CERTAIN
     assert "20 of 20" in finding.summary
-    assert "above the limit of 1" in finding.summary
+    assert "exceed the limit of 1" in finding.summary
 
 
 def test_without_norms() -> None:
@@ -34,7 +34,8 @@ def test_sometimes_late_is_clear() -> None:
 def test_an_infinite_limit_measures() -> None:
     run = run_of({CLIP_LATE: {"": [1] * 20}, CLIP_LIMIT: {"": [np.inf] * 20}})
     (verdict,) = said(late_clipping, run)
-    assert isinstance(verdict, Clear)
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "only-measured"
 
 
 def test_too_short() -> None:
