@@ -37,8 +37,8 @@ def parameters_outside_model(
 
     ## What it does
     Looks for trainable parameters in an optimizer that belong to no trained model and never
-    received a nonzero gradient. It is an error if that holds for all parameters of the optimizer, else a
-    warning.
+    received a nonzero gradient. It is an error if that holds for all parameters of the optimizer,
+    else a warning.
 
     ## Why it matters
     The model or one of its layers was re-created after the optimizer was built. The optimizer
