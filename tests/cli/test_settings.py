@@ -27,7 +27,7 @@ RULES = {
 
 @pytest.fixture(autouse=True)
 def made_up_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holter.diagnosis.rules.all_rules", lambda: RULES)
+    monkeypatch.setattr("holter.diagnosis.engine.all_rules", lambda: RULES)
 
 
 def project(folder: Path, text: str) -> Path:

@@ -6,7 +6,7 @@ from launched import HOLTER, python
 
 import holter
 
-SCRIPT = Path(holter.__file__).parent / "demo_training.py"
+SCRIPT = Path(holter.__file__).parent / "scripts" / "demo_training.py"
 
 
 def test_the_demo_names_what_is_wrong(here: Path) -> None:

@@ -10,7 +10,7 @@ from holter._cli.terminal import write_report
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-SCRIPT = Path(__file__).parent.parent / "demo_training.py"
+SCRIPT = Path(__file__).parent.parent / "scripts" / "demo_training.py"
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
