@@ -1,4 +1,4 @@
-"""`holter explain`: the page of a rule."""
+"""`holter explain`: print the page of a rule."""
 
 import argparse
 import json
@@ -25,14 +25,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "explain",
-        help="the page of a rule: what it looks for, what to do",
-        description="Prints the page of a rule: what it looks for, why it matters, what to do,"
-        "\nwhen it is wrong, how to confirm it, and the options it has.",
+        help="print the page of a rule: what it detects, how to fix it",
+        description="Print the page of a rule: what it detects, why it matters, how to fix it, when"
+        "\nit is wrong, how to confirm it, its options and its exceptions.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("rule", metavar="RULE", help="name of a rule; `holter rules` lists them")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(args: argparse.Namespace) -> int:

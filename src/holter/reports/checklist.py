@@ -1,4 +1,4 @@
-"""The report of a preflight: a table of checks, then the one cause to look at first."""
+"""The report of a preflight: a table of checks, then the leading cause."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,9 +7,11 @@ from holter.diagnosis.checklist import Row, Status, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
-from holter.reports._facts import count, ending, notes
+from holter.reports._card import brief_card, full_card
+from holter.reports._facts import ending, notes
 from holter.reports._lines import BLANK, Line, hanging, painted
-from holter.reports.text import WIDTH, card
+from holter.reports._numbers import count
+from holter.reports.text import WIDTH
 
 _COLOR = {
     Status.FAIL: "bold red",
@@ -17,22 +19,25 @@ _COLOR = {
     Status.PASS: "green",
     Status.NOT_APPLICABLE: "dim",
 }
-_MOST = 160  # characters of an answer; the card and the json report have all of it
+_EVIDENCE = 3  # lines of evidence on the card
 
 
 def render(
     run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = False, whole: bool = False
 ) -> str:
-    """Every check with what was measured, then the leading cause with its evidence."""
+    """Return every check with its answer, then the leading cause with its evidence."""
     answered = rows(run, checkup)
-    leading = diagnose(checkup).leading
+    diagnosis = diagnose(checkup)
     lines: list[Line] = []
     for row in answered:
         lines += _line(row, width, whole=whole)
     lines += [BLANK, ((_tally(answered), "bold"), (_cost(run), "dim"))]
     failed = [row for row in answered if row.status in (Status.FAIL, Status.WARN)]
-    if leading is not None and failed:
-        lines += [BLANK, *card(leading, diagnose(checkup), width, whole=whole)]
+    if diagnosis.leading is not None and failed:
+        brief = brief_card(diagnosis, width, evidence=_EVIDENCE)
+        lines += [BLANK, *(full_card(diagnosis, width) if whole else brief)]
+        more = f"holter explain {diagnosis.leading.rule}"
+        lines += hanging(more, width=width, lead=(("more   ", "dim"),))
     if said := ending(run):
         lines += [BLANK, *hanging(said, width=width, style="yellow")]
     for note in notes(run):
@@ -43,12 +48,14 @@ def render(
 
 
 def _line(row: Row, width: int, *, whole: bool) -> list[Line]:
-    lead = ((f"{row.status.value:<5}", _COLOR[row.status]), (f"{row.check.name:<21} ", "bold"))
-    says = row.says
-    if not whole and len(says) > _MOST:
-        says = says[: _MOST - 3].rstrip() + "..."
-    style = "dim" if row.status is Status.NOT_APPLICABLE else ""
-    return hanging(says, width=width, lead=lead, style=style)
+    """Return status, question and, below it, the answer; a question that passed needs no more."""
+    status = (f"{row.status.value:<6}", _COLOR[row.status])
+    dim = row.status is Status.NOT_APPLICABLE
+    heading: Line = (status, (row.check.question, "dim" if dim else "bold"))
+    if not whole and row.status is Status.PASS:
+        return [(*heading, (f"  {row.check.name}", "dim"))]
+    answer = hanging(row.says, width=width, lead=((" " * 6, ""),), style="dim" if dim else "")
+    return [(*heading, (f"  {row.check.name}", "dim")), *answer]
 
 
 def _tally(answered: Iterable[Row]) -> str:
@@ -59,8 +66,9 @@ def _tally(answered: Iterable[Row]) -> str:
         Status.PASS: "passed",
         Status.NOT_APPLICABLE: "not applicable",
     }
-    said = [f"{numbers[status]} {word}" for status, word in words.items() if numbers[status]]
-    return ", ".join(said)
+    return ", ".join(
+        f"{numbers[status]} {word}" for status, word in words.items() if numbers[status]
+    )
 
 
 def _cost(run: Run) -> str:

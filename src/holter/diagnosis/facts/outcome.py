@@ -125,9 +125,10 @@ def _judge(curve: Curve, constant: float | None) -> Outcome:
     bad, at_chance = True, False
     state = "learned nothing"
     moved = f"loss {start:.3g} → {last:.3g}"
-    numbers = f"{moved} over {len(values):,} steps"
+    steps = curve.span[1] - curve.span[0] + 1
+    numbers = f"{moved} over {steps:,} steps"
     if abs(last - start) < _NO_FALL * abs(start):
-        numbers = f"loss stayed at {last:.3g} for {len(values):,} steps"
+        numbers = f"loss stayed at {last:.3g} for {steps:,} steps"
     if constant is not None and last >= _AT_CHANCE * constant:
         at_chance = True
         says = f"the loss ended at {last:.4g}; a constant answer has {constant:.4g}"

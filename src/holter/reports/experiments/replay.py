@@ -1,56 +1,50 @@
-"""A captured failure that was replayed: reproduced or not, its birth, the ladder, data or state."""
+"""A replayed failure: whether it was reproduced, its origin, the interventions, data or state."""
 
 from typing import Any
 
 from holter.record import Run
-from holter.reports._lines import BLANK, Line, hanging
+from holter.reports.experiments import ResultTable
 
-_COLOR = {"cures": "green", "worsens": "red", "does not": "", "not applicable": "dim"}
+_NAME = "replay"
 
 
-def lines(run: Run, width: int) -> list[Line]:
-    """What the last replay showed."""
+def results(run: Run) -> list[ResultTable]:
+    """Return what the last replay of the run showed."""
     told = _last(run, "reproduction")
     if told is None:
         return []
-    shown: list[Line] = [(("replay", "bold"), (f"  of step {told['failing']}", ""))]
-    shown += _item(told["says"], width)
+    notes = [told["says"]]
     if told["onset"] < told["failing"]:
         before = told["failing"] - told["onset"]
-        shown += _item(f"out of its band since step {told['onset']}, {before} steps before", width)
+        notes.append(f"abnormal from step {told['onset']} on, {before} steps before the failure")
     if (birth := _last(run, "birth")) is not None:
-        shown += _item(birth["birth"]["says"], width)
+        notes.append(birth["birth"]["says"])
         where = birth["birth"]
         if where["line"]:
-            shown += _item(f"{where['where']}: `{where['line'].strip()}`", width)
-    climbed = _since(run, "rung")
-    if climbed:
-        shown.append(BLANK)
-        column = max(len(each["name"]) for each in climbed) + 2
-        for each in climbed:
-            lead: Line = (
-                (f"  {each['name']:<{column}}", ""),
-                (f"{each['outcome']:<16}", _COLOR[each["outcome"]]),
-            )
-            shown += hanging(each["says"], width=width, lead=lead, style="dim")
+            notes.append(f"{where['where']}: `{where['line'].strip()}`")
+    tables = [ResultTable(_NAME, f"replay of step {told['failing']}", notes=tuple(notes))]
+    interventions = _interventions(run)
+    if interventions.rows or interventions.notes:
+        tables.append(interventions)
+    return tables
+
+
+def _interventions(run: Run) -> ResultTable:
+    rows = tuple((each["name"], each["outcome"], each["says"]) for each in _since(run, "rung"))
+    notes = []
     if (ladder := _last(run, "ladder")) is not None and ladder["minimal"]:
-        shown += _item(f"the least that cures it: {ladder['minimal']}", width)
-    if (found := _last(run, "triage")) is not None:
-        shown += _item(found["says"], width)
-        if found["samples"]:
-            names = ", ".join(map(str, found["samples"]))
-            shown += _item(
-                f"samples of the batch that break the step by themselves: {names}", width
-            )
-    return shown
-
-
-def _item(text: str, width: int) -> list[Line]:
-    return hanging(text, width=width, lead=(("  ", ""),), hang=2)
+        notes.append(f"smallest change that cures it: {ladder['minimal']}")
+    if (triage := _last(run, "triage")) is not None:
+        notes.append(triage["says"])
+        if triage["samples"]:
+            names = ", ".join(map(str, triage["samples"]))
+            notes.append(f"samples of the batch that fail on their own: {names}")
+    columns = ("intervention", "result", "details")
+    return ResultTable(_NAME, "interventions", columns, rows, tuple(notes))
 
 
 def _last(run: Run, kind: str) -> Any:
-    """The last event of a kind, of the last replay."""
+    """Return the data of the last event of a kind, from the last replay, or None."""
     found = _since(run, kind)
     return found[-1] if found else None
 
