@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Event, Run, Series
 from holter.record.findings import Finding, Verdict
@@ -35,7 +36,7 @@ def run_of(
 
 def said(rule: Rule, run: Run, **options: object) -> list[Verdict]:
     """All that a rule says of a run, without the engine around it."""
-    return list(rule.function(run, **options))
+    return list(rule.function(Facts(run), **options))
 
 
 def found(rule: Rule, run: Run, **options: object) -> list[Finding]:

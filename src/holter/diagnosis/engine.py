@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from holter.diagnosis import rules as _rules
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -69,9 +70,10 @@ def check(
     """
     options = options or {}
     _reject_unknown_options(options)
+    facts = Facts(run)
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
-        verdicts += _apply(each, run, options.get(each.name, {}))
+        verdicts += _apply(each, facts, options.get(each.name, {}))
     findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
@@ -98,12 +100,12 @@ def named_rule(name: str) -> Rule:
         raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
 
 
-def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
-    missing = [signal.name for signal in each.needs if signal not in run]
+def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:
+    missing = [signal.name for signal in each.needs if signal not in facts.run]
     if missing:
-        return [NotExamined(each.name, _why_missing(run, missing), tuple(missing))]
+        return [NotExamined(each.name, _why_missing(facts.run, missing), tuple(missing))]
     try:
-        said = list(each.function(run, **options))
+        said = list(each.function(facts, **options))
     except Exception as error:
         return [each.not_examined(f"the rule itself failed: {error!r}; please report it")]
     if not said or all(isinstance(verdict, Normal) for verdict in said):

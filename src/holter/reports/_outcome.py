@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from holter.diagnosis.engine import Checkup
-from holter.diagnosis.facts import outcome as fact
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import why_unknown
 from holter.record import Run
 from holter.record.signals import LOSS, VAL_LOSS
 from holter.reports._facts import exception_line
@@ -33,9 +34,10 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     if raised is not None:
         return Headline(f"broke at step {raised[0]}", raised[1], is_bad=True)
     clear = "" if checkup.findings else f", {_without_findings(checkup)}"
-    result = fact.outcome(run)
+    facts = Facts(run)
+    result = facts.outcome
     if result is None:
-        reason = fact.why_unknown(run)
+        reason = why_unknown(facts)
         return Headline("outcome unknown", f"{_loss(run)}{steps}, not judged: {reason}{clear}")
     if result.bad:
         return Headline(result.state, f"{result.numbers}{clear}", is_bad=True)

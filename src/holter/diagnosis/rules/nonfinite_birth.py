@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replays import SYMPTOMS, replayed
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 
@@ -28,9 +28,8 @@ _FIXES = {
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(REPLAY_LOSS, REPLAY_NORM),
-    explains=("poisonous-batch", *SYMPTOMS),
 )
-def nonfinite_birth(run: Run) -> Iterator[Verdict]:
+def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     """The operation that gave the first value that is not finite is known.
 
     ## What it does
@@ -53,7 +52,7 @@ def nonfinite_birth(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - `holter try replay RUN --export repro.py` writes a script that shows the failure by itself.
     """
-    found = replayed(run)
+    found = replayed(facts.run)
     if found is None:
         yield nonfinite_birth.not_examined("no failure was replayed")
         return
