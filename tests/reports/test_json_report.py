@@ -12,7 +12,7 @@ from situations import SITUATIONS, run
 from holter.record.findings import Confidence, Level, Severity
 from holter.reports import json as json_report
 
-SCHEMA = json.loads((files("holter.reports") / "schema-1.json").read_text())
+SCHEMA = json.loads((files("holter.reports") / "schema-2.json").read_text())
 
 
 def rendered(situation: str) -> dict[str, Any]:

@@ -61,7 +61,13 @@ def as_fields(rule: "Rule") -> dict[str, Any]:
         "symptom": rule.symptom,
         "needs": [signal.name for signal in rule.needs],
         "explains": sorted(explained_by(rule.name)),
-        "options": rule.options,
+        "options": [
+            {"name": name, "default": default, "doc": rule.option_docs[name]}
+            for name, default in rule.options.items()
+        ],
+        "exceptions": [
+            {"name": exception.name, "because": exception.because} for exception in rule.exceptions
+        ],
     }
 
 

@@ -132,7 +132,8 @@ def _options_of_file(file: Path, rule: str, given: object) -> dict[str, Any]:
             value = float(value)  # noqa: PLW2901  (TOML distinguishes 1 from 1.0)
         if default is not None and type(value) is not type(default):
             raise HolterError(
-                f"{place} {key} is {value!r}; it must be {_kind(default)}, like the default {default!r}."
+                f"{place} {key} is {value!r}; it must be {_kind(default)},"
+                f" like the default {default!r}."
             )
         options[option] = value
     return options

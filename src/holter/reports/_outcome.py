@@ -38,9 +38,10 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     result = facts.outcome
     if result is None:
         reason = why_unknown(facts)
-        return Headline("outcome unknown", f"{_loss(run)}{steps}, not judged: {reason}{clear}")
+        return Headline("outcome unknown", f"{_loss(run)}{steps}; {reason}{clear}")
     if result.bad:
-        return Headline(result.state, f"{result.numbers}{clear}", is_bad=True)
+        unexplained = "" if checkup.findings else "; no rule found a cause"
+        return Headline(result.state, f"{result.numbers}{unexplained}", is_bad=True)
     return Headline(result.state, f"{result.numbers}{_validation(run)}; {steps}{clear}")
 
 
@@ -50,13 +51,13 @@ def _without_findings(checkup: Checkup) -> str:
 
 
 def _loss(run: Run) -> str:
-    """Return the first and the last loss of a run with one loss, ending in a semicolon."""
+    """Return the first and the last loss of a run that has one loss."""
     if LOSS not in run or len(run[LOSS]) != 1:
         return ""
     (series,) = run[LOSS].values()
     if not len(series):
         return ""
-    return f"loss {number(float(series.values[0]))} → {number(float(series.values[-1]))}; "
+    return f"loss {number(float(series.values[0]))} → {number(float(series.values[-1]))} over "
 
 
 def _validation(run: Run) -> str:

@@ -121,6 +121,7 @@ def _normal(normal: Normal) -> dict[str, Any]:
     return {
         "rule": normal.rule,
         "summary": normal.summary,
+        "exception": normal.exception or None,
         "evidence": [_evidence(reading) for reading in normal.evidence],
     }
 

@@ -5,9 +5,18 @@ from collections.abc import Iterable, Sequence
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record import Run
-from holter.record.findings import Finding, Severity
+from holter.record.findings import Finding, Normal, Severity
 from holter.reports._card import COLOR, brief_card, full_card, some, tag
-from holter.reports._facts import by_reason, clear_rules, cost, ending, notes, script, tally
+from holter.reports._facts import (
+    by_reason,
+    clear_rules,
+    cost,
+    ending,
+    exception_line,
+    notes,
+    script,
+    tally,
+)
 from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.reports._numbers import count
 from holter.reports._outcome import headline
@@ -50,7 +59,7 @@ def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) ->
         [] if diagnosis.leading is None else full_card(diagnosis, width),
         *_experiments(run, width, whole=True),
         _section("also found", _findings(diagnosis.others, width)),
-        _section("normal", _pairs(((n.rule, n.summary) for n in checkup.normal), width)),
+        _section("odd but normal", _pairs(map(_normal, checkup.normal), width)),
         _section("clear", _clear(checkup, width)),
         _section("not examined", _unexamined(checkup, width)),
         _section("not recorded", [line for note in notes(run) for line in _item(note, width)]),
@@ -82,7 +91,7 @@ def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
 
 def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
     """Return what to do where the outcome is bad and no rule reports anything."""
-    if run.steps == 0 or checkup.findings or not headline(run, checkup).is_bad:
+    if exception_line(run) is not None or not headline(run, checkup).is_bad:
         return []
     target = script(run) or "SCRIPT"
     return hanging(f"holter try preflight {target}", width=width, lead=(("next:    ", "dim"),))
@@ -96,17 +105,31 @@ def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:
     if run.steps and notes(run):
         hidden.append(f"{len(notes(run))} not recorded")
     shown = f"{_command(run)} ({', '.join(hidden)})" if hidden else _command(run)
-    return hanging(f"{shown} · {cost(run).says}", width=width, lead=(("details: ", "dim"),))
+    return _unbroken("details: ", (shown, cost(run).says), width)
 
 
 def _more(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
     assert diagnosis.leading is not None
-    text = f"holter explain {diagnosis.leading.rule} · {_command(run)}"
-    lines = hanging(text, width=width, lead=(("more   ", "dim"),))
+    lines: list[Line] = []
     if diagnosis.others:
         rules = list(dict.fromkeys(finding.rule for finding in diagnosis.others))
-        lines += hanging(some(rules), width=width, lead=(("also found: ", "dim"),))
+        lines += hanging(f"found: {some(rules)}", width=width, lead=(("also   ", "dim"),))
+    lines += _unbroken(
+        "more   ", (f"holter explain {diagnosis.leading.rule}", _command(run)), width
+    )
     return [*lines, BLANK, ((f"{count(run.steps, 'step')} · {cost(run).says}", "dim"),)]
+
+
+def _unbroken(label: str, parts: Sequence[str], width: int) -> list[Line]:
+    """Return parts in a row after a label; a command is never broken, so that it can be copied."""
+    rows: list[str] = []
+    for part in parts:
+        if rows and len(label) + len(rows[-1]) + 3 + len(part) <= width:
+            rows[-1] += f" · {part}"
+        else:
+            rows.append(part)
+    indents = [label, *(" " * len(label) for _ in rows[1:])]
+    return [((indent, "dim"), (row, "")) for indent, row in zip(indents, rows, strict=True)]
 
 
 def _command(run: Run) -> str:
@@ -115,6 +138,10 @@ def _command(run: Run) -> str:
         return "holter check --all"
     rank = f" --rank {run.rank}" if len(run.ranks) > 1 else ""
     return f"holter check {run.path}{rank} --all"
+
+
+def _normal(note: Normal) -> tuple[str, str]:
+    return note.rule, f"{note.summary} ({note.exception})" if note.exception else note.summary
 
 
 def _findings(findings: Sequence[Finding], width: int) -> list[Line]:

@@ -81,7 +81,7 @@ def why_unknown(facts: "Facts") -> str:
     if isinstance(curve, str):
         return curve
     if len(curve) < _FEWEST:
-        return f"{len(curve)} losses; at least {_FEWEST} are needed to judge"
+        return f"too few losses to judge ({len(curve)} of {_FEWEST})"
     return "the learning rate is still warming up"
 
 
