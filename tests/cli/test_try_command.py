@@ -72,7 +72,7 @@ def test_a_sick_one_fails_its_check(module: Path, capsys: pytest.CaptureFixture[
     code = main(["try", "preflight", "--out", "runs/one", "--fail-on", "warning", "mine:sick"])
     assert code == 1
     said = capsys.readouterr().out
-    assert "FAIL  Does the last layer fit the loss function?" in said
+    assert "FAIL  loss-and-head         Does the last layer fit the loss function?" in said
     assert "doubled-softmax" in said
     assert Run.load("runs/one").steps == 150
 

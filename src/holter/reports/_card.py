@@ -62,7 +62,7 @@ def title(rule: str) -> str:
 
 def some(names: Sequence[str], *, most: int = _MOST_NAMES) -> str:
     """Return names in a row; of many the first ones, and how many more there are."""
-    if len(names) <= most:
+    if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 

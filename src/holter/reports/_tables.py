@@ -35,7 +35,7 @@ def _rows(table: ResultTable, width: int, most_rows: int | None) -> list[Line]:
         head = [_aligned(*cell) for cell in zip(titles, widths, numeric, strict=True)]
         lines += [((f"  {(' ' * _GAP).join(head)}".rstrip(), "dim"),)]
     for place, cells in enumerate(body):
-        if most_rows is not None and len(body) > most_rows:
+        if most_rows is not None and len(body) > most_rows + 2:  # worth a line that says so
             half = most_rows // 2
             if place == half:
                 lines.append(((f"  ... {len(body) - 2 * half} more", "dim"),))

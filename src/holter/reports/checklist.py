@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from holter.diagnosis.checklist import Row, Status, rows
+from holter.diagnosis.checklist import CHECKS, Row, Status, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
@@ -19,6 +19,7 @@ _COLOR = {
     Status.PASS: "green",
     Status.NOT_APPLICABLE: "dim",
 }
+_NAME = max(len(check.name) for check in CHECKS) + 2
 _EVIDENCE = 3  # lines of evidence on the card
 
 
@@ -48,14 +49,14 @@ def render(
 
 
 def _line(row: Row, width: int, *, whole: bool) -> list[Line]:
-    """Return status, question and, below it, the answer; a question that passed needs no more."""
-    status = (f"{row.status.value:<6}", _COLOR[row.status])
-    dim = row.status is Status.NOT_APPLICABLE
-    heading: Line = (status, (row.check.question, "dim" if dim else "bold"))
-    if not whole and row.status is Status.PASS:
-        return [(*heading, (f"  {row.check.name}", "dim"))]
-    answer = hanging(row.says, width=width, lead=((" " * 6, ""),), style="dim" if dim else "")
-    return [(*heading, (f"  {row.check.name}", "dim")), *answer]
+    """Return status, name and question, and below the answer; of a pass only in the whole."""
+    style = "dim" if row.status is Status.NOT_APPLICABLE else ""
+    name = (f"{row.check.name:<{_NAME}}", style or "bold")
+    lead = ((f"{row.status.value:<6}", _COLOR[row.status]), name)
+    lines = hanging(row.check.question, width=width, lead=lead, style=style)
+    if row.status is not Status.PASS or whole:
+        lines += hanging(row.says, width=width, lead=((" " * (6 + _NAME), ""),), style="dim")
+    return lines
 
 
 def _tally(answered: Iterable[Row]) -> str:
