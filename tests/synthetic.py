@@ -6,7 +6,8 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
-from holter.record import Event, Run, Series
+from holter.record import Event, Meta, Run, Series
+from holter.record.events import Occurrence
 from holter.record.findings import Finding, Verdict
 from holter.record.signals import Signal
 
@@ -20,8 +21,8 @@ def series(values: Sequence[float] | np.ndarray, steps: Sequence[int] | None = N
 def run_of(
     signals: Mapping[Signal, Mapping[str, Sequence[float] | np.ndarray | Series]],
     *,
-    events: Sequence[Event] = (),
-    meta: Mapping[str, object] | None = None,
+    events: Sequence[Event[Occurrence]] = (),
+    meta: Meta | None = None,
 ) -> Run:
     """A run from plain lists: `run_of({LOSS: {"": [1, 2, 3]}})`."""
     made = {

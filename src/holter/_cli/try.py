@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import add_checking, check_and_report, settings_of
 from holter.record.errors import NEEDS_TORCH, HolterError
+from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def _conduct(
     many = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} experiments"
     tell(f"running {many} on the training step{source} ({1e3 * pace:.3g} ms per step)")
     with Lab(path, quiet=False) as lab:
-        lab.event("tried", experiments=[experiment.name for experiment in chosen])
+        lab.event(ExperimentsChosen(tuple(experiment.name for experiment in chosen)))
         conduct(chosen, setup, lab, options)
 
 

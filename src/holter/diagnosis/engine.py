@@ -15,6 +15,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
+from holter.record.events import NotApplicable
 from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
 from holter.record.notices import tell
 
@@ -114,9 +115,9 @@ def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict
 
 
 def _why_missing(run: Run, missing: list[str]) -> str:
-    for event in run.events:  # an experiment says itself why it could not be made
-        if event.kind == "not applicable" and set(missing) & set(event.data["signals"]):
-            return str(event.data["why"])
+    for event in run.events_of(NotApplicable):  # an experiment states why it could not be made
+        if set(missing) & set(event.what.signals):
+            return event.what.why
     return f"no {', '.join(missing)} in this run"
 
 

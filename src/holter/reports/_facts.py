@@ -8,6 +8,7 @@ import numpy as np
 
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
+from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, NotExamined
 from holter.record.signals import WATCH_TIME
 from holter.reports._numbers import count, percent
@@ -45,15 +46,15 @@ def cost(run: Run) -> Cost:
         return Cost()
     readings = [series.values.astype(np.float64) for series in run[WATCH_TIME].values()]
     seconds = sum(float(values[np.isfinite(values)].sum()) for values in readings)
-    duration = run.meta.get("duration")
-    if not isinstance(duration, int | float) or not 0 < duration < float("inf"):
+    duration = run.meta.duration
+    if duration is None or not 0 < duration < float("inf"):
         return Cost(seconds)
     return Cost(seconds, duration)
 
 
 def ending(run: Run) -> str:
     """Return how the training ended, in a sentence; empty where it finished or is unknown."""
-    status = run.meta.get("status")
+    status = run.meta.status
     if status == "running":
         return "the recording is not closed: the training is still running, or was killed"
     if status == "interrupted":
@@ -68,28 +69,17 @@ def ending(run: Run) -> str:
 
 def exception_line(run: Run) -> tuple[int, str] | None:
     """Return the step and the first line of the exception that ended the training, or None."""
-    if run.meta.get("status") != "failed":
+    raised = run.events_of(ExceptionRaised)
+    if run.meta.status != "failed" or not raised:
         return None
-    raised = [event for event in run.events if event.kind == "exception"]
-    if not raised:
-        return None
-    kind, message = raised[-1].data.get("type", "an exception"), raised[-1].data.get("message", "")
-    details = f": {first_line(str(message))}" if message else ""
-    return raised[-1].step, f"{kind}{details}"
-
-
-def notes(run: Run) -> tuple[str, ...]:
-    """Return what holter could not record of the script, a sentence each."""
-    told = run.meta.get("notes")
-    return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
+    error = raised[-1].what
+    details = f": {first_line(error.message)}" if error.message else ""
+    return raised[-1].step, f"{error.type or 'an exception'}{details}"
 
 
 def script(run: Run) -> str | None:
     """Return the script of the run as a relative path with forward slashes, or None."""
-    command = run.meta.get("command")
-    if not isinstance(command, list | tuple):
-        return None
-    for word in map(str, command):
+    for word in run.meta.environment.command:
         if word.endswith(".py"):
             path = PureWindowsPath(word) if "\\" in word else PurePath(word)
             inside = not path.is_absolute() and not path.drive and ".." not in path.parts

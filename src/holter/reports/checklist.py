@@ -7,8 +7,9 @@ from holter.diagnosis.checklist import CHECKS, Row, Status, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
+from holter.record.events import ExperimentMade
 from holter.reports._card import brief_card, full_card
-from holter.reports._facts import ending, notes
+from holter.reports._facts import ending
 from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.reports._numbers import count
 from holter.reports.text import WIDTH
@@ -41,7 +42,7 @@ def render(
         lines += hanging(more, width=width, lead=(("more   ", "dim"),))
     if said := ending(run):
         lines += [BLANK, *hanging(said, width=width, style="yellow")]
-    for note in notes(run):
+    for note in run.meta.notes:
         lines += hanging(note, width=width, lead=(("note  ", "dim"),))
     if run.path is not None:
         lines += [BLANK, ((f"run: {run.path}", "dim"),)]
@@ -73,6 +74,6 @@ def _tally(answered: Iterable[Row]) -> str:
 
 
 def _cost(run: Run) -> str:
-    made = [event for event in run.events if event.kind == "experiment"]
-    seconds = sum(float(event.data["seconds"]) for event in made)
+    made = run.events_of(ExperimentMade)
+    seconds = sum(event.what.seconds for event in made)
     return f"  {count(run.steps, 'step')} and {count(len(made), 'experiment')} in {seconds:.1f} s"

@@ -13,7 +13,6 @@ from holter.reports._facts import (
     cost,
     ending,
     exception_line,
-    notes,
     script,
     tally,
 )
@@ -62,7 +61,7 @@ def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) ->
         _section("odd but normal", _pairs(map(_normal, checkup.normal), width)),
         _section("clear", _clear(checkup, width)),
         _section("not examined", _unexamined(checkup, width)),
-        _section("not recorded", [line for note in notes(run) for line in _item(note, width)]),
+        _section("not recorded", [line for note in run.meta.notes for line in _item(note, width)]),
         _footer(run, checkup, width),
     ]
 
@@ -75,7 +74,7 @@ def _top(run: Run, checkup: Checkup, width: int) -> list[Line]:
     if (said := ending(run)) and not line.state.startswith("broke"):
         lines += hanging(said, width=width, lead=((" " * 8, ""),), style="yellow")
     if run.steps == 0:
-        for note in notes(run):
+        for note in run.meta.notes:
             lines += hanging(note, width=width, lead=((" " * 8, ""),))
     return lines
 
@@ -102,8 +101,8 @@ def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:
     hidden = []
     if checkup.normal:
         hidden.append(f"{len(checkup.normal)} odd but normal")
-    if run.steps and notes(run):
-        hidden.append(f"{len(notes(run))} not recorded")
+    if run.steps and run.meta.notes:
+        hidden.append(f"{len(run.meta.notes)} not recorded")
     shown = f"{_command(run)} ({', '.join(hidden)})" if hidden else _command(run)
     return _unbroken("details: ", (shown, cost(run).says), width)
 

@@ -8,6 +8,7 @@ from tabled import shown
 
 from holter.diagnosis.engine import Checkup
 from holter.record import Event
+from holter.record.events import LadderClimbed, Reproduced, RungClimbed, TriageMade
 from holter.record.signals import INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGHT_STD
 from holter.reports import experiments, text
 from holter.reports._lines import painted
@@ -60,14 +61,14 @@ def test_layers_before_the_first_step() -> None:
 
 
 def test_a_replay() -> None:
-    events = [
-        ("reproduction", {"failing": 59, "onset": 50, "says": "reproduced bit for bit"}),
-        ("rung", {"name": "clip to 1.0", "outcome": "does not", "says": "nan at step 59"}),
-        ("rung", {"name": "skip the step", "outcome": "cures", "says": "loss 0.68"}),
-        ("ladder", {"minimal": "skip the step"}),
-        ("triage", {"says": "data: the batch fails on older weights too", "samples": [27]}),
-    ]
-    run = run_of({}, events=[Event(n, 0.0, *each) for n, each in enumerate(events)])
+    happened = (
+        Reproduced("same", "reproduced bit for bit", 59, onset=50, state_step=31, alarm="loss"),
+        RungClimbed("clip to 1.0", "clipping", "does not", "nan at step 59"),
+        RungClimbed("skip the step", "skip", "cures", "loss 0.68"),
+        LadderClimbed(minimal="skip the step"),
+        TriageMade("data: the batch fails on older weights too", samples=(27,)),
+    )
+    run = run_of({}, events=[Event(59, 0.0, what) for what in happened])
     said = shown(run)
     assert "abnormal from step 50 on, 9 steps before the failure" in said
     assert "skip the step  cures" in said

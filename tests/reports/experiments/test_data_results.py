@@ -3,6 +3,7 @@
 from tabled import shown, table
 
 from holter.record import Event
+from holter.record.events import SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -17,7 +18,7 @@ from synthetic import run_of
 
 
 def test_sizes_classes_and_samples() -> None:
-    sample = {"split": "train", "index": 17, "inputs": "[0.1 0.2] (2)", "targets": "1"}
+    sample = SampleShown("train", 17, inputs="[0.1 0.2] (2)", targets="1")
     run = run_of(
         {
             DATASET_EXAMINED: {"train": [100], "valid": [50]},
@@ -29,7 +30,7 @@ def test_sizes_classes_and_samples() -> None:
             DATASET_CLASS_COUNT: {"train": [75, 25], "valid": [2] * 19 + [12]},
             DATASET_LABEL_CHANGES: {"train": [0.01]},
         },
-        events=[Event(0, 0.0, "sample", sample)],
+        events=[Event(0, 0.0, sample)],
     )
     assert table(run, "data").rows == (
         ("train", 400, 100, 0.5, 0.25, 1.0),

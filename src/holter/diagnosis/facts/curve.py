@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
+from holter.record.events import PassBegan
 from holter.record.signals import LOSS, LR, UPDATE_RATIO, Signal
 
 if TYPE_CHECKING:
@@ -172,9 +173,8 @@ def epoch_steps(facts: "Facts") -> int | None:
     over as often.
     """
     starts: dict[str, list[int]] = {}
-    for event in facts.run.events:
-        if event.kind == "pass":
-            starts.setdefault(str(event.data.get("loader")), []).append(event.step)
+    for event in facts.run.events_of(PassBegan):
+        starts.setdefault(event.what.loader, []).append(event.step)
     longest = max((np.unique(each) for each in starts.values()), key=len, default=np.empty(0))
     return int(np.median(np.diff(longest))) if len(longest) > 2 else None
 

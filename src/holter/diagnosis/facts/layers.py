@@ -87,8 +87,8 @@ def trained_layers(facts: "Facts") -> list[Layer]:
     """The weights that an optimizer trains, from the input to the output as they are registered."""
     known = {each.name: each for each in facts.parameters}
     return [
-        Layer(name, tuple(shape), dtype)
-        for name, (shape, dtype) in facts.run.meta.get("parameters", {}).items()
+        Layer(name, shape, dtype)
+        for name, (shape, dtype) in facts.run.meta.parameters.items()
         if len(shape) >= 2
         and prod(shape) > 1
         and (name not in known or (known[name].trainable and known[name].optimizer >= 0))

@@ -94,7 +94,7 @@ def median_update(facts: "Facts", first: int, last: int) -> float | None:
 
 def steps_follow_gradients(facts: "Facts") -> bool:
     """Whether a gradient half as large makes a step half as large, as in SGD and not in Adam."""
-    classes = [str(each.get("class", "")) for each in facts.run.meta.get("optimizers", ())]
+    classes = [optimizer.class_name for optimizer in facts.run.meta.optimizers]
     if classes:
         return all("SGD" in each for each in classes)
     return BETA2 not in facts.run and EPSILON not in facts.run

@@ -1,13 +1,14 @@
 """Learning rates as schedules made them: their shape, and how often schedulers were stepped."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts.robust import Values
+from holter.record import Event
+from holter.record.events import LoaderSeen, PassBegan, SchedulerSeen
 from holter.record.signals import DATA_BATCH_SIZE, LR, SCHEDULE_STEPS, VAL_LOSS
 
 if TYPE_CHECKING:
@@ -105,19 +106,18 @@ class Scheduler:
 
 def schedulers(facts: "Facts") -> list[Scheduler]:
     """The schedulers that were seen to be stepped."""
-    return [
-        _scheduler(each.data, each.step) for each in facts.run.events if each.kind == "scheduler"
-    ]
+    return [_scheduler(event) for event in facts.run.events_of(SchedulerSeen)]
 
 
-def _scheduler(data: Mapping[str, Any], step: int) -> Scheduler:
+def _scheduler(event: Event[SchedulerSeen]) -> Scheduler:
+    seen = event.what
     return Scheduler(
-        name=str(data.get("scheduler", "scheduler")),
-        horizon=data.get("horizon"),
-        gamma=data.get("gamma"),
-        step_size=data.get("step_size"),
-        early=bool(data.get("early")),
-        step=step,
+        name=seen.scheduler or "scheduler",
+        horizon=seen.horizon,
+        gamma=seen.gamma,
+        step_size=seen.step_size,
+        early=seen.early,
+        step=event.step,
     )
 
 
@@ -166,9 +166,7 @@ def laps(facts: "Facts") -> Laps | None:
         trained = max(read, key=lambda loader: read[loader])
         alike = _alike(facts, trained)
         begun = {
-            each.step
-            for each in facts.run.events
-            if each.kind == "pass" and each.data.get("loader") in alike
+            event.step for event in facts.run.events_of(PassBegan) if event.what.loader in alike
         }
         if begun:
             return Laps(len(begun), facts.run.steps / len(begun), f"passes over {trained}")
@@ -182,9 +180,8 @@ def laps(facts: "Facts") -> Laps | None:
 
 def _alike(facts: "Facts", loader: str) -> set[str]:
     """The names of all loaders with as many batches of the same size, and the same ways."""
-    loaders = {
-        str(each.data.get("loader")): {k: v for k, v in each.data.items() if k != "loader"}
-        for each in facts.run.events
-        if each.kind == "loader"
+    nameless = {
+        event.what.loader: replace(event.what, loader="")
+        for event in facts.run.events_of(LoaderSeen)
     }
-    return {loader} | {name for name, said in loaders.items() if said == loaders.get(loader)}
+    return {loader} | {name for name, seen in nameless.items() if seen == nameless.get(loader)}

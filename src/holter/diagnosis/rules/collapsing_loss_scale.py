@@ -6,6 +6,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.record.events import SkippedStep
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, AMP_SKIPPED
 
@@ -56,7 +57,7 @@ def collapsing_loss_scale(
         )
         return
     steps, values = scale.steps[kept], scale.values[kept].astype(np.float64)
-    told = [each.step for each in facts.run.events if each.kind == "skipped step"]
+    told = [event.step for event in facts.run.events_of(SkippedStep)]
     skips = np.union1d(skipped.steps[skipped.values > 0], np.array(told, np.int64))
     settled = _settled(steps, skips)
     last = float(values[-1])

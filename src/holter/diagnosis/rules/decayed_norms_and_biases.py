@@ -1,6 +1,6 @@
 """Weight decay shrinks the gains of normalising layers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -42,7 +42,7 @@ def decayed_norms_and_biases(facts: Facts, *, shrunk: float = 0.5) -> Iterator[V
     ## How to confirm
     - Print the mean of a gain before and after training, with the decay on and off.
     """
-    shapes = facts.run.meta.get("parameters", {})
+    shapes = facts.run.meta.parameters
     gains = [name for name, (shape, _) in shapes.items() if _is_gain(name, shape)]
     decays = [
         float(np.nanmax(each.values)) for each in facts.run[WEIGHT_DECAY].values() if len(each)
@@ -100,5 +100,5 @@ def _pull(facts: Facts, first: int, last: int) -> float:
     return max(pulls)
 
 
-def _is_gain(name: str, shape: list[int]) -> bool:
+def _is_gain(name: str, shape: Sequence[int]) -> bool:
     return len(shape) == 1 and prod(shape) > 1 and name.endswith("weight")

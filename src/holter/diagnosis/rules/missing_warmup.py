@@ -117,7 +117,7 @@ def _answers_alike(facts: Facts) -> bool:
 
 
 def _is_transformer(facts: Facts) -> bool:
-    names = [str(name).lower() for name in facts.run.meta.get("parameters", ())]
+    names = [name.lower() for name in facts.run.meta.parameters]
     attends = ATTENTION_LOGIT_ABSMAX in facts.run or any(
         part in name for name in names for part in _ATTENTION
     )
@@ -125,7 +125,7 @@ def _is_transformer(facts: Facts) -> bool:
 
 
 def _is_adam(facts: Facts) -> bool:
-    classes = [str(each.get("class", "")) for each in facts.run.meta.get("optimizers", ())]
+    classes = [optimizer.class_name for optimizer in facts.run.meta.optimizers]
     return bool(classes) and all("Adam" in each for each in classes)
 
 

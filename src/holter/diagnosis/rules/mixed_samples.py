@@ -1,13 +1,13 @@
 """The output for one sample depends on the other samples of its batch."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.record import Series
+from holter.record.events import MixingModule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     MIXING_MODULES,
@@ -68,11 +68,12 @@ def mixed_samples(facts: Facts, *, min_share: float = 1e-4) -> Iterator[Verdict]
             f" and none of the {len(worst.others)} others"
         )
         return
-    module, about = _module(facts)
+    module = _module(facts)
     shuffled = MIXING_SHUFFLED in facts.run and bool(facts.run[MIXING_SHUFFLED][""].values[-1])
-    if about.get("batch_norm"):
+    if module.batch_norm:
         yield mixed_samples.normal(
-            f"{module} is a batch norm without running statistics: it mixes samples in eval mode"
+            f"{module.module} is a batch norm without running statistics: it mixes samples in eval"
+            " mode"
         )
     elif not shuffled and all(each.only_later for each in told):
         yield mixed_samples.normal(
@@ -80,7 +81,7 @@ def mixed_samples(facts: Facts, *, min_share: float = 1e-4) -> Iterator[Verdict]
             " samples of a batch seem to be a sequence"
         )
     else:
-        yield _finding(facts, worst, module, about, shuffled)
+        yield _finding(facts, worst, module, shuffled)
 
 
 class _Trial:
@@ -105,24 +106,23 @@ class _Trial:
         return not bool((self.others.values[steps < own] > self.limit).any())
 
 
-def _module(facts: Facts) -> tuple[str, Mapping[str, Any]]:
-    """The first module that mixes, where one was found, and what is known of it."""
+def _module(facts: Facts) -> MixingModule:
+    """Return the first module that mixes, or one without a name if none was found."""
     if MIXING_MODULES in facts.run:
         module = min(
             facts.run[MIXING_MODULES], key=lambda name: facts.run[MIXING_MODULES][name].first
         )
-        for event in facts.run.events:
-            if event.kind == "mixing module" and event.data["module"] == module:
-                return module, event.data
-    return "", {}
+        for event in facts.run.events_of(MixingModule):
+            if event.what.module == module:
+                return event.what
+    return MixingModule("", "")
 
 
-def _finding(
-    facts: Facts, worst: _Trial, module: str, about: Mapping[str, Any], shuffled: bool
-) -> Verdict:
-    time_first = about.get("batch_first") is False
-    over_batch = about.get("dim") == 0
-    where = f"; first seen in {module} ({about['type']})" if module else ""
+def _finding(facts: Facts, worst: _Trial, mixing: MixingModule, shuffled: bool) -> Verdict:
+    module = mixing.module
+    time_first = mixing.batch_first is False
+    over_batch = mixing.dim == 0
+    where = f"; first seen in {module} ({mixing.type})" if module else ""
     if time_first:
         fix = f"pass batch_first=True to {module}, or give it sequences with time first"
     elif over_batch:

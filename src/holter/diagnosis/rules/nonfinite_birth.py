@@ -60,22 +60,22 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
         yield nonfinite_birth.clear(f"everything is finite when step {found.failing} is replayed")
         return
     birth = found.birth
-    where = f"{birth['where']}: {birth['line'].strip()}" if birth["line"] else birth["where"]
-    signal = REPLAY_LOSS if birth["phase"] == "forward" else REPLAY_NORM
+    where = f"{birth.where}: {birth.line.strip()}" if birth.line else birth.where
+    signal = REPLAY_LOSS if birth.phase == "forward" else REPLAY_NORM
     yield nonfinite_birth.finding(
-        birth["says"],
+        birth.says,
         confidence=Confidence.CERTAIN,
         onset=found.failing,
         evidence=(
             Evidence(signal, (found.first, found.failing), found.says, "as it was"),
             Evidence(signal, (found.failing, found.failing), where, "as it was"),
             *(
-                Evidence(signal, (found.first, found.failing), f"cures it: {said}", name)
-                for name, (_, outcome, said) in list(found.rungs.items())
-                if outcome == "cures" and name == (found.ladder or {}).get("minimal")
+                Evidence(signal, (found.first, found.failing), f"cures it: {rung.says}", name)
+                for name, rung in found.rungs.items()
+                if rung.outcome == "cures" and found.ladder and name == found.ladder.minimal
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.
         explains=SYMPTOMS if found.onset < found.failing else None,
-        fix=_FIXES.get(birth["kind"], "look at the operands of this line"),
+        fix=_FIXES.get(birth.kind, "look at the operands of this line"),
     )

@@ -64,7 +64,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         evidence=(
             Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each][2], each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each].says, each)
                 for each in cured[:2]
             ),
         ),

@@ -47,8 +47,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         return
     cured = found.cured_by("batch", "skip")
     spared = found.not_cured_by("rate", "clip", "precision", "state")
-    told = found.triage or {}
-    if not cured or not told.get("batch_on_older_weights"):
+    if not cured or not found.fails_on_older_weights:
         tried = found.not_cured_by("batch", "skip")
         yield poisonous_batch.clear(
             f"it is not cured by {listed(tried)}" if tried else "older weights bear the batch"
@@ -63,7 +62,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         evidence=(
             Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each][2], each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each].says, each)
                 for each in cured[:2]
             ),
         ),
@@ -73,5 +72,5 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
 
 
 def _samples(found: Replayed) -> str:
-    samples = (found.triage or {}).get("samples")
+    samples = None if found.triage is None else found.triage.samples
     return f"; samples {listed(list(map(str, samples)))} break it by themselves" if samples else ""

@@ -8,6 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.record import Series
+from holter.record.events import LoaderSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATA_BATCHES,
@@ -128,12 +129,10 @@ def _loader(facts: Facts) -> _Loader | None:
     used = max(drawn, key=lambda owner: len(drawn[owner]), default=None)
     if used is None or len(drawn[used]) < _DRAWN * read:
         return None
-    for event in facts.run.events:
-        if event.kind == "loader" and event.data.get("loader") == used:
-            batches = event.data.get("batches")
-            if isinstance(batches, int):
-                a_step = max(int(np.median(drawn[used].values)), 1)
-                return _Loader(batches, bool(event.data.get("shuffled")), a_step)
+    for event in facts.run.events_of(LoaderSeen):
+        if event.what.loader == used and event.what.batches is not None:
+            a_step = max(int(np.median(drawn[used].values)), 1)
+            return _Loader(event.what.batches, event.what.shuffled, a_step)
     return None
 
 

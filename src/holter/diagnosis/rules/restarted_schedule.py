@@ -8,6 +8,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.schedule import Rate
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
+from holter.record.events import Resumed, SchedulerSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, OPTIMIZER_AGE
 
@@ -84,10 +85,10 @@ def _resumes(facts: Facts) -> dict[int, str]:
     known: set[str] = set()
     found: dict[int, str] = {}
     for event in facts.run.events:
-        if event.kind == "resume":
+        if isinstance(event.what, Resumed):
             found[event.step] = _RESUME
-        elif event.kind == "scheduler":
-            name = str(event.data.get("scheduler"))
+        elif isinstance(event.what, SchedulerSeen):
+            name = event.what.scheduler
             if event.step > 0 and name in known:
                 found.setdefault(event.step, "with a new scheduler")
             known.add(name)

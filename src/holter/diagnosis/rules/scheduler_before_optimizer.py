@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.record.events import Resumed
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, SCHEDULE_STEPS
 
@@ -51,7 +52,7 @@ def scheduler_before_optimizer(facts: Facts) -> Iterator[Verdict]:
             f"the optimizer stepped before {', '.join(each.name for each in known)}"
         )
         return
-    resumed = any(each.kind == "resume" and each.step <= early[0].step for each in facts.run.events)
+    resumed = any(event.step <= early[0].step for event in facts.run.events_of(Resumed))
     if resumed:
         yield scheduler_before_optimizer.not_examined("the run was resumed: steps came before it")
         return

@@ -8,6 +8,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
+from holter.record.events import PassBegan
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATA_BATCH_SIZE,
@@ -120,11 +121,11 @@ def _chosen(batch: Values) -> bool:
 
 def _of_first_pass(facts: Facts, function: str) -> float | None:
     """The entropy of the labels that the first pass over the data had; None where it is unknown."""
-    passes = [event for event in facts.run.events if event.kind == "pass"]
+    passes = facts.run.events_of(PassBegan)
     if not passes or DATA_BATCH_SIZE not in facts.run:
         return None
-    loader = str(passes[0].data.get("loader"))
-    ends = [each.step for each in passes[1:] if each.data.get("loader") == loader]
+    loader = passes[0].what.loader
+    ends = [event.step for event in passes[1:] if event.what.loader == loader]
     if not ends and (batches := facts.run[DATA_BATCH_SIZE].get(loader)):
         ends = [batches.last]
     if not ends:

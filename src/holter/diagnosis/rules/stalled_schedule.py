@@ -57,7 +57,7 @@ def stalled_schedule(facts: Facts, *, min_ratio: float = 5.0) -> Iterator[Verdic
     if often.per_step > _SLOW:
         yield stalled_schedule.clear(f"schedulers are stepped {often.per_step:.2g} times a step")
         return
-    status = facts.run.meta.get("status")
+    status = facts.run.meta.status
     if status in ("interrupted", "failed", "running"):
         yield stalled_schedule.not_examined(f"the run is {status}: its schedule had more to come")
         return

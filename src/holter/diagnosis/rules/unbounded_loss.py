@@ -53,7 +53,7 @@ def unbounded_loss(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     if isinstance(curve, str):
         yield unbounded_loss.not_examined(curve)
         return
-    if len(facts.run.meta.get("optimizers", ())) > 1:
+    if len(facts.run.meta.optimizers) > 1:
         yield unbounded_loss.not_examined("several optimizers are at work: one may climb")
         return
     shares = readings(facts, LOSS_ROOT_SHARE, "")

@@ -61,7 +61,7 @@ def underfitting(
     if isinstance(curve, str):
         yield underfitting.not_examined(curve)
         return
-    if any(event.kind in ("tried", "experiment") for event in facts.run.events):
+    if facts.run.is_experiment:
         yield underfitting.not_examined("only its first steps were tried")
         return
     if len(curve) < min_steps or warmed_up(facts, curve) is None:

@@ -106,7 +106,7 @@ def _first_layer(facts: Facts, model: str) -> float | None:
     own = [name for name in sizes if name.startswith(f"{model}.")]  # where there are several
     early = {name: sizes[name].values[:_EARLY] for name in own or sizes}
     read = [name for name, first in early.items() if np.isfinite(first).any()][:2]
-    bounded = [f"{name}.weight_hh_l0" in facts.run.meta.get("parameters", {}) for name in read]
+    bounded = [f"{name}.weight_hh_l0" in facts.run.meta.parameters for name in read]
     if not read or bounded[0]:
         return None
     return max(

@@ -1,6 +1,7 @@
 """The data sets of a training: sizes, value ranges, classes, and a few raw samples."""
 
 from holter.record import Run
+from holter.record.events import SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -81,12 +82,12 @@ def _order(run: Run, split: str) -> list[str]:
 
 
 def _samples(run: Run, split: str) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for event in run.events:
-        if event.kind == "sample" and event.data.get("split") == split:
-            inputs, targets = str(event.data["inputs"]), str(event.data["targets"])
-            rows.append((split, int(event.data["index"]), inputs, targets))
-    return rows
+    samples = [event.what for event in run.events_of(SampleShown)]
+    return [
+        (split, sample.index, sample.inputs, sample.targets)
+        for sample in samples
+        if sample.split == split
+    ]
 
 
 def _value(run: Run, signal: Signal, split: str) -> float | None:

@@ -5,6 +5,7 @@ import numpy as np
 from holter.diagnosis.facts.rate_range import RangeTest, read
 from holter.diagnosis.facts.sweep import ESTIMATORS
 from holter.record import Run
+from holter.record.events import LrRangeNote, LrRangeStop
 from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 from holter.reports.experiments import Cell, Chart, ResultTable
 
@@ -24,9 +25,7 @@ def results(run: Run) -> list[ResultTable]:
     test = read(run)
     notes = [f"no suggestion: {test.problem}"] if test.problem else []
     notes += _stops(run)
-    for event in run.events:
-        if event.kind == "lr-range note":
-            notes.append(str(event.data["note"]))
+    notes += [event.what.note for event in run.events_of(LrRangeNote)]
     summary = ResultTable(
         _NAME,
         "learning-rate range test",
@@ -40,8 +39,8 @@ def results(run: Run) -> list[ResultTable]:
 
 def _stops(run: Run) -> list[str]:
     """Return where each sweep ended, and why."""
-    stops = [event.data for event in run.events if event.kind == "lr-range stop"]
-    ends = [f"{each['rate'] or 0:.2g} ({_WHY[each['why']]})" for each in stops]
+    stops = [event.what for event in run.events_of(LrRangeStop)]
+    ends = [f"{stop.rate or 0:.2g} ({_WHY.get(stop.why, stop.why)})" for stop in stops]
     return [f"sweeps ended at {', '.join(ends)}"] if ends else []
 
 
