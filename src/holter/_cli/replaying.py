@@ -39,13 +39,13 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         return report(folder)
     from holter.scripts.recognition import Recognised, recognise
 
-    def then(found: Recognised) -> int:
-        for note in found.notes:
+    def then(recognised: Recognised) -> int:
+        for note in recognised.notes:
             tell(note)
-        drawn = dict(zip(found.steps, found.setup.train, strict=False)) if rerun else {}
+        drawn = dict(zip(recognised.steps, recognised.setup.train, strict=False)) if rerun else {}
         with contextlib.chdir(here):
             try:
-                _investigate(found.setup, run, capture, args, drawn)
+                _investigate(recognised.setup, run, capture, args, drawn)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             return report(folder)
@@ -77,19 +77,19 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
 def _capture(folder: Path, name: str | None) -> "Capture":
     from holter.watching.blackbox.capture import captures_in, load_capture
 
-    found = captures_in(folder)
-    if not found:
+    captures = captures_in(folder)
+    if not captures:
         raise HolterError(
             f"{folder} has no capture: no failure was detected, or the run was recorded with"
             " --no-black-box. `w.capture()` and `holter run --capture-at STEP` write one on demand."
         )
     if name is None:  # failures before captures on demand
-        return load_capture(min(found, key=lambda path: path.name.endswith("asked")))
-    for path in found:
+        return load_capture(min(captures, key=lambda path: path.name.endswith("asked")))
+    for path in captures:
         if path.name == name or path.name.startswith(f"step-{name.zfill(8)}"):
             return load_capture(path)
     raise HolterError(
-        f"{folder} has no capture {name}; it has {', '.join(path.name for path in found)}."
+        f"{folder} has no capture {name}; it has {', '.join(path.name for path in captures)}."
     )
 
 

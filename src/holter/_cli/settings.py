@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from holter._cli.values import cast, kind
 from holter.record.errors import HolterError
 from holter.record.findings import Severity
 
@@ -20,7 +21,6 @@ FAIL_ON: Mapping[str, Severity | None] = MappingProxyType(
     }
 )
 _KEYS = ("select", "ignore", "fail-on", "rules")
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +119,20 @@ def _options_of_file(file: Path, rule: str, given: object) -> dict[str, Any]:
 
     place = f"{file}: [tool.holter.rules.{rule}]"
     with _located(place):
-        known = named_rule(rule).options
+        defaults = named_rule(rule).options
     if not isinstance(given, dict):
         raise HolterError(f"{place} must be a table of options.")
     options = {}
     for key, value in given.items():
         option = key.replace("-", "_")
-        if option not in known:
-            raise HolterError(f"{place} has no option {key!r}{_nearest(option, known)}")
-        default = known[option]
+        if option not in defaults:
+            raise HolterError(f"{place} has no option {key!r}{_nearest(option, defaults)}")
+        default = defaults[option]
         if type(default) is float and type(value) is int:
             value = float(value)  # noqa: PLW2901  (TOML distinguishes 1 from 1.0)
         if default is not None and type(value) is not type(default):
             raise HolterError(
-                f"{place} {key} is {value!r}; it must be {_kind(default)},"
+                f"{place} {key} is {value!r}; it must be {kind(default)},"
                 f" like the default {default!r}."
             )
         options[option] = value
@@ -150,30 +150,19 @@ def _assignment(text: str) -> tuple[str, str, Any]:
             f"--set {text}: write RULE.OPTION=VALUE, for example flat-loss.min_steps=50."
         )
     with _located(f"--set {text}"):
-        known = named_rule(rule).options
+        defaults = named_rule(rule).options
     option = option.replace("-", "_")
-    if option not in known:
-        raise HolterError(f"--set {text}: {rule} has no option {option!r}{_nearest(option, known)}")
-    try:
-        return rule, option, _cast(value.strip(), known[option])
-    except (ValueError, KeyError):
+    if option not in defaults:
         raise HolterError(
-            f"--set {text}: {value.strip()!r} is not {_kind(known[option])},"
-            f" like the default {known[option]!r}."
+            f"--set {text}: {rule} has no option {option!r}{_nearest(option, defaults)}"
+        )
+    try:
+        return rule, option, cast(value.strip(), defaults[option])
+    except ValueError:
+        raise HolterError(
+            f"--set {text}: {value.strip()!r} is not {kind(defaults[option])},"
+            f" like the default {defaults[option]!r}."
         ) from None
-
-
-def _cast(text: str, default: object) -> object:
-    if isinstance(default, bool):
-        return _WORDS[text.lower()]
-    if isinstance(default, int | float | str):
-        return type(default)(text)
-    raise ValueError(text)
-
-
-def _kind(default: object) -> str:
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    return names.get(type(default), f"a {type(default).__name__}")
 
 
 @contextmanager
@@ -185,8 +174,8 @@ def _located(place: str) -> Iterator[None]:
         raise HolterError(f"{place}: {error}") from error
 
 
-def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    near = get_close_matches(word, list(known), n=1)
+def _nearest(word: str, names: Sequence[str] | Mapping[str, Any]) -> str:
+    near = get_close_matches(word, list(names), n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; there are {', '.join(known)}." if known else "; it has none."
+    return f"; there are {', '.join(names)}." if names else "; it has none."

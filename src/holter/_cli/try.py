@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import add_checking, check_and_report, settings_of
+from holter._cli.values import cast, kind
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
@@ -181,11 +182,11 @@ def execute(args: argparse.Namespace) -> int:
         return report(_on_function(args, setup_from(args.target), chosen, options))
     from holter.scripts.recognition import Recognised, recognise
 
-    def then(found: Recognised) -> int:
-        for note in found.notes:
+    def then(recognised: Recognised) -> int:
+        for note in recognised.notes:
             tell(note)
-        _conduct(chosen, found.setup, found.path, options)
-        return report(found.path)
+        _conduct(chosen, recognised.setup, recognised.path, options)
+        return report(recognised.path)
 
     return recognise(
         args.target,
@@ -277,9 +278,9 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
     if not wanted:
         return quick
     checks = {check.name: check for check in CHECKS}
-    known = {experiment.name: experiment for experiment in quick}
-    if unknown := [name for name in wanted if name not in checks and name not in known]:
-        every = list(dict.fromkeys([*checks, *known]))
+    experiments = {experiment.name: experiment for experiment in quick}
+    if unknown := [name for name in wanted if name not in checks and name not in experiments]:
+        every = list(dict.fromkeys([*checks, *experiments]))
         near = get_close_matches(unknown[0], every, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(every)}."
         raise HolterError(f"There is no check {unknown[0]!r}; {hint}")
@@ -296,7 +297,7 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
 def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     from holter.lab.experiments import named_experiment
 
-    found: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Any]] = {}
     for text in args.option:
         target, equals, value = text.partition("=")
         owner, dot, name = target.strip().rpartition(".")
@@ -306,30 +307,20 @@ def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
             raise HolterError(
                 f"--option {text}: write NAME=VALUE, for example overfit-batch.samples=4."
             )
-        known = named_experiment(owner).options
+        defaults = named_experiment(owner).options
         name = name.replace("-", "_")
-        if name not in known:
+        if name not in defaults:
             raise HolterError(
                 f"--option {text}: {owner} has no option {name!r};"
-                f" it has {', '.join(known) or 'none'}."
+                f" it has {', '.join(defaults) or 'none'}."
             )
-        found.setdefault(owner, {})[name] = _cast(text, value.strip(), known[name])
-    return found
-
-
-def _cast(text: str, value: str, default: object) -> object:
-    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-    try:
-        if isinstance(default, bool):
-            return words[value.lower()]
-        if isinstance(default, int):
-            return int(value)
-        if default is None or isinstance(default, float):
-            return float(value)
-    except (ValueError, KeyError):
-        kind = "true or false" if isinstance(default, bool) else "a number"
-        raise HolterError(f"--option {text}: {value!r} is not {kind}.") from None
-    return value
+        try:
+            options.setdefault(owner, {})[name] = cast(value.strip(), defaults[name])
+        except ValueError:
+            raise HolterError(
+                f"--option {text}: {value.strip()!r} is not {kind(defaults[name])}."
+            ) from None
+    return options
 
 
 def _list(*, as_json: bool) -> int:

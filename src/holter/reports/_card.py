@@ -56,8 +56,8 @@ def full_card(diagnosis: Diagnosis, width: int) -> list[Line]:
 
 def title(rule: str) -> str:
     """Return the condition of a rule as its page states it, without the period."""
-    known = all_rules().get(rule)
-    return known.title.rstrip(".") if known is not None and known.title else rule
+    entry = all_rules().get(rule)
+    return entry.title.rstrip(".") if entry is not None and entry.title else rule
 
 
 def some(names: Sequence[str], *, most: int = _MOST_NAMES) -> str:

@@ -89,9 +89,9 @@ def script(run: Run) -> str | None:
 
 def clear_rules(checkup: Checkup) -> dict[str, str]:
     """Return the rules that found nothing, each with all that was measured."""
-    found = {finding.rule for finding in checkup.findings}
-    unknown = {verdict.rule for verdict in checkup.not_examined}
-    return by_rule(verdict for verdict in checkup.clear if verdict.rule not in found | unknown)
+    others = {finding.rule for finding in checkup.findings}
+    others |= {verdict.rule for verdict in checkup.not_examined}
+    return by_rule(verdict for verdict in checkup.clear if verdict.rule not in others)
 
 
 def by_rule(verdicts: Iterable[Clear | NotExamined]) -> dict[str, str]:

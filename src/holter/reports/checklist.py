@@ -40,8 +40,8 @@ def render(
         lines += [BLANK, *(full_card(diagnosis, width) if whole else brief)]
         more = f"holter explain {diagnosis.leading.rule}"
         lines += hanging(more, width=width, lead=(("more   ", "dim"),))
-    if said := ending(run):
-        lines += [BLANK, *hanging(said, width=width, style="yellow")]
+    if end := ending(run):
+        lines += [BLANK, *hanging(end, width=width, style="yellow")]
     for note in run.meta.notes:
         lines += hanging(note, width=width, lead=(("note  ", "dim"),))
     if run.path is not None:

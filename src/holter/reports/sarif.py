@@ -24,11 +24,11 @@ def render(run: Run, checkup: Checkup) -> str:
     """Return a log with one run of the tool: its rules with their pages, a result per finding."""
     spoke = (checkup.findings, checkup.normal, checkup.clear, checkup.not_examined)
     names = sorted({verdict.rule for verdicts in spoke for verdict in verdicts})
-    known = all_rules()
+    rules = all_rules()
     driver = {
         "name": "holter",
         "semanticVersion": __version__,
-        "rules": [_descriptor(known[name]) if name in known else {"id": name} for name in names],
+        "rules": [_descriptor(rules[name]) if name in rules else {"id": name} for name in names],
     }
     log = {
         "$schema": SCHEMA,

@@ -71,8 +71,8 @@ def _top(run: Run, checkup: Checkup, width: int) -> list[Line]:
     line = headline(run, checkup)
     lead = (("holter: ", ""), (f"{line.state}. ", "bold"))
     lines = hanging(line.numbers, width=width, lead=lead, indent=8)
-    if (said := ending(run)) and not line.state.startswith("broke"):
-        lines += hanging(said, width=width, lead=((" " * 8, ""),), style="yellow")
+    if (end := ending(run)) and exception_line(run) is None:  # else the first line has it
+        lines += hanging(end, width=width, lead=((" " * 8, ""),), style="yellow")
     if run.steps == 0:
         for note in run.meta.notes:
             lines += hanging(note, width=width, lead=((" " * 8, ""),))
