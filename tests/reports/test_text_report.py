@@ -47,7 +47,7 @@ more   holter explain flat-curve · holter check --all
 300 steps · holter took 0.2 s
 """,
     "preview": """\
-holter: learned. loss 2.25 → 0.154; 300 steps
+holter: learned. loss 2.25 → 0.154
 
 WARNING  The run has odd-norms                                        odd-norms · hint · preview
   gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
@@ -63,16 +63,16 @@ more   holter explain odd-norms · holter check --all
     "unexplained": """\
 holter: learned nothing. loss stayed at 2.3 for 300 steps; no rule found a cause
 next:    holter try preflight train.py
-details: holter check --all · holter took 0.2 s
+details: holter check --all · 300 steps · holter took 0.2 s
 """,
     "nothing": """\
-holter: learned. loss 2.25 → 0.154; 300 steps, no problem found
-details: holter check --all (1 odd but normal) · holter took 0.2 s
+holter: learned. loss 2.25 → 0.154; no problem found
+details: holter check --all (1 odd but normal) · 300 steps · holter took 0.2 s
 """,
     "nothing-examined": """\
-holter: outcome unknown. loss 1 → 1 over 1 step; too few losses to judge (1 of 20), no rule
+holter: outcome unknown. loss 1 → 1 over 1 step; too few losses to judge (1 of 20); no rule
         could be applied
-details: holter check --all · cost not measured
+details: holter check --all · 1 step · cost not measured
 """,
     "no-steps": """\
 holter: no training step was recorded. there is nothing to judge
@@ -80,7 +80,7 @@ details: holter check --all · cost not measured
 """,
     "failed": """\
 holter: broke at step 120. ValueError: bad
-details: holter check --all · holter took 0.1 s
+details: holter check --all · 121 steps · holter took 0.1 s
 """,
     "interrupted": """\
 holter: learned nothing. loss stayed at 2.3 for 300 steps
@@ -97,13 +97,13 @@ more   holter explain flat-curve · holter check --all
 300 steps · holter took 0.2 s
 """,
     "running": """\
-holter: learned. loss 2.25 → 0.154; 300 steps, no problem found
+holter: learned. loss 2.25 → 0.154; no problem found
         the recording is not closed: the training is still running, or was killed
-details: holter check --all · holter took 0.2 s
+details: holter check --all · 300 steps · holter took 0.2 s
 """,
     "notes": """\
-holter: learned. loss 2.25 → 0.154; 300 steps, no problem found
-details: holter check --all (2 not recorded) · holter took 0.2 s
+holter: learned. loss 2.25 → 0.154; no problem found
+details: holter check --all (2 not recorded) · 300 steps · holter took 0.2 s
 """,
 }
 

@@ -33,7 +33,7 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     raised = exception_line(run)
     if raised is not None:
         return Headline(f"broke at step {raised[0]}", raised[1], is_bad=True)
-    clear = "" if checkup.findings else f", {_without_findings(checkup)}"
+    clear = "" if checkup.findings else f"; {_without_findings(checkup)}"
     facts = Facts(run)
     result = facts.outcome
     if result is None:
@@ -42,7 +42,7 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     if result.bad:
         unexplained = "" if checkup.findings else "; no rule found a cause"
         return Headline(result.state, f"{result.numbers}{unexplained}", is_bad=True)
-    return Headline(result.state, f"{result.numbers}{_validation(run)}; {steps}{clear}")
+    return Headline(result.state, f"{result.numbers}{_validation(run)}{clear}")
 
 
 def _without_findings(checkup: Checkup) -> str:

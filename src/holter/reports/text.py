@@ -104,7 +104,8 @@ def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:
     if run.steps and run.meta.notes:
         hidden.append(f"{len(run.meta.notes)} not recorded")
     shown = f"{_command(run)} ({', '.join(hidden)})" if hidden else _command(run)
-    return _unbroken("details: ", (shown, cost(run).says), width)
+    parts = (shown, *([count(run.steps, "step")] if run.steps else []), cost(run).says)
+    return _unbroken("details: ", parts, width)
 
 
 def _more(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
