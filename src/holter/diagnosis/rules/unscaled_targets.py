@@ -32,7 +32,7 @@ def unscaled_targets(
     patience: Annotated[int, "steps in which outputs may approach the targets"] = 100,
     min_fall: Annotated[float, "share that a loss of large targets has to lose"] = 0.5,
     near: Annotated[float, "share of the targets' mean that outputs have to reach"] = 0.3,
-    reached: Annotated[float, "loss at the constant prediction, relative to it; a hint"] = 1.02,
+    reached: Annotated[float, "loss, over that of the best constant prediction, for a hint"] = 1.02,
 ) -> Iterator[Verdict]:
     """The targets are far larger than the outputs of the model.
 
