@@ -84,7 +84,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _schedule(args: argparse.Namespace) -> tuple[Share, str]:
     """The share of the peak at each step, and how a script gets this schedule."""
-    from holter.lab.rates import OneCycle, WarmupCosine
+    from holter.lab.schedules import OneCycle, WarmupCosine
 
     if not args.peak > 0:
         raise HolterError(f"--peak is {args.peak:g}: a learning rate is above 0.")

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from holter.lab.experiments import Experiment, InapplicableError, named_experiment
-from holter.lab.lab import Lab
 from holter.lab.setup import Setup
 from holter.lab.state import kept
+from holter.lab.writing import Lab
 from holter.record import Run, environment
 from holter.record.errors import HolterError
 from holter.record.folders import new_folder, require_free

@@ -20,7 +20,7 @@ Batches = Iterable[Batch]
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class LossPhase:
     """One loss of a training step and the optimizers that step on it; a GAN has two."""
 
     loss: Callable[[Batch], Tensor]
@@ -39,7 +39,7 @@ class Setup:
     """
 
     models: Mapping[str, nn.Module]
-    phases: tuple[Phase, ...]
+    phases: tuple[LossPhase, ...]
     train: Batches
     valid: Batches | None = None
     loaders: Mapping[str, DataLoader[Any]] = field(default_factory=dict)  # "train", "valid"
@@ -74,7 +74,7 @@ class Setup:
         loaders = {"train": train, "valid": valid}
         return cls(
             models={"": model},
-            phases=(Phase(computed(model, loss), (optimizer,), max_norm, scaler),),
+            phases=(LossPhase(computed(model, loss), (optimizer,), max_norm, scaler),),
             train=train,
             valid=valid,
             loaders={name: each for name, each in loaders.items() if isinstance(each, DataLoader)},
@@ -121,7 +121,7 @@ class Setup:
         return next(self.model.parameters()).device
 
     @staticmethod
-    def parameters(phase: Phase) -> list[Tensor]:
+    def parameters(phase: LossPhase) -> list[Tensor]:
         """What the optimizers of a phase hold."""
         return [
             each
@@ -160,7 +160,7 @@ class Setup:
         """One training step, and the mean loss of each of its phases."""
         return [self._phase(phase, batches) for phase in self.phases]
 
-    def _phase(self, phase: Phase, batches: Sequence[Batch]) -> float:
+    def _phase(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
         for optimizer in phase.optimizers:
             optimizer.zero_grad()
         total = 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from holter.diagnosis.facts.rate_range import (
     RangeTest,
-    Trial,
+    RateTrial,
     another,
     candidates,
     worth_sweeping,
@@ -82,7 +82,7 @@ def test_between_two_hills_is_no_suggestion() -> None:
 
 
 def test_a_training_that_fails_counts_for_nothing() -> None:
-    trials = (*trained(a1e_3=1.3, a2e_3=1.2), Trial("confirm 0.004", 4e-3, np.full(4, np.inf)))
+    trials = (*trained(a1e_3=1.3, a2e_3=1.2), RateTrial("confirm 0.004", 4e-3, np.full(4, np.inf)))
     assert range_test(trials=trials).suggestion.rate < 2.5e-3
 
 
@@ -155,6 +155,7 @@ def test_reasons_to_say_nothing(test: RangeTest, word: str) -> None:
 def test_trials_that_gain_nothing_are_a_reason_too() -> None:
     rng = np.random.default_rng(0)
     none = tuple(
-        Trial(f"confirm {rate}", rate, START + 0.1 * rng.normal(size=4)) for rate in (1e-3, 2e-3)
+        RateTrial(f"confirm {rate}", rate, START + 0.1 * rng.normal(size=4))
+        for rate in (1e-3, 2e-3)
     )
     assert "noise" in range_test(trials=none).problem

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from holter.diagnosis.facts.fits import AS_IT_IS, Trial, value
+from holter.diagnosis.facts.fits import AS_IT_IS, FitTrial, value
 from holter.record import Run
 from holter.record.signals import OVERFIT_HELD, OVERFIT_RATE, OVERFIT_TRAINABLE
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FitCause:
     """The cause that a change tells of.
 
     What is a `recipe` may be meant as it is: no fault where much is learned all the same. What is
@@ -25,61 +25,61 @@ class Change:
 
 
 _KNOWN = {
-    "logits in place of probabilities": Change(
+    "logits in place of probabilities": FitCause(
         "the loss applies a softmax or sigmoid to what has been through one",
         "return logits from the model: take the softmax or sigmoid out of its forward pass",
     ),
-    "predictions in the shape of the targets": Change(
+    "predictions in the shape of the targets": FitCause(
         "predictions and targets of other shapes are broadcast, each against all",
         "give both the same shape before the loss: `squeeze` or `unsqueeze` one of them",
     ),
-    "outputs scaled and shifted": Change(
+    "outputs scaled and shifted": FitCause(
         "what the model can give does not cover the targets",
         "let the last layer be linear, and standardise the targets",
         lucky=True,
     ),
-    "dropout off": Change(
+    "dropout off": FitCause(
         "dropout leaves too little to learn from",
         "lower dropout: its `p` is the share that is dropped, not the share that is kept",
         recipe=True,
     ),
-    "same random numbers in every step": Change(
+    "same random numbers in every step": FitCause(
         "random numbers drawn in the step (noise, augmentation, sampling) keep the loss up",
         harmless=True,
     ),
-    "clipping off": Change(
+    "clipping off": FitCause(
         "gradients are clipped to almost nothing",
         "raise the clipping threshold to where gradient norms usually are",
     ),
-    "weight decay off": Change(
+    "weight decay off": FitCause(
         "weight decay pulls the weights back as fast as they learn",
         "lower weight decay",
         recipe=True,
     ),
-    "batch norm in eval mode": Change(
+    "batch norm in eval mode": FitCause(
         "batch norm has too few samples to normalise by",
         "use larger batches, or group norm",
         recipe=True,
     ),
-    "batch norm in training mode": Change(
+    "batch norm in training mode": FitCause(
         "batch norm normalises by running statistics that do not suit",
         "call `model.train()` before training",
         recipe=True,
     ),
-    "Adam with nothing frozen": Change(
+    "Adam with nothing frozen": FitCause(
         "the part of the model that is not frozen cannot learn them", harmless=True
     ),
-    "weights drawn anew": Change(
+    "weights drawn anew": FitCause(
         "the weights it begins with cannot learn: zero, all alike, saturated or dead",
         "initialise the layers as they are by default, or load other weights",
         lucky=True,
     ),
-    "inputs standardised": Change(
+    "inputs standardised": FitCause(
         "inputs differ too little, or are on too large a scale",
         "standardise the inputs with statistics of the training set",
         lucky=True,
     ),
-    "inputs replaced by noise": Change(
+    "inputs replaced by noise": FitCause(
         "the inputs cannot be told apart",
         "look at the inputs as the model is given them",
         lucky=True,
@@ -87,30 +87,30 @@ _KNOWN = {
 }
 
 
-def change_of(run: Run, plain: Trial, fitting: Trial) -> Change:
+def change_of(run: Run, plain: FitTrial, fitting: FitTrial) -> FitCause:
     """The cause that is named by a trial that fits."""
     name = fitting.name
     if name.startswith("learning rate x "):
         return _of_rate(run, plain, float(name.rpartition(" ")[2]))
     if name.startswith("the last ") and name.endswith(" left out"):
         layer = name.removeprefix("the last ").removesuffix(" left out")
-        return Change(
+        return FitCause(
             f"what the {layer} at the end of the model can give does not cover the targets",
             f"take the last {layer} out of the model, or one whose range holds the targets",
         )
     if name == "Adam on all trainable parameters":
         return _of_optimizer(run)
-    return _KNOWN.get(name, Change(name, name, sure=False))
+    return _KNOWN.get(name, FitCause(name, name, sure=False))
 
 
-def _of_rate(run: Run, plain: Trial, factor: float) -> Change:
+def _of_rate(run: Run, plain: FitTrial, factor: float) -> FitCause:
     rate = value(run, OVERFIT_RATE, AS_IT_IS)
     own = "" if rate is None else f" {rate:.3g}"
     to = f"{factor:g} times it" if rate is None else f"about {rate * factor:.1g}"
     if factor > 1:
         fit = plain.fit
         pace = f": at this pace it takes {fit.ahead:,.0f} steps more" if fit.falls else ""
-        return Change(
+        return FitCause(
             f"the learning rate{own} is too low{pace}",
             f"raise the learning rate to {to}",
             recipe=True,
@@ -118,7 +118,7 @@ def _of_rate(run: Run, plain: Trial, factor: float) -> Change:
             hurries=True,
         )
     diverged = plain.fit.lost or plain.fit.last > plain.fit.start
-    return Change(
+    return FitCause(
         f"the learning rate{own} is too high",
         f"lower the learning rate to {to}",
         recipe=True,
@@ -126,14 +126,14 @@ def _of_rate(run: Run, plain: Trial, factor: float) -> Change:
     )
 
 
-def _of_optimizer(run: Run) -> Change:
+def _of_optimizer(run: Run) -> FitCause:
     held, trainable = (value(run, s, AS_IT_IS) for s in (OVERFIT_HELD, OVERFIT_TRAINABLE))
     if held is not None and trainable is not None and held < trainable:
-        return Change(
+        return FitCause(
             f"the optimizer holds {held:,.0f} of {trainable:,.0f} trainable values",
             "make the optimizer when the model is complete, of `model.parameters()`",
         )
-    return Change(
+    return FitCause(
         "the optimizer as it is set does not get there",
         "begin with Adam at a learning rate of 1e-3, then go back step by step",
         recipe=True,

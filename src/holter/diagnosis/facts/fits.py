@@ -80,7 +80,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class FitTrial:
     """A trial of a run, with what it aims at."""
 
     name: str
@@ -88,7 +88,7 @@ class Trial:
     fit: Fit
 
 
-def trials(run: Run) -> list[Trial]:
+def trials(run: Run) -> list[FitTrial]:
     """All trials in the order in which they were made."""
     found = []
     noise = value(run, OVERFIT_NOISE, AS_IT_IS) or 0.0
@@ -96,7 +96,7 @@ def trials(run: Run) -> list[Trial]:
         own = name if _has_own_floor(run, name) else AS_IT_IS  # of other samples
         losses = series.values.astype(np.float64)
         aim = Aim.of(float(losses[0]), floor(run, own), value(run, OVERFIT_CONSTANT, own), noise)
-        found.append(Trial(name, aim, measure(losses, aim)))
+        found.append(FitTrial(name, aim, measure(losses, aim)))
     return found
 
 

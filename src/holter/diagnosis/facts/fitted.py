@@ -9,7 +9,7 @@ from holter.diagnosis.facts.fits import (
     AS_IT_IS,
     REACHED,
     Fit,
-    Trial,
+    FitTrial,
     floor,
     one_answer,
     value,
@@ -45,8 +45,8 @@ class Fitted:
     """The trial as it is, and those with a change."""
 
     run: Run
-    plain: Trial
-    others: tuple[Trial, ...]
+    plain: FitTrial
+    others: tuple[FitTrial, ...]
 
     def value(self, signal: Signal) -> float | None:
         """Return the reading of a signal in the unchanged trial, or None."""
@@ -179,7 +179,7 @@ class Fitted:
         return None
 
     @property
-    def fitting(self) -> Trial | None:
+    def fitting(self) -> FitTrial | None:
         """The first trial with a change in which the same samples fit."""
         return next((e for e in self.others if e.fit.fits and e.name not in CONTROLS), None)
 

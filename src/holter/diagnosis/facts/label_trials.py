@@ -9,7 +9,7 @@ from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, Signal
 TELLS = 4.0  # standard errors by which true labels are learned better beyond doubt
 
 
-class Trials:
+class LabelTrials:
     """The losses with true labels against those of the shuffled twins."""
 
     def __init__(self, run: Run, signal: Signal) -> None:
@@ -33,7 +33,7 @@ def learned_aside(run: Run) -> str | None:
     """What an experiment on the side has shown of labels, if they can be learned; else None."""
     if LABEL_HELD_OUT not in run or "true" not in run[LABEL_HELD_OUT]:
         return None
-    held = Trials(run, LABEL_HELD_OUT)
+    held = LabelTrials(run, LABEL_HELD_OUT)
     if not held.score > TELLS:
         return None
     return (

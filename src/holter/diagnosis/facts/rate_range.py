@@ -32,7 +32,7 @@ _LESS = 0.8  # of what is best for a short training: longer ones want a little l
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class RateTrial:
     """A short training at one rate: the loss of each held batch in its last part."""
 
     name: str
@@ -61,7 +61,7 @@ class RangeTest:
     start: Values  # the loss of each held batch
     sweeps: tuple[Sweep, ...]
     moved: float = 1.0  # the largest relative change of the weights in a sweep
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[RateTrial, ...] = ()
     configured: Mapping[str, float] = field(default_factory=dict)  # "peak", "now", "given"
 
     @cached_property
@@ -121,11 +121,11 @@ class RangeTest:
         """The mean held loss before any step."""
         return float(self.start.mean())
 
-    def gain(self, trial: Trial) -> float:
+    def gain(self, trial: RateTrial) -> float:
         """By how much a short training lowers the held loss."""
         return self.level - trial.level
 
-    def error(self, trial: Trial) -> float:
+    def error(self, trial: RateTrial) -> float:
         """The standard error of that, over the held batches."""
         gains = self.start - trial.end
         if not np.isfinite(gains).all():
@@ -142,7 +142,7 @@ class RangeTest:
         return float(np.exp(np.median(np.log(self.rates(OWN)))))
 
     @property
-    def best(self) -> Trial:
+    def best(self) -> RateTrial:
         """The short training that ended lowest."""
         return min(self.trials, key=lambda each: each.level)
 
@@ -175,7 +175,7 @@ class RangeTest:
         low, high = np.exp(fine[np.interp(fine, places, worth) >= 0][[0, -1]])
         return Suggestion(rate, min(rate, float(low)), max(rate, float(high)))
 
-    def _near_the_best(self) -> list[Trial]:
+    def _near_the_best(self) -> list[RateTrial]:
         """The trials about the best without gaps: nothing is known of what lies in a gap."""
         rates = [each.rate for each in self.trials]
         first = last = self.trials.index(self.best)
@@ -185,7 +185,7 @@ class RangeTest:
             last += 1
         return list(self.trials[first : last + 1])
 
-    def trial_at(self, rate: float) -> Trial | None:
+    def trial_at(self, rate: float) -> RateTrial | None:
         """The short training at this rate, if there was one."""
         return next((each for each in self.trials if abs(each.rate / rate - 1) < 0.01), None)
 
@@ -237,7 +237,7 @@ def read(run: Run) -> RangeTest:
             )
         elif name.startswith(CONFIRM):
             end = run[LR_RANGE_END][name].values.astype(float)
-            trials.append(Trial(name, float(rate.values[-1]), end))
+            trials.append(RateTrial(name, float(rate.values[-1]), end))
     moved = [float(each.values[-1]) for name, each in run[LR_RANGE_MOVED].items()]
     return RangeTest(
         start,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from holter.diagnosis.facts.fit_changes import change_of
-from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, Trial, trials
+from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, FitTrial, trials
 from holter.diagnosis.facts.fitted import CONTROLS, FEWER, Fitted, percent, went
 from holter.diagnosis.rule import rule
 from holter.record import Run
@@ -163,7 +163,7 @@ def _too_small(fitted: Fitted) -> Verdict:
 
 
 def _finding(
-    fitted: Fitted, cause: str, fix: str, confidence: Confidence, *beside: Trial
+    fitted: Fitted, cause: str, fix: str, confidence: Confidence, *beside: FitTrial
 ) -> Finding:
     instead = "".join(f"; with {each.name} {went(each.fit)}" for each in beside)
     return unfittable_batch.finding(
@@ -188,7 +188,7 @@ def _more(fitted: Fitted, signals: Sequence[Signal]) -> Iterator[Evidence]:
             yield Evidence(signal, (0, 0), says, AS_IT_IS)
 
 
-def _evidence(trial: Trial, way: str = "") -> Evidence:
+def _evidence(trial: FitTrial, way: str = "") -> Evidence:
     share = way or f"{percent(trial.fit.share)} of the way"
     span = (0, max(trial.fit.steps - 1, 0))
     return Evidence(OVERFIT_LOSS, span, f"{went(trial.fit)}, {share}", trial.name)

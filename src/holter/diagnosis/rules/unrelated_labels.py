@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.label_trials import TELLS, Trials
+from holter.diagnosis.facts.label_trials import TELLS, LabelTrials
 from holter.diagnosis.rule import rule
 from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -52,8 +52,8 @@ def unrelated_labels(
     - Print ten samples, as the loader delivers them, beside their labels.
     - Train a simple model, such as a linear one, on more data: is it better than a constant?
     """
-    held = Trials(run, LABEL_HELD_OUT)
-    fit = Trials(run, LABEL_FIT)
+    held = LabelTrials(run, LABEL_HELD_OUT)
+    fit = LabelTrials(run, LABEL_FIT)
     samples = int(run[LABEL_SAMPLES][""].values[-1])
     steps = len(run[LABEL_FIT]["true"])
     said = (

@@ -14,11 +14,11 @@ from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from holter.lab.birth.calls import Call, tensors_in
-from holter.lab.birth.events import Detail, Event, Glance, History, Outside, Parent, Phase
+from holter.lab.birth.events import Detail, Glance, History, Outside, Parent, Stage, TracedOperation
 from holter.lab.birth.inheritance import inherited
 from holter.lab.birth.operations import UNFILLED, called
 from holter.lab.birth.owners import Owner, Role, elements, identity, owners
-from holter.lab.birth.samples import Batches
+from holter.lab.birth.samples import SampleTracker
 from holter.lab.birth.sources import Sources
 from holter.lab.birth.values import Extent, bad, extent, fits, operand
 
@@ -41,12 +41,12 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bottom: CodeType,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.events: list[Event] = []
+        self.events: list[TracedOperation] = []
         self.operations = 0
         self.updating = False
         self._owners = owners(models, optimizers)
         self._sources = Sources(models, bottom=bottom)
-        self._batches = Batches(samples, frozenset(self._owners))
+        self._batches = SampleTracker(samples, frozenset(self._owners))
         self._writers: dict[int, list[tuple[int, int, int]]] = {}  # event, first and last element
         self._held: list[StorageWeakRef] = []  # so that no identity of these is given twice
         self._histories: dict[int, History] = {}
@@ -130,8 +130,8 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         shrinks = any(output.numel() < each.numel() for each in call.tensors)
         places = news if news is not None else bad(output, nan_only=its.nan and bool(wrong))
         site = self._sources.here(call.name)
-        phase: Phase = "backward" if site.node or site.derived else "forward"
-        event = Event(
+        phase: Stage = "backward" if site.node or site.derived else "forward"
+        event = TracedOperation(
             operation=call.name,
             phase="update" if self.updating else phase,
             site=site,

@@ -16,9 +16,9 @@ from holter.lab.experiments._probing.layout import (
     sequences_of,
 )
 from holter.lab.experiments._probing.probe import Probe, some_batches, switched_off
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import same_randomness
+from holter.lab.writing import Lab
 from holter.record.signals import (
     ACCUMULATION_BATCHES,
     ACCUMULATION_DEVIATION,

@@ -16,8 +16,8 @@ from holter.lab.experiments._samples.datasets import Served, served
 from holter.lab.experiments._samples.draws import Draw, draw, have_partners, nearer
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import digest, parts
-from holter.lab.lab import Lab
 from holter.lab.setup import Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     REFETCH_INPUTS,
     REFETCH_NEARER,

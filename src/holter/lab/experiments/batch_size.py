@@ -11,9 +11,9 @@ from holter.lab.batches import size, take
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._geometry.memory import largest_by_estimate, largest_by_trying
 from holter.lab.experiments._geometry.noise import NoiseScale, noise_scale, sketch
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import BATCH_LARGEST, BATCH_NOISE_SCALE, BATCH_SIZE
 
 _FEWEST = 8  # batches, or parts of them, that are compared

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.lab import Lab
 from holter.lab.setup import Setup
+from holter.lab.writing import Lab
 from holter.record.signals import CHECKPOINT_SAVED
 
 _KINDS = {"optimizer": ("optim",), "scheduler": ("sched",), "scaler": ("scaler",)}

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.optim import LBFGS
 
 from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.lab import Lab
-from holter.lab.setup import Phase, Setup
+from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
 from holter.watching.taps import Tap
 
@@ -107,11 +107,11 @@ def _norms(setup: Setup) -> Iterator[list[list[float]]]:
         tap.remove()
 
 
-def _holds(phase: Phase, parameter: Tensor) -> bool:
+def _holds(phase: LossPhase, parameter: Tensor) -> bool:
     return any(each is parameter for each in Setup.parameters(phase))
 
 
-def _read(phase: Phase, norms: list[float], *_: object) -> None:
+def _read(phase: LossPhase, norms: list[float], *_: object) -> None:
     gradients = [each.grad for each in Setup.parameters(phase) if each.grad is not None]
     if gradients:
         norms.append(float(nn.utils.get_total_norm(gradients)))

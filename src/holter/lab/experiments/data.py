@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from holter.lab.batches import tensors
-from holter.lab.boundary import LossCall, first_loss_call
+from holter.lab.calls import LossEvaluation, first_loss_call
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -102,7 +102,7 @@ def data(
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    call: LossCall
+    call: LossEvaluation
     own: bool  # its targets are a part of the batch, as they are
 
 

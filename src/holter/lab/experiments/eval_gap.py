@@ -10,8 +10,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._probing.probe import loss_of, some_batches, switched_off, warm_up
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     EVAL_GAP_LOSS,
     EVAL_GAP_MOMENTUM,

@@ -14,8 +14,8 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 
 _ALL = "all inputs"

@@ -21,9 +21,9 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     switched_off,
 )
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
 from holter.watching.loaders import facts
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from holter.diagnosis.facts.rate_range import RangeTest, another, candidates, worth_sweeping
 from holter.diagnosis.facts.sweep import Sweep
-from holter.lab.boundary import first_loss_call
+from holter.lab.calls import first_loss_call
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._learning_rates.trials import RateTrials, in_order
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
     LR_RANGE_END,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holter.diagnosis.facts.fits import ALIKE, AS_IT_IS, FAR, REACHED, measure
 from holter.lab.batches import changed
-from holter.lab.boundary import inputs_replaced
+from holter.lab.calls import inputs_replaced
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._overfitting.branches import Branch, Facts, branches
 from holter.lab.experiments._overfitting.changes import groups, peaks
@@ -26,9 +26,9 @@ from holter.lab.experiments._overfitting.freeing import PASSES
 from holter.lab.experiments._overfitting.passes import Pass, forward
 from holter.lab.experiments._overfitting.quieting import dropout_off
 from holter.lab.experiments._overfitting.sameness import by_sample
-from holter.lab.lab import Lab
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import (
     OVERFIT_CONSTANT,
     OVERFIT_EXCHANGED,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from holter.lab.batches import tensors
-from holter.lab.boundary import LossCall
+from holter.lab.calls import LossEvaluation
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._probing.layout import (
     Samples,
@@ -26,8 +26,8 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     PADDING_AMOUNT,
     PADDING_CHANGE,
@@ -101,7 +101,7 @@ class _Padding:
         return target.cpu().reshape(shape).movedim(dim, 0)
 
 
-def _find(setup: Setup, batch: Batch, probe: Probe, call: LossCall | None) -> _Padding | None:
+def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None) -> _Padding | None:
     """The first input that ends in runs of one value of which something else speaks as well."""
     targets = [] if call is None else tensors(call.arguments.get("target"))
     sequences = sequences_of(probe.inputs, [*targets, *tensors(batch)])
@@ -153,7 +153,7 @@ def _is_ignored(found: _Padding, target: Tensor) -> bool:
     return rows is not None and bool((rows == _IGNORED)[found.places].all())
 
 
-def _counted(found: _Padding, call: LossCall | None) -> float | None:
+def _counted(found: _Padding, call: LossEvaluation | None) -> float | None:
     """The share of padding in what the loss counts, where that can be told."""
     if call is None or "ignore_index" not in call.arguments:
         return None

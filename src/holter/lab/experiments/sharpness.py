@@ -16,9 +16,9 @@ from holter.lab.experiments._geometry.curvature import (
     twice_differentiable,
 )
 from holter.lab.experiments._geometry.landscape import Landscape
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import (
     SHARPNESS_BOUND,
     SHARPNESS_DESCENT,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from holter.lab.replay.window import Window
+from holter.lab.replay.window import FailureWindow
 from holter.record.errors import HolterError
 
 _SCRIPT = '''\
@@ -45,7 +45,7 @@ for name, gradient in zip(NAMES, gradients):
 '''
 
 
-def export(window: Window, path: Path) -> str:
+def export(window: FailureWindow, path: Path) -> str:
     """Write the failing step to `path` and the tensors beside it; a sentence of what came of it."""
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
@@ -83,7 +83,7 @@ def export(window: Window, path: Path) -> str:
     return f"{path}: {_shown(path)}"
 
 
-def _traced(window: Window, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
+def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
     """All operations of the step as a graph of their own, its inputs, and names of parameters."""
     from torch.fx.experimental.proxy_tensor import make_fx
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.optim import Optimizer
 from torch.utils import _pytree as pytree
 
-from holter.lab.replay.window import Change, Window
+from holter.lab.replay.window import Change, FailureWindow
 from holter.lab.setup import Batch, Setup
 from holter.watching.blackbox.capture import Step
 from holter.watching.blackbox.shadow import held_by
@@ -32,7 +32,7 @@ class Rung:
     why_not: str = ""
 
 
-def rungs(window: Window) -> list[Rung]:
+def rungs(window: FailureWindow) -> list[Rung]:
     """All interventions, the mildest of each family first."""
     setup = window.setup
     used = Used.of(window)
@@ -88,7 +88,7 @@ class Used:
     lower: Step | None  # whose learning rates are lower than those of the failure
 
     @classmethod
-    def of(cls, window: Window) -> "Used":
+    def of(cls, window: FailureWindow) -> "Used":
         """Run the first step of the window and look."""
         setup = window.setup
         seen: set[str] = set()
@@ -250,7 +250,7 @@ def _larger_epsilon(setup: Setup) -> None:
                 group["eps"] = max(1e-4, 1e3 * group["eps"])
 
 
-def _reset_second_moment(window: Window) -> Change:
+def _reset_second_moment(window: FailureWindow) -> Change:
     """Right before it goes wrong, Adam forgets how large gradients were."""
 
     def before(setup: Setup, step: int) -> None:
@@ -273,7 +273,7 @@ def _forget(optimizer: Optimizer) -> None:
             state["step"] = 0
 
 
-def _instead(window: Window, other: int | None) -> Change | None:
+def _instead(window: FailureWindow, other: int | None) -> Change | None:
     """The steps that went wrong are given the batch of another one."""
     if other is None:
         return None
@@ -285,7 +285,7 @@ def _instead(window: Window, other: int | None) -> Change | None:
     return Change("", batches=batches)
 
 
-def _lower(window: Window) -> Step | None:
+def _lower(window: FailureWindow) -> Step | None:
     """The first step of the window, if a schedule has raised a learning rate since."""
     first = window.steps[0]
     raised = any(

@@ -12,11 +12,11 @@ from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
 from holter.lab.experiments import InapplicableError
-from holter.lab.lab import Lab
 from holter.lab.replay.ladder import Climbed, band_of, climb, timed
 from holter.lab.replay.samples import Triage, guilty, triage
-from holter.lab.replay.window import Trial, Window
-from holter.lab.setup import Batch, Phase, Setup
+from holter.lab.replay.window import FailureWindow, Trial
+from holter.lab.setup import Batch, LossPhase, Setup
+from holter.lab.writing import Lab
 from holter.record.errors import HolterError
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.watching.blackbox.capture import Step
@@ -54,7 +54,7 @@ class Reproduction:
 class Investigation:
     """Goes through a captured failure; what is known is written down at once."""
 
-    def __init__(self, window: Window, lab: Lab) -> None:
+    def __init__(self, window: FailureWindow, lab: Lab) -> None:
         self._window, self._lab = window, lab
         self.plain, self.seconds = timed(window)
         if not self.plain.steps:
@@ -136,7 +136,7 @@ class Investigation:
                 again = make if spoiled and _is_finite(step.fetches[place].batch) else None
 
                 def loss(
-                    phase: Phase = phase,
+                    phase: LossPhase = phase,
                     batch: Batch = batch,
                     again: Callable[[], Batch] | None = again,
                 ) -> Tensor:
@@ -205,7 +205,7 @@ class Investigation:
 class Gathered:
     """The gradients of the batches that make a step, and its update; each is traced by itself."""
 
-    def __init__(self, phase: Phase) -> None:
+    def __init__(self, phase: LossPhase) -> None:
         self._phase = phase
         self._sums: dict[Tensor, Tensor] = {}
 
@@ -277,7 +277,7 @@ def estimate(investigation: Investigation, rungs: int = 15) -> float:
     return investigation.seconds * (rungs + 4)
 
 
-def whole(window: Window, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
+def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
     """All of it, with a line for people after each part."""
     began = time.perf_counter()
     found = Investigation(window, lab)

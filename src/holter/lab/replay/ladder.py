@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from holter.lab.replay.interventions import Rung, rungs
-from holter.lab.replay.window import Change, Trial, Window
+from holter.lab.replay.window import Change, FailureWindow, Trial
 
 CURES, DOES_NOT, WORSENS, NOT_APPLICABLE = "cures", "does not", "worsens", "not applicable"
 
@@ -75,7 +75,7 @@ class Ladder:
 
 
 def climb(
-    window: Window,
+    window: FailureWindow,
     plain: Trial,
     *,
     chosen: Sequence[Rung] | None = None,
@@ -91,7 +91,7 @@ def climb(
         yield from _in_pairs(window, plain, ladder, everything)
 
 
-def band_of(window: Window, plain: Trial) -> tuple[float, float]:
+def band_of(window: FailureWindow, plain: Trial) -> tuple[float, float]:
     """Middle and spread of the losses before it went wrong."""
     rows = [
         (step, loss)
@@ -108,7 +108,7 @@ def band_of(window: Window, plain: Trial) -> tuple[float, float]:
     return middle, max(spread, 0.02 * abs(middle), 1e-6)
 
 
-def _try(window: Window, plain: Trial, band: tuple[float, float], rung: Rung) -> Climbed:
+def _try(window: FailureWindow, plain: Trial, band: tuple[float, float], rung: Rung) -> Climbed:
     if rung.change is None:
         return Climbed(rung.name, rung.family, NOT_APPLICABLE, rung.why_not)
     trial = window.play(rung.change, beyond=_BEYOND)
@@ -118,7 +118,9 @@ def _try(window: Window, plain: Trial, band: tuple[float, float], rung: Rung) ->
     return Climbed(rung.name, rung.family, outcome, says, trial)
 
 
-def judge(window: Window, plain: Trial, band: tuple[float, float], trial: Trial) -> tuple[str, str]:
+def judge(
+    window: FailureWindow, plain: Trial, band: tuple[float, float], trial: Trial
+) -> tuple[str, str]:
     """Whether loss and norms return to the band of before the failure."""
     bad = trial.first_bad
     if trial.error:
@@ -141,7 +143,7 @@ def judge(window: Window, plain: Trial, band: tuple[float, float], trial: Trial)
     return CURES, f"loss {late:.4g}, before the failure {middle:.4g}"
 
 
-def _late(window: Window, trial: Trial) -> float | None:
+def _late(window: FailureWindow, trial: Trial) -> float | None:
     """The usual loss from the failing step on."""
     rows = zip(trial.steps, trial.losses, strict=True)
     after = [loss for step, loss in rows if step >= window.failing]
@@ -149,7 +151,7 @@ def _late(window: Window, trial: Trial) -> float | None:
 
 
 def _in_pairs(
-    window: Window,
+    window: FailureWindow,
     plain: Trial,
     ladder: Ladder,
     everything: Sequence[Rung],
@@ -207,7 +209,7 @@ def _place(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def timed(window: Window) -> tuple[Trial, float]:
+def timed(window: FailureWindow) -> tuple[Trial, float]:
     """The window as it was, and how long it took; the failing step is now known to the step."""
     began = time.perf_counter()
     trial = window.play(beyond=_BEYOND)
@@ -220,7 +222,7 @@ def timed(window: Window) -> tuple[Trial, float]:
     return trial, time.perf_counter() - began
 
 
-def _bad(window: Window, trial: Trial) -> frozenset[int]:
+def _bad(window: FailureWindow, trial: Trial) -> frozenset[int]:
     """The step it began with, and those after it whose batch fails on the oldest weights, too."""
     middle, spread = band_of(window, trial)
     ceiling = middle + _SPREADS * spread

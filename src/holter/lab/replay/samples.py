@@ -7,7 +7,7 @@ import torch
 
 from holter.lab.batches import size, take
 from holter.lab.experiments import InapplicableError
-from holter.lab.replay.window import Change, Window
+from holter.lab.replay.window import Change, FailureWindow
 from holter.lab.setup import Batch
 from holter.lab.state import State
 
@@ -41,7 +41,7 @@ class Triage:
         return "unknown"
 
 
-def triage(window: Window, ceiling: float) -> Triage:
+def triage(window: FailureWindow, ceiling: float) -> Triage:
     """Fail means: not finite, or a loss above `ceiling`."""
     steps = [each for each in window.steps if each.step <= window.onset]
     failing = steps[-1]
@@ -62,7 +62,7 @@ def triage(window: Window, ceiling: float) -> Triage:
     return Triage(older, other)
 
 
-def guilty(window: Window, ceiling: float) -> tuple[int, ...] | None:
+def guilty(window: FailureWindow, ceiling: float) -> tuple[int, ...] | None:
     """The samples of the bad batch that break its step by themselves; None if none does."""
     steps = [each for each in window.steps if each.step <= window.onset]
     failing = steps[-1]

@@ -1,4 +1,4 @@
-"""Window: a captured failure put back into a training, to be run again, as it was or changed."""
+"""A captured failure put back into a training, to be run again, unchanged or with changes."""
 
 import contextlib
 import math
@@ -60,7 +60,7 @@ class Change:
     max_norm: float | None = None
 
 
-class Window:
+class FailureWindow:
     """The steps of a capture in a setup: restored exactly, run any number of times."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """Fits of a few samples: as it is, and with one thing changed at a time."""
 
-from holter.diagnosis.facts.fits import Trial, trials
+from holter.diagnosis.facts.fits import FitTrial, trials
 from holter.record import Run
 from holter.record.signals import OVERFIT_LOSS
 from holter.reports._lines import Line
@@ -22,7 +22,7 @@ def lines(run: Run, width: int) -> list[Line]:  # noqa: ARG001  (a table of fixe
     return table
 
 
-def _outcome(trial: Trial) -> tuple[str, str]:
+def _outcome(trial: FitTrial) -> tuple[str, str]:
     if trial.fit.fits:
         return "fits", "green"
     if trial.fit.lost:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from holter.diagnosis.facts.rate_range import RangeTest, Trial, read
+from holter.diagnosis.facts.rate_range import RangeTest, RateTrial, read
 from holter.diagnosis.facts.sweep import ESTIMATORS
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -103,7 +103,7 @@ def _round(low: float, high: float) -> list[float]:
     return [each for each in rates if low <= each <= high]
 
 
-def _apart(trial: Trial, best: Trial) -> float:
+def _apart(trial: RateTrial, best: RateTrial) -> float:
     """The standard error, over held batches, of the difference to the best."""
     differences = trial.end - best.end
     return float(differences.std() / np.sqrt(max(len(differences) - 1, 1)))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from holter.lab.setup import Batch, Phase, Setup
+from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.scripts.launching import live_models
 from holter.scripts.recognition.capturing import Row
@@ -164,10 +164,10 @@ def _is(one: Any, other: Any) -> bool:
     return len(a) == len(b) and all(x is y or same([x], [y]) for x, y in zip(a, b, strict=True))
 
 
-def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> Phase:
+def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> LossPhase:
     parts = [replays[key] for key in pattern.sites]
     loss: Callable[[Batch], Tensor] = parts[0] if len(parts) == 1 else _Sum(parts)
-    return Phase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
+    return LossPhase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
 
 
 class _Sum:

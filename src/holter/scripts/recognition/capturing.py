@@ -1,4 +1,4 @@
-"""Capture: copies of what a script gives to each of its steps, taken while it runs."""
+"""StepCapture: copies of what a script gives to each of its steps, taken while it runs."""
 
 import copy
 import weakref
@@ -29,8 +29,8 @@ Row = Mapping[str, Any]  # what a step was given, by variable
 _MOST_COMPARED = 10**7  # values of one variable
 
 
-class Copies:
-    """Copies of tensors, one of each as long as nobody writes into it."""
+class TensorCopies:
+    """TensorCopies of tensors, one of each as long as nobody writes into it."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[weakref.ref[Tensor], int, Tensor]] = {}
@@ -100,11 +100,11 @@ class Ready:
 
 
 @dataclass(eq=False)
-class Capture:
-    """Copies of what the steps of one site are given."""
+class StepCapture:
+    """TensorCopies of what the steps of one site are given."""
 
     plan: Plan
-    copies: Copies
+    copies: TensorCopies
     modules: Iterable[nn.Module]  # whose buffers a step may change
     delivered: Callable[[], list[object]]  # the last batches of loaders, the newest first
     proof: Proof | None = None  # of the first step that was seen from its beginning

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from holter.record import environment
 from holter.record.folders import new_folder
 from holter.scripts.launching import Discovery
-from holter.scripts.recognition.capturing import Capture, Copies, Row
+from holter.scripts.recognition.capturing import Row, StepCapture, TensorCopies
 from holter.scripts.recognition.contexts import Autocast
 from holter.scripts.recognition.declining import NotRecognisedError
 from holter.scripts.recognition.kinds import look_up
@@ -47,7 +47,7 @@ class Seen:
     """All that is known of one site."""
 
     site: Site
-    capture: Capture
+    capture: StepCapture
     frame: FrameType  # of its last backward
     names: dict[str, Any] | None = None  # variables of a function at its last backward
     rows: list[tuple[int, Row]] = field(default_factory=list)  # what steps were given, and when
@@ -92,7 +92,7 @@ class Session:
         self._is_fed = False
         self._roots: list[weakref.ref[Tensor]] = []  # on which backward was called in this step
         self._refused = self._late = self._clock = 0
-        self._copies = Copies()
+        self._copies = TensorCopies()
         self._tracer = Tracer(self._fail)
         self._returns = Returns()
         self._own: tuple[Site, FrameType] | None = None  # the function that gives a library losses
@@ -258,7 +258,7 @@ class Session:
             self.sites.clear()
             self._fed.clear()
             self.timeline = Timeline()
-        capture = Capture(plan(site, frame), self._copies, self.start.modules, self._delivered)
+        capture = StepCapture(plan(site, frame), self._copies, self.start.modules, self._delivered)
         self._tracer.follow(capture, frame)
         self.sites[key] = Seen(site, capture, frame)
 

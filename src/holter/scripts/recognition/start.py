@@ -10,7 +10,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from holter.lab.setup import Phase, Setup
+from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
 from holter.scripts.launching import live_models
 
@@ -42,7 +42,7 @@ class Start:
         scalers = [each for each in found if isinstance(each, GradScaler)]
         whole = Setup(
             models={str(place): each for place, each in enumerate(self.modules)},
-            phases=(Phase(_no_loss, tuple(self.optimizers)),),
+            phases=(LossPhase(_no_loss, tuple(self.optimizers)),),
             train=(),
             schedulers=tuple(self.schedulers),
             others=tuple(scalers),

@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import SGD, Adagrad, Adam, Optimizer, RMSprop
 
 from holter.lab.experiments import InapplicableError
-from holter.lab.setup import Batch, Phase, Setup
+from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import same_randomness
 
 _FEWEST = 8  # iterations before a value may be taken for the largest
@@ -147,7 +147,7 @@ def largest_eigenvalue(
     return Eigenvalue(value, residual, iterations)
 
 
-def stability(phase: Phase, parameters: Sequence[Tensor]) -> Stability:
+def stability(phase: LossPhase, parameters: Sequence[Tensor]) -> Stability:
     """What the optimizers of a phase bear; raises where nobody knows."""
     steps: dict[int, Tensor | float] = {}
     limits = set()

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 from torch.utils.data import SequentialSampler
 
-from holter.diagnosis.facts.rate_range import CONFIRM, SWEEP, Trial
+from holter.diagnosis.facts.rate_range import CONFIRM, SWEEP, RateTrial
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.facts.sweep import Sweep
 from holter.lab.batches import cloned, size
 from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._learning_rates.rates import Rates
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State, same_randomness
+from holter.lab.writing import Lab
 from holter.record.signals import (
     LR_RANGE_END,
     LR_RANGE_ERROR,
@@ -107,7 +107,7 @@ class RateTrials:
             np.array(rates), np.array(means), np.array(errors), start=float(self.start.mean())
         )
 
-    def train(self, rate: float, steps: int) -> Trial:
+    def train(self, rate: float, steps: int) -> RateTrial:
         """A short training at one rate, always with the same batches in the same order."""
         trial = f"{CONFIRM} {rate:.4g}"
         batches = self._begin(-1)
@@ -130,7 +130,7 @@ class RateTrials:
         fails = len(losses) < steps or not last
         finish = np.full(len(self.held), np.inf) if fails else np.mean(last, axis=0)
         self._lab.write(LR_RANGE_END, [float(each) for each in finish], trial=trial)
-        return Trial(trial, rate, finish)
+        return RateTrial(trial, rate, finish)
 
     def _begin(self, number: int) -> Iterator[Batch]:
         """Everything as at the start, but for the order of batches and what else is drawn."""

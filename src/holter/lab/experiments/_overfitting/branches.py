@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
 from holter.lab.batches import take
-from holter.lab.boundary import LossCall, predictions_replaced, targets_replaced
+from holter.lab.calls import LossEvaluation, predictions_replaced, targets_replaced
 from holter.lab.experiments._overfitting.changes import (
     decay_off,
     drawn_anew,
@@ -44,8 +44,8 @@ class Facts:
     setup: Setup
     batch: Batch
     count: int  # samples
-    calls: tuple[LossCall, ...]  # of loss functions, in one pass
-    calls_after: tuple[LossCall, ...]  # the same after training
+    calls: tuple[LossEvaluation, ...]  # of loss functions, in one pass
+    calls_after: tuple[LossEvaluation, ...]  # the same after training
     inputs: tuple[Tensor, ...]  # of the model
     outputs: tuple[Any, ...]  # of each call of it
     last_layers: tuple[nn.Module, ...]  # activations whose output is the model's
@@ -130,7 +130,7 @@ def _of_predictions(facts: Facts) -> Iterator[Branch]:
         yield Branch("predictions in the shape of the targets", setup, during)
 
 
-def are_probabilities(call: LossCall) -> bool:
+def are_probabilities(call: LossEvaluation) -> bool:
     """Whether a loss function that applies a softmax or sigmoid is given the result of one."""
     given = call.arguments["input"].detach().float()
     if call.function not in ("cross_entropy", "binary_cross_entropy_with_logits"):

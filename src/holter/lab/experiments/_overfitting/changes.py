@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from holter.lab.batches import changed
-from holter.lab.boundary import inputs_replaced
+from holter.lab.calls import inputs_replaced
 from holter.lab.setup import Setup
 
 

@@ -11,9 +11,9 @@ from holter.diagnosis.facts.fits import Aim, level, measure
 from holter.lab.batches import cloned
 from holter.lab.experiments._overfitting.branches import Branch
 from holter.lab.experiments._overfitting.changes import groups, peaks, set_rate
-from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State, same_randomness
+from holter.lab.writing import Lab
 
 _CLOSE = 0.98  # share of the way at which a trial ends
 _CLOSE_ENOUGH = 0.92  # the same for one that takes longer than `_BRISK`

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from holter.lab.boundary import LossCall
+from holter.lab.calls import LossEvaluation
 from holter.lab.experiments._overfitting.leasts import taken_apart
 from holter.lab.experiments._overfitting.passes import Pass
 from holter.lab.experiments._overfitting.sameness import sameness
@@ -66,7 +66,7 @@ def floor_of(passes: Sequence[Pass], count: int) -> Floor | str:
     return replace(found, least=found.least * scale, constant=found.constant * scale)
 
 
-def _floor(calls: Sequence[LossCall], of: Pass, count: int, passes: int) -> Floor | str:
+def _floor(calls: Sequence[LossEvaluation], of: Pass, count: int, passes: int) -> Floor | str:
     same = sameness(of.inputs, count)
     least = constant = 0.0
     because = []
@@ -95,12 +95,12 @@ def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     return len(some) == len(others) and all(map(torch.equal, some, others))
 
 
-def _aligned(passes: Sequence[Pass]) -> list[Sequence[LossCall]]:
+def _aligned(passes: Sequence[Pass]) -> list[Sequence[LossEvaluation]]:
     """The first call of all passes, the second, ..."""
     return list(zip(*(each.calls for each in passes), strict=False))
 
 
-def _pooled(calls: Sequence[LossCall]) -> LossCall:
+def _pooled(calls: Sequence[LossEvaluation]) -> LossEvaluation:
     """The same call of several passes as one of all their samples."""
     first = calls[0]
     shape = first.arguments["target"].shape

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from holter.lab.batches import changed, cloned, tensors
-from holter.lab.boundary import LossCall, losses_seen
+from holter.lab.calls import LossEvaluation, losses_seen
 from holter.lab.setup import Batch, Setup
 
 
@@ -17,7 +17,7 @@ class Pass:
     """One forward pass: its loss, the loss functions it called, what the model got and gave."""
 
     loss: float
-    calls: tuple[LossCall, ...]
+    calls: tuple[LossEvaluation, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Any, ...]  # one for each call of the model
     last_layers: tuple[nn.Module, ...] = ()  # activations whose output is the model's

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.lab.batches import tensors
-from holter.lab.boundary import LossCall, first_loss_call
+from holter.lab.calls import LossEvaluation, first_loss_call
 from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._probing.probe import Probe, Tensors
 from holter.lab.setup import Batch, Setup
@@ -112,7 +112,7 @@ def loss_targets(setup: Setup, batch: Batch) -> list[Tensor]:
     return [] if call is None else tensors(call.arguments.get("target"))
 
 
-def known_loss_call(setup: Setup, batch: Batch) -> LossCall | None:
+def known_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:
     """The first loss function of the forward pass; none where that takes gradients itself."""
     try:
         return first_loss_call(setup, batch)

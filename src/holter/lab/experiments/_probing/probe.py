@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import cloned
-from holter.lab.boundary import inputs_replaced
+from holter.lab.calls import inputs_replaced
 from holter.lab.experiments import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import same_randomness

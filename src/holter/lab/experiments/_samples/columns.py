@@ -11,7 +11,7 @@ _CLASSES = 50  # more are no classes, or too many to find in one column
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FeatureTable:
     """Rows and targets of a split; `classes` where targets are few whole numbers."""
 
     rows: Floats
@@ -19,7 +19,7 @@ class Table:
     classes: Floats | None
 
 
-def table(split: Split) -> Table | None:
+def table(split: Split) -> FeatureTable | None:
     """The samples of a split as a table, if that is what they are: rows of one length."""
     rows = [each.row for each in split.samples]
     if (
@@ -30,11 +30,11 @@ def table(split: Split) -> Table | None:
     made = np.stack([each for each in rows if each is not None])
     labels = [each.label for each in split.samples]
     if any(each is None for each in labels):
-        return Table(made, None, None)
+        return FeatureTable(made, None, None)
     targets = np.asarray(labels, np.float64)
     kinds = np.unique(targets)
     is_class = all(each.is_class for each in split.samples) and 2 <= len(kinds) <= _CLASSES
-    return Table(made, targets, kinds if is_class else None)
+    return FeatureTable(made, targets, kinds if is_class else None)
 
 
 def distinct(rows: Floats) -> Floats:

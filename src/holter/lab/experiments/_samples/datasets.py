@@ -22,10 +22,10 @@ from torch.utils.data import (
 )
 
 from holter.lab.batches import changed, size, tensors
-from holter.lab.boundary import own_targets
+from holter.lab.calls import own_targets
 from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._samples.holdings import left_alone
-from holter.lab.experiments._samples.parts import Sample, array, sample_of
+from holter.lab.experiments._samples.parts import DatasetSample, array, sample_of
 from holter.lab.setup import Setup
 
 _NAMES = {"train": "training", "valid": "validation"}
@@ -52,7 +52,7 @@ class Split:
 
     name: str
     length: int
-    samples: tuple[Sample, ...]
+    samples: tuple[DatasetSample, ...]
     served: Served | None
     arrives: bool = True
 
@@ -97,7 +97,7 @@ def read(
     return Split(split, len(positions), tuple(found), known, _arrives(setup.loaders[split], found))
 
 
-def _arrives(loader: DataLoader[Any], samples: Sequence[Sample]) -> bool:
+def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
     """Whether targets of samples are found again in a batch that a `collate_fn` makes of them."""
     if loader.collate_fn is default_collate:
         return True
@@ -117,11 +117,13 @@ def _arrives(loader: DataLoader[Any], samples: Sequence[Sample]) -> bool:
     )
 
 
-def _fetched(dataset: Any, wanted: list[int], seconds: float, ignored: int | None) -> list[Sample]:
+def _fetched(
+    dataset: Any, wanted: list[int], seconds: float, ignored: int | None
+) -> list[DatasetSample]:
     until = time.perf_counter() + seconds
     begun = [(each, fetch(dataset, each)) for each in wanted[:_TRIED]]
     spare = _index_places(begun, dataset)
-    found: list[Sample] = []
+    found: list[DatasetSample] = []
     for index, value in chain(begun, ((each, fetch(dataset, each)) for each in wanted[_TRIED:])):
         kept, show = _without(value, spare), len(found) < _SHOWN
         found.append(sample_of(kept, index, ignored=ignored, show=show))
@@ -173,7 +175,7 @@ def _read_batches(
     if batches is None:
         raise InapplicableError(f"there is no {_NAMES[split]} data")
     until = time.perf_counter() + seconds
-    found: list[Sample] = []
+    found: list[DatasetSample] = []
     begun: list[bytes | None] = []
     aims: tuple[int, ...] | None = None
     for batch in batches:

@@ -21,7 +21,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """A call of the model as a training step makes it."""
 
     args: tuple[Any, ...]
@@ -30,7 +30,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class LossCall:
+class LossEvaluation:
     """A call of one of torch's loss functions; `arguments` by name, with their defaults."""
 
     function: str
@@ -38,12 +38,12 @@ class LossCall:
     value: Tensor
 
 
-def model_call(setup: Setup, batch: Batch) -> Call:
+def model_call(setup: Setup, batch: Batch) -> ModelCall:
     """What the first forward pass on `batch` gives to the model, and what it gets."""
-    calls: list[Call] = []
+    calls: list[ModelCall] = []
 
     def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        calls.append(Call(args, kwargs, output))
+        calls.append(ModelCall(args, kwargs, output))
 
     handle = setup.model.register_forward_hook(remember, with_kwargs=True)
     try:
@@ -56,9 +56,9 @@ def model_call(setup: Setup, batch: Batch) -> Call:
     return calls[0]
 
 
-def first_loss_call(setup: Setup, batch: Batch) -> LossCall | None:
+def first_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:
     """The first loss function of torch that the forward pass on `batch` calls, if it calls one."""
-    calls: list[LossCall] = []
+    calls: list[LossEvaluation] = []
     with same_randomness(setup), torch.no_grad(), _losses(lambda *same: same[1:], calls):
         setup.loss(batch)
     return calls[0] if calls else None
@@ -119,15 +119,15 @@ def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> 
 
 
 @contextmanager
-def losses_seen() -> Iterator[list[LossCall]]:
+def losses_seen() -> Iterator[list[LossEvaluation]]:
     """Inside, every call of one of torch's loss functions is put into the list."""
-    calls: list[LossCall] = []
+    calls: list[LossEvaluation] = []
     with _losses(lambda *same: same[1:], calls):
         yield calls
 
 
 @contextmanager
-def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> Iterator[None]:
+def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossEvaluation]) -> Iterator[None]:
     """Tap the loss functions: change what they are given, remember how they were called."""
     inside = False
 
@@ -146,7 +146,7 @@ def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> It
             if isinstance(result, Tensor):
                 known = _parameters(original)
                 named = {**known, **dict(zip(known, args, strict=False)), **kwargs}
-                calls.append(LossCall(original.__name__, named, result))
+                calls.append(LossEvaluation(original.__name__, named, result))
             return result
 
         return called
