@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from holter.lab.batches import same_memory, tensors
 from holter.lab.experiments import InapplicableError
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 from holter.watching.taps import LOSS_FUNCTIONS, Tap
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

@@ -1,6 +1,5 @@
 """How far fits of a few samples came: from a constant answer to the least possible loss."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +14,9 @@ from holter.record.signals import (
     OVERFIT_NOISE,
     Signal,
 )
+from holter.record.trials import UNCHANGED, TrialName
 
-AS_IT_IS = "as it is"  # the trial in which nothing is changed
+AS_IT_IS = UNCHANGED  # the trial without a change
 REACHED = 0.9  # share of the way at which samples are learned by heart
 ALIKE = 1e-3  # spread of predictions, relative to their size, of one answer for all samples
 FAR = 100_000  # steps: a loss that needs more at its pace does not get there
@@ -55,6 +55,11 @@ class Aim:
         return (self.reference - loss) / way if way > 0 else 0.0
 
     @property
+    def window(self) -> int:
+        """The number of neighbouring losses whose median is a level."""
+        return _NOISY_WINDOW if self.noise > 0 else _WINDOW
+
+    @property
     def goal(self) -> float:
         """The loss at which the samples are learned by heart."""
         return self.reference - REACHED * (self.reference - self.least)
@@ -83,9 +88,14 @@ class Fit:
 class FitTrial:
     """A trial of a run, with what it aims at."""
 
-    name: str
+    change: TrialName
     aim: Aim
     fit: Fit
+
+    @property
+    def name(self) -> str:
+        """The owner of its readings."""
+        return str(self.change)
 
 
 def trials(run: Run) -> list[FitTrial]:
@@ -96,7 +106,7 @@ def trials(run: Run) -> list[FitTrial]:
         own = name if _has_own_floor(run, name) else AS_IT_IS  # of other samples
         losses = series.values.astype(np.float64)
         aim = Aim.of(float(losses[0]), floor(run, own), value(run, OVERFIT_CONSTANT, own), noise)
-        found.append(FitTrial(name, aim, measure(losses, aim)))
+        found.append(FitTrial(TrialName.parse(name), aim, measure(losses, aim)))
     return found
 
 
@@ -118,19 +128,13 @@ def one_answer(constant: float, least: float) -> bool:
     return constant - least <= _SAME * max(abs(constant), abs(least))
 
 
-def level(losses: Sequence[float], aim: Aim) -> float:
-    """The level of the last losses of a curve that is still drawn."""
-    window = _window(aim)
-    return float(np.median(losses[-window:])) if len(losses) >= window else np.inf
-
-
 def measure(values: Values, aim: Aim) -> Fit:
     """What a curve of losses shows."""
     finite = values[np.isfinite(values)]
     lost = len(finite) < len(values)
     if not len(finite):
         return Fit(np.nan, np.nan, np.nan, len(values), 0.0, np.inf, falls=False, lost=True)
-    levels = _levels(finite, _window(aim))
+    levels = _levels(finite, aim.window)
     best = float(levels.min())
     pace, usual = _pace(finite, levels, aim.noise)
     ahead = max(float(levels[-1]) - aim.goal, 0.0) / pace if pace > 0 else np.inf
@@ -149,10 +153,6 @@ def measure(values: Values, aim: Aim) -> Fit:
 
 def _has_own_floor(run: Run, trial: str) -> bool:
     return any(s in run and trial in run[s] for s in (OVERFIT_FLOOR, OVERFIT_FREE_FLOOR))
-
-
-def _window(aim: Aim) -> int:
-    return _NOISY_WINDOW if aim.noise > 0 else _WINDOW
 
 
 def _levels(values: Values, window: int) -> Values:

@@ -31,9 +31,10 @@ from holter.record.signals import (
     OVERFIT_TRAINABLE,
     Signal,
 )
+from holter.record.trials import TrialKind, TrialName
 
-FEWER = "2 samples"
-CONTROLS = (FEWER, "labels exchanged")  # what they show is no cause
+FEWER = str(TrialName(TrialKind.TWO_SAMPLES))
+CONTROLS = (FEWER, str(TrialName(TrialKind.ROLLED_LABELS)))  # comparisons: they name no cause
 _BEYOND = 1.5  # share of the way: so far under a floor, it is none
 _DROWNED = 0.1  # of the loss of one answer for all: noise leaves less than this to learn
 _ENOUGH = 50  # steps that a trial needs to be judged

@@ -5,6 +5,7 @@ import numpy as np
 from holter.record import Run
 from holter.record.format import Floats
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, Signal
+from holter.record.trials import TrialKind, TrialName
 
 TELLS = 4.0  # standard errors by which true labels are learned better beyond doubt
 
@@ -13,8 +14,9 @@ class LabelTrials:
     """The losses with true labels against those of the shuffled twins."""
 
     def __init__(self, run: Run, signal: Signal) -> None:
-        true = run[signal]["true"].values
-        twins = [each.values for name, each in run[signal].items() if name.startswith("shuffled")]
+        series = {TrialName.parse(name): each.values for name, each in run[signal].items()}
+        true = series[TrialName(TrialKind.TRUE_LABELS)]
+        twins = [v for name, v in series.items() if name.kind is TrialKind.SHUFFLED_LABELS]
         self.true = float(true.mean())
         self.shuffled = float(np.mean(twins))
         with np.errstate(invalid="ignore"):  # losses that are not finite make no score

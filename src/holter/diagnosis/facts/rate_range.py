@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from holter.diagnosis.facts.robust import Values
-from holter.diagnosis.facts.sweep import BEGUN, ESTIMATORS, OWN, Sweep
+from holter.diagnosis.facts.sweep import ESTIMATORS, OWN, Sweep
 from holter.record import Run
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
@@ -18,15 +18,12 @@ from holter.record.signals import (
     LR_RANGE_RATE,
     LR_RANGE_START,
 )
-
-SWEEP, CONFIRM = "sweep", "confirm"  # the kinds of trials, before their number or their rate
+from holter.record.trials import TrialKind, TrialName
 
 _FEWEST = 8  # rates that make a curve
 _SURE = 3.0  # standard errors by which a loss has to fall to be told from noise
 _APART = 1.5  # decades between sweeps that still agree
-_STEP = 2.0  # from one candidate to the next
-_GAP = 3.0  # between candidates, that is worth another one
-_WIDE = 5.0  # the same where the sweeps say nothing
+GAP = 3.0  # ratio of neighbouring rates between which another one is worth a trial
 _WORSE = 0.05  # share of the best gain by which a rate may fall short and still count
 _LESS = 0.8  # of what is best for a short training: longer ones want a little less
 
@@ -179,9 +176,9 @@ class RangeTest:
         """The trials about the best without gaps: nothing is known of what lies in a gap."""
         rates = [each.rate for each in self.trials]
         first = last = self.trials.index(self.best)
-        while first > 0 and rates[first] < _GAP * rates[first - 1]:
+        while first > 0 and rates[first] < GAP * rates[first - 1]:
             first -= 1
-        while last + 1 < len(rates) and rates[last + 1] < _GAP * rates[last]:
+        while last + 1 < len(rates) and rates[last + 1] < GAP * rates[last]:
             last += 1
         return list(self.trials[first : last + 1])
 
@@ -190,42 +187,14 @@ class RangeTest:
         return next((each for each in self.trials if abs(each.rate / rate - 1) < 0.01), None)
 
 
-def worth_sweeping(ladder: Values, first: Sweep) -> Values:
-    """The rates at which a further sweep may see something: a decade under the fall and up."""
-    if not len(first.rates) or not first.fall > first.error:
-        return ladder
-    return ladder[ladder > first.fallen(BEGUN) / 10]
-
-
-def candidates(test: RangeTest, count: int) -> list[float]:
-    """Rates to try: about what the sweeps suggest, or far apart where they suggest nothing."""
-    fall, error = test.fall
-    if fall > error:
-        return [test.centre * _STEP ** (at - (count - 1) / 2) for at in range(count)]
-    highest = min(test.diverges, max(float(each.rates[-1]) for each in test.sweeps))
-    return [highest / _WIDE ** (at + 1) for at in reversed(range(count))]
-
-
-def another(test: RangeTest) -> float | None:
-    """A rate to try next: past the outermost if that did best, or in a gap beside the best."""
-    rates = [each.rate for each in test.trials]
-    best = rates.index(test.best.rate)
-    if best == 0:
-        return rates[0] / _STEP
-    if best == len(rates) - 1:
-        return rates[-1] * _STEP
-    beside = min((best - 1, best + 1), key=lambda at: test.trials[at].level)
-    low, high = sorted((rates[best], rates[beside]))
-    return float(np.sqrt(low * high)) if high > _GAP * low else None
-
-
 def read(run: Run) -> RangeTest:
     """The range test that a run holds."""
     rates = run[LR_RANGE_RATE]
     start = run[LR_RANGE_START][""].values.astype(float)
     sweeps, trials = [], []
     for name, rate in rates.items():
-        if name.startswith(SWEEP):
+        kind = TrialName.parse(name).kind
+        if kind is TrialKind.SWEEP:
             held, errors = (run[each][name].values for each in (LR_RANGE_HELD, LR_RANGE_ERROR))
             sweeps.append(
                 Sweep(
@@ -235,7 +204,7 @@ def read(run: Run) -> RangeTest:
                     float(start.mean()),
                 )
             )
-        elif name.startswith(CONFIRM):
+        elif kind is TrialKind.CONFIRM:
             end = run[LR_RANGE_END][name].values.astype(float)
             trials.append(RateTrial(name, float(rate.values[-1]), end))
     moved = [float(each.values[-1]) for name, each in run[LR_RANGE_MOVED].items()]

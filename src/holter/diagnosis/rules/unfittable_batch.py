@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from holter.diagnosis.facts.fit_changes import change_of
+from holter.diagnosis.facts.fit_causes import cause_of
 from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, FitTrial, trials
 from holter.diagnosis.facts.fitted import CONTROLS, FEWER, Fitted, percent, went
 from holter.diagnosis.rule import rule
@@ -88,7 +88,7 @@ def _by_change(fitted: Fitted, partly: float, far: float) -> Verdict:
     trial = fitted.fitting
     if trial is None:
         return _unexplained(fitted, partly)
-    change = change_of(fitted.run, fitted.plain, trial)
+    change = cause_of(fitted.run, fitted.plain, trial)
     if change.hurries and fitted.fit.ahead <= far:  # a plateau may be longer than the trial
         return unfittable_batch.not_examined(
             f"the loss still falls, but slowly: {went(fitted.fit)}, {fitted.way}; with"

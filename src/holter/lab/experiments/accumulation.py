@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import leaves
+from holter.lab.changes.modes import in_eval_mode, in_mode
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._probing.layout import (
     known_loss_call,
@@ -15,9 +16,9 @@ from holter.lab.experiments._probing.layout import (
     samples_of,
     sequences_of,
 )
-from holter.lab.experiments._probing.probe import Probe, some_batches, switched_off
+from holter.lab.experiments._probing.probe import Probe, some_batches
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 from holter.lab.writing import Lab
 from holter.record.signals import (
     ACCUMULATION_BATCHES,
@@ -114,7 +115,7 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
     parameters = [each for each in setup.parameters(setup.phases[0]) if each.requires_grad]
     for each in parameters:
         each.grad = None
-    with same_randomness(setup), switched_off(setup.model, _quiet(setup)):
+    with same_randomness(setup), in_mode(setup.model, _quiet(setup), training=False):
         if other_noise:
             torch.rand(1, device=setup.device)
             torch.rand(1)
@@ -163,7 +164,7 @@ def _means(
 
 def _targets(setup: Setup, batch: Batch) -> float:
     """The targets that the loss counts, by the weights of their classes; 1 where none are known."""
-    with switched_off(setup.model, setup.model.modules()):
+    with in_eval_mode(setup.model):
         call = known_loss_call(setup, batch)
     target = None if call is None else call.arguments.get("target")
     if call is None or not isinstance(target, Tensor) or "ignore_index" not in call.arguments:

@@ -5,13 +5,13 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 from torch.optim import LBFGS
 
+from holter.lab.changes.clipping import clip_to
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
@@ -54,8 +54,8 @@ def clip_threshold(setup: Setup, lab: Lab, *, steps: int = 200, seconds: float =
     limit = setup.phases[0].max_norm
     if not several and finite and limit is not None and limit < _CUT * float(np.median(finite)):
         start.restore()
-        advised = replace(setup.phases[0], max_norm=float(np.percentile(finite, 95)))
-        _, losses = _train(replace(setup, phases=(advised,)), lab, len(losses), math.inf)
+        with clip_to(float(np.percentile(finite, 95))).applied(setup) as changed:
+            _, losses = _train(changed, lab, len(losses), math.inf)
         lab.write(CLIP_THRESHOLD_LOSS, losses, trial="advised")
 
 

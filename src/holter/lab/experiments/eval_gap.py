@@ -1,15 +1,17 @@
 """The same batches in train mode and in eval mode."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 
+from holter.lab.changes.dropout import dropout_off, drops
+from holter.lab.changes.modes import in_mode
 from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.experiments._probing.probe import loss_of, some_batches, switched_off, warm_up
+from holter.lab.experiments._probing.probe import loss_of, some_batches, warm_up
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (
@@ -45,20 +47,20 @@ def eval_gap(
     chosen = some_batches(setup, batches)
     model = _Modes(setup, chosen[0])
     if not model.dropouts and not model.norms:
-        train, evaluated = (model.losses(chosen[:1], off=off) for off in ([], model.all))
+        train, evaluated = (model.losses(chosen[:1], evaluated=e) for e in ([], model.all))
         if np.allclose(train, evaluated, rtol=1e-4, equal_nan=True):
             raise InapplicableError("no module does anything else in eval mode than in train mode")
-    start = model.losses(chosen, off=model.dropouts)
+    start = model.losses(chosen, dropout=False)
     warm_up(setup, chosen, steps)
     model.settle(chosen, passes)
-    # In this order: what is in train mode updates its statistics.
-    off = {
-        "eval": model.all,
-        "batch norm in eval mode": [*model.dropouts, *model.norms.values()],
-        "train": [],
-        "train without dropout": model.dropouts,
+    losses = {  # in this order: what is in train mode updates its statistics
+        "eval": model.losses(chosen, evaluated=model.all),
+        "batch norm in eval mode": model.losses(
+            chosen, dropout=False, evaluated=[*model.norms.values()]
+        ),
+        "train": model.losses(chosen),
+        "train without dropout": model.losses(chosen, dropout=False),
     }
-    losses = {trial: model.losses(chosen, off=modules) for trial, modules in off.items()}
     lab.write(EVAL_GAP_START, start)
     for trial, each in losses.items():
         lab.write(EVAL_GAP_LOSS, each, trial=trial)
@@ -76,13 +78,20 @@ class _Modes:
             for name, each in setup.model.named_modules()
             if isinstance(each, _BatchNorm) and each in self.all and each.running_var is not None
         }
-        self.dropouts = [each for each in self.all if _drops(each)]
+        self.dropouts = [each for each in self.all if drops(each)]
 
-    def losses(self, batches: Sequence[Batch], *, off: Sequence[nn.Module]) -> list[float]:
-        """The loss of each batch, with some modules in eval mode."""
-        for each in self.all:
-            each.training = True
-        with switched_off(self._setup.model, off):
+    def losses(
+        self,
+        batches: Sequence[Batch],
+        *,
+        dropout: bool = True,
+        evaluated: Sequence[nn.Module] = (),
+    ) -> list[float]:
+        """Return the loss of each batch, with or without dropout, some modules in eval mode."""
+        for module in self.all:
+            module.training = True
+        dropping = nullcontext() if dropout else dropout_off(self._setup)
+        with dropping, in_mode(self._setup.model, evaluated, training=False):
             return [loss_of(self._setup, batch) for batch in batches]
 
     def settle(self, batches: Sequence[Batch], passes: int) -> None:
@@ -90,7 +99,7 @@ class _Modes:
         for each in self.norms.values():
             if each.momentum:
                 each.momentum = max(each.momentum, _MOMENTUM)
-        self.losses([batches[number % len(batches)] for number in range(passes)], off=[])
+        self.losses([batches[number % len(batches)] for number in range(passes)])
 
 
 def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
@@ -110,12 +119,6 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
     return found
 
 
-def _drops(module: nn.Module) -> bool:
-    if isinstance(module, _DropoutNd):
-        return module.p > 0
-    return isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
-
-
 def _write_norm(model: _Modes, batches: Sequence[Batch], lab: Lab) -> None:
     """Write down the batch norm whose running variance is the furthest from that of batches."""
     factors: dict[str, list[float]] = {}
@@ -132,7 +135,7 @@ def _write_norm(model: _Modes, batches: Sequence[Batch], lab: Lab) -> None:
 
     handles = [each.register_forward_pre_hook(listener(name)) for name, each in model.norms.items()]
     try:
-        model.losses(batches, off=[*model.dropouts, *model.norms.values()])
+        model.losses(batches, dropout=False, evaluated=[*model.norms.values()])
     finally:
         for handle in handles:
             handle.remove()

@@ -11,22 +11,24 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import leaves, tensors
+from holter.lab.changes.learning_rate import warmup_begun
+from holter.lab.changes.modes import in_eval_mode
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._probing.layout import Samples, loss_targets, samples_of, sequences_of
 from holter.lab.experiments._probing.probe import (
     Probe,
     Tensors,
     loss_of,
-    rates_raised,
     some_batches,
-    switched_off,
 )
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
+from holter.record.trials import TrialKind, TrialName
 from holter.watching.loaders import facts
 
+_TRUE, _ONE = str(TrialKind.TRUE_LABELS), str(TrialKind.ONE_BATCH)
 _HELD_OUT = 512  # samples, where there are so many
 _FEWEST = 64  # samples that say anything
 _MOST = 32  # batches that are held out
@@ -75,13 +77,13 @@ def label_control(
         held: dict[str, list[float]] = {}
         for twin in range(shuffled + 1):
             start.restore()
-            trial = f"shuffled {twin}" if twin else "true"
+            trial = str(TrialName(TrialKind.SHUFFLED_LABELS, str(twin))) if twin else _TRUE
             fits[trial], held[trial] = labelled.learn(count, twin)
         if _differ(fits) or _differ(held):
             break
     else:
         start.restore()
-        fits["one batch"] = labelled.learn_one(more_steps)
+        fits[_ONE] = labelled.learn_one(more_steps)
     for trial, losses in fits.items():
         lab.write(LABEL_FIT, losses, trial=trial)
     for trial, losses in held.items():
@@ -128,18 +130,18 @@ class _Labelled:
     def learn(self, steps: int, twin: int) -> tuple[list[float], list[float]]:
         """The losses of a training, with labels shuffled but for twin 0, and of other batches."""
         fit = []
-        with rates_raised(self._setup):
+        with warmup_begun(self._setup):
             for step in range(steps):
                 number = step % len(self._trained)
                 fit.append(self._setup.step(self._shuffled(self._trained[number], twin, number)))
         model = self._setup.model
-        with switched_off(model, model.modules()):
+        with in_eval_mode(model):
             return fit, [loss_of(self._setup, batch) for batch in self._others]
 
     def learn_one(self, steps: int) -> list[float]:
         """The losses of a training on one batch, again and again, until half is left."""
         losses: list[float] = []
-        with rates_raised(self._setup):
+        with warmup_begun(self._setup):
             while len(losses) < steps and not (losses and losses[-1] < 0.5 * losses[0]):
                 losses.append(self._setup.step(self._trained[0]))
         return losses
@@ -174,7 +176,7 @@ class _Labelled:
 
 def _differ(losses: dict[str, list[float]]) -> bool:
     """Whether true labels do better than shuffled ones beyond doubt, or something is not finite."""
-    gain = np.mean([losses[trial] for trial in losses if trial != "true"], 0) - losses["true"]
+    gain = np.mean([losses[trial] for trial in losses if trial != _TRUE], 0) - losses[_TRUE]
     return not gain.mean() <= _TELLS * gain.std() / len(gain) ** 0.5
 
 

@@ -11,9 +11,11 @@ from torch import Tensor
 from holter.diagnosis.facts.fits import ALIKE, AS_IT_IS, FAR, REACHED, measure
 from holter.lab.batches import changed
 from holter.lab.calls import inputs_replaced
+from holter.lab.changes import UNCHANGED
+from holter.lab.changes.dropout import DROPOUT_OFF, dropout_off
+from holter.lab.changes.learning_rate import Rates
+from holter.lab.changes.optimizer import parameters_of
 from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.experiments._overfitting.branches import Branch, Facts, branches
-from holter.lab.experiments._overfitting.changes import groups, peaks
 from holter.lab.experiments._overfitting.few_samples import (
     Few,
     confirmed,
@@ -21,10 +23,10 @@ from holter.lab.experiments._overfitting.few_samples import (
     look,
     with_free_floor,
 )
-from holter.lab.experiments._overfitting.fits import Fitting
-from holter.lab.experiments._overfitting.freeing import PASSES
+from holter.lab.experiments._overfitting.fitting import Fitting
+from holter.lab.experiments._overfitting.free_floors import PASSES
 from holter.lab.experiments._overfitting.passes import Pass, forward
-from holter.lab.experiments._overfitting.quieting import dropout_off
+from holter.lab.experiments._overfitting.planning import PlannedTrial, StepTraits, planned_trials
 from holter.lab.experiments._overfitting.sameness import by_sample
 from holter.lab.setup import Setup
 from holter.lab.state import State
@@ -91,8 +93,7 @@ def overfit_batch(
         raise InapplicableError("the step trains on several losses in turn: they have no floor")
     if any(isinstance(each, torch.optim.LBFGS) for each in setup.optimizers):
         raise InapplicableError("LBFGS steps with a closure, which is not recognised")
-    if any("lr" not in group for group in groups(setup)):
-        raise InapplicableError("an optimizer has no learning rate that could be set")
+    rates = Rates(setup)
     began = time.perf_counter()
     state = State(setup)
     few = few_samples(setup, state, samples)
@@ -103,10 +104,10 @@ def overfit_batch(
     spent = (time.perf_counter() - began) / (len(few.passes) + len(few.quiet))
     if 2 * PASSES * spent < _FOR_FREE * seconds:
         few = with_free_floor(setup, state, few)
-    _write_facts(setup, lab, few)
+    _write_facts(setup, lab, few, rates)
     fitting = Fitting(setup, lab, state, steps)
     losses = fitting.losses(
-        Branch(AS_IT_IS, setup), few.batch, few.aim, until=began + seconds / 2, patient=True
+        PlannedTrial(UNCHANGED), few.batch, few.aim, until=began + seconds / 2, patient=True
     )
     lab.write(OVERFIT_LOSS, losses, trial=AS_IT_IS)
     lab.write_each(OVERFIT_REACHED, {AS_IT_IS: fitting.reached})
@@ -119,7 +120,7 @@ def overfit_batch(
     known = few.aim.share(after.loss) >= REACHED  # with dropout off
     if fit.fits or known or (fit.falls and fit.ahead <= FAR and spread > ALIKE):
         return
-    facts = Facts(
+    traits = StepTraits(
         setup=setup,
         batch=few.batch,
         count=few.count,
@@ -136,57 +137,55 @@ def overfit_batch(
         falls=fit.falls and fit.ahead <= FAR,
         much=fit.share >= _MUCH,
     )
-    _try_changes(fitting, few, facts, until=began + seconds)
+    _try_changes(fitting, few, traits, until=began + seconds)
 
 
-def _try_changes(fitting: Fitting, few: Few, facts: Facts, *, until: float) -> None:
+def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float) -> None:
     """One change after the other, until one makes the samples fit or the time is over."""
     setup, lab, state = fitting.setup, fitting.lab, fitting.state
     highest = math.inf
-    for branch in branches(facts):
-        if branch.factor >= highest:
+    for trial in planned_trials(traits):
+        if trial.factor >= highest:
             continue
         left = until - time.perf_counter()
         if left <= 0:
-            lab.event("out of time", experiment="overfit-batch", trial=branch.name)
+            lab.event("out of time", experiment="overfit-batch", trial=trial.name)
             return
         own = few
         try:
-            if branch.batch is not None:
-                own = look(setup, state, branch.batch, branch.count)
-                lab.write_each(OVERFIT_SAMPLES, {branch.name: branch.count})
-                _write_floor(lab, own, branch.name)
-            losses = fitting.losses(
-                branch, own.batch, own.aim, until=time.perf_counter() + left / 3
-            )
+            if trial.batch is not None:
+                own = look(setup, state, trial.batch, trial.count)
+                lab.write_each(OVERFIT_SAMPLES, {trial.name: trial.count})
+                _write_floor(lab, own, trial.name)
+            losses = fitting.losses(trial, own.batch, own.aim, until=time.perf_counter() + left / 3)
         except Exception as error:  # what is changed may not suit this model
-            lab.event("trial failed", trial=branch.name, why=f"{type(error).__name__}: {error}")
+            lab.event("trial failed", trial=trial.name, why=f"{type(error).__name__}: {error}")
             continue
-        lab.write(OVERFIT_LOSS, losses, trial=branch.name)
-        lab.write_each(OVERFIT_RATE, {branch.name: fitting.rate})
+        lab.write(OVERFIT_LOSS, losses, trial=trial.name)
+        lab.write_each(OVERFIT_RATE, {trial.name: fitting.rate})
         fit = measure(np.asarray(losses), own.aim)
-        if fit.fits and not branch.control:
+        if fit.fits and not trial.control:
             return
-        if branch.factor > 1 and (fit.lost or fit.last > fit.start):
-            highest = branch.factor
+        if trial.factor > 1 and (fit.lost or fit.last > fit.start):
+            highest = trial.factor
 
 
-def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
-    parameters = [each for model in setup.models.values() for each in model.parameters()]
+def _write_facts(setup: Setup, lab: Lab, few: Few, rates: Rates) -> None:
+    parameters = parameters_of(setup)
     trainable = [each for each in parameters if each.requires_grad]
     held = {id(each) for each in setup.parameters(setup.phases[0])}
     counts = {
         OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
         OVERFIT_HELD: sum(each.numel() for each in trainable if id(each) in held),
-        OVERFIT_RATE: peaks(setup)[0],
+        OVERFIT_RATE: rates.peaks[0],
         OVERFIT_NOISE: few.noise,
     }
     if targets := few.quiet[0].targets(few.count):
         counts[OVERFIT_TARGETS] = targets
     for signal, value in counts.items():
         lab.write_each(signal, {AS_IT_IS: value})
-    lab.write_each(OVERFIT_NOISE, {"dropout off": few.quiet_noise})
+    lab.write_each(OVERFIT_NOISE, {str(DROPOUT_OFF.id): few.quiet_noise})
 
 
 def _write_floor(lab: Lab, few: Few, trial: str) -> None:

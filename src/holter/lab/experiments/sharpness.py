@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import LBFGS
 
+from holter.lab.changes.learning_rate import learning_rate_times
 from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._geometry.curvature import (
     Eigenvalue,
@@ -185,19 +186,17 @@ def _descents(
 ) -> None:
     """Steps on the same batches at the learning rate as set and, if that is high, at a low one."""
     start = State(setup)
-    lab.write(SHARPNESS_DESCENT, _descent(setup, objective, 1.0), trial="as set")
+    lab.write(SHARPNESS_DESCENT, _descent(setup, objective), trial="as set")
     start.restore()
     if felt.value > allowed.bound:
         factor = _SAFE * allowed.bound / felt.value
-        lab.write(SHARPNESS_DESCENT, _descent(setup, objective, factor), trial="reduced")
+        with learning_rate_times(factor).applied(setup) as reduced:
+            lab.write(SHARPNESS_DESCENT, _descent(reduced, objective), trial="reduced")
         start.restore()
 
 
-def _descent(setup: Setup, objective: Objective, factor: float) -> list[float]:
+def _descent(setup: Setup, objective: Objective) -> list[float]:
     phase = setup.phases[0]
-    for optimizer in phase.optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = group["lr"] * factor
     losses: list[float] = []
     for number in range(_DESCENT + 1):
         for optimizer in phase.optimizers:

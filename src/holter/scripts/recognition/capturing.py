@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from holter.lab.randomness import Randomness, drawn
+from holter.lab.randomness import RandomState
 from holter.scripts.recognition.belongings import Belongings
 from holter.scripts.recognition.contexts import Autocast, autocast_now
 from holter.scripts.recognition.kinds import (
@@ -82,7 +82,7 @@ class Proof:
     belongings: Belongings
     autocast: Autocast
     buffers: list[tuple[nn.Module, str, Tensor]]
-    random: dict[int, Randomness] = field(default_factory=dict)  # before each statement
+    random: dict[int, RandomState] = field(default_factory=dict)  # before each statement
     parameters: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     row: Row = field(default_factory=dict)
     values: Mapping[str, list[Tensor]] = field(default_factory=dict)  # what the script computed
@@ -96,7 +96,7 @@ class Ready:
 
     match: Match
     delivered: object
-    random: Randomness
+    random: RandomState
 
 
 @dataclass(eq=False)
@@ -157,7 +157,7 @@ class StepCapture:
         for each in self._wanted.get(place, ()):
             self._open[each.name] = self.copies.of(value_of(each, frame))
         if self._trial is not None:
-            self._trial.random[place] = drawn()
+            self._trial.random[place] = RandomState.now()
 
     def _look_at_models(self, names: Mapping[str, Any]) -> None:
         for name in self.plan.others:
@@ -171,7 +171,7 @@ class StepCapture:
         held = {each: known[each] for each in names if each in known}
         tried = [(match(held, each), each) for each in self.delivered() or [None]]
         found, batch = next((each for each in tried if each[0].is_whole), tried[0])
-        return Ready(found, _kept(batch), drawn())
+        return Ready(found, _kept(batch), RandomState.now())
 
     def close(self) -> Row | None:
         """Backward is called: what the step was given, if all of it was seen."""

@@ -14,8 +14,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import SGD, Adagrad, Adam, Optimizer, RMSprop
 
 from holter.lab.experiments import InapplicableError
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, LossPhase, Setup
-from holter.lab.state import same_randomness
 
 _FEWEST = 8  # iterations before a value may be taken for the largest
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from holter.lab.calls import LossEvaluation
-from holter.lab.experiments._overfitting.leasts import taken_apart
+from holter.lab.experiments._overfitting.loss_minima import taken_apart
 from holter.lab.experiments._overfitting.passes import Pass
 from holter.lab.experiments._overfitting.sameness import sameness
 

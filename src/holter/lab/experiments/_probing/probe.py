@@ -2,8 +2,8 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any
 
@@ -13,9 +13,11 @@ from torch.utils import _pytree as pytree
 
 from holter.lab.batches import cloned
 from holter.lab.calls import inputs_replaced
+from holter.lab.changes.learning_rate import warmup_begun
+from holter.lab.changes.modes import in_eval_mode
 from holter.lab.experiments import InapplicableError
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 
 _ULPS = 4  # units in the last place that are put down to rounding
 _REPEATS = 10  # times the difference of two equal calls that is put down to rounding
@@ -222,59 +224,9 @@ def rounding(one: Tensor, again: Tensor) -> float:
 
 def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
     """Train for some steps, so that what begins at zero has left it."""
-    with rates_raised(setup):
+    with warmup_begun(setup):
         for number in range(steps):
             setup.step(batches[number % len(batches)])
-
-
-@contextmanager
-def switched_off(model: nn.Module, off: Iterable[nn.Module]) -> Iterator[None]:
-    """Inside, some modules are in eval mode whenever the model is called, whatever the step says.
-
-    Afterwards each is in the mode it was in.
-    """
-    modes = [(each, each.training) for each in model.modules()]
-    chosen = list(off)
-
-    def switch(_: nn.Module, __: Any) -> None:
-        for each in chosen:
-            each.training = False
-
-    handle = model.register_forward_pre_hook(switch, prepend=True)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        handle.remove()
-        for each, training in modes:
-            each.training = training
-
-
-@contextmanager
-def in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Inside, all modules are in eval mode; afterwards each is in the mode it was in."""
-    modes = [(each, each.training) for each in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for each, training in modes:
-            each.training = training
-
-
-@contextmanager
-def rates_raised(setup: Setup) -> Iterator[None]:
-    """Inside, a learning rate that waits for its warm-up is a tenth of what it will be."""
-    groups = [group for each in setup.optimizers for group in each.param_groups]
-    was = [group["lr"] for group in groups]
-    for group in groups:
-        if "initial_lr" in group and float(group["lr"]) < 0.1 * float(group["initial_lr"]):
-            group["lr"] = 0.1 * float(group["initial_lr"])
-    try:
-        yield
-    finally:
-        for group, rate in zip(groups, was, strict=True):
-            group["lr"] = rate
 
 
 def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from holter.diagnosis.facts.fits import AS_IT_IS, FitTrial, value
 from holter.record import Run
 from holter.record.signals import OVERFIT_HELD, OVERFIT_RATE, OVERFIT_TRAINABLE
+from holter.record.trials import TrialKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,62 +25,62 @@ class FitCause:
     lucky: bool = False  # it may make a small model fit by chance
 
 
-_KNOWN = {
-    "logits in place of probabilities": FitCause(
+_CAUSES = {
+    TrialKind.LOGITS: FitCause(
         "the loss applies a softmax or sigmoid to what has been through one",
         "return logits from the model: take the softmax or sigmoid out of its forward pass",
     ),
-    "predictions in the shape of the targets": FitCause(
+    TrialKind.TARGET_SHAPE: FitCause(
         "predictions and targets of other shapes are broadcast, each against all",
         "give both the same shape before the loss: `squeeze` or `unsqueeze` one of them",
     ),
-    "outputs scaled and shifted": FitCause(
+    TrialKind.RESCALED_OUTPUTS: FitCause(
         "what the model can give does not cover the targets",
         "let the last layer be linear, and standardise the targets",
         lucky=True,
     ),
-    "dropout off": FitCause(
+    TrialKind.DROPOUT_OFF: FitCause(
         "dropout leaves too little to learn from",
         "lower dropout: its `p` is the share that is dropped, not the share that is kept",
         recipe=True,
     ),
-    "same random numbers in every step": FitCause(
+    TrialKind.SAME_RANDOM_NUMBERS: FitCause(
         "random numbers drawn in the step (noise, augmentation, sampling) keep the loss up",
         harmless=True,
     ),
-    "clipping off": FitCause(
+    TrialKind.CLIPPING_OFF: FitCause(
         "gradients are clipped to almost nothing",
         "raise the clipping threshold to where gradient norms usually are",
     ),
-    "weight decay off": FitCause(
+    TrialKind.NO_WEIGHT_DECAY: FitCause(
         "weight decay pulls the weights back as fast as they learn",
         "lower weight decay",
         recipe=True,
     ),
-    "batch norm in eval mode": FitCause(
+    TrialKind.BATCH_NORM_EVAL: FitCause(
         "batch norm has too few samples to normalise by",
         "use larger batches, or group norm",
         recipe=True,
     ),
-    "batch norm in training mode": FitCause(
+    TrialKind.BATCH_NORM_TRAIN: FitCause(
         "batch norm normalises by running statistics that do not suit",
         "call `model.train()` before training",
         recipe=True,
     ),
-    "Adam with nothing frozen": FitCause(
+    TrialKind.NOTHING_FROZEN: FitCause(
         "the part of the model that is not frozen cannot learn them", harmless=True
     ),
-    "weights drawn anew": FitCause(
+    TrialKind.REINITIALISED: FitCause(
         "the weights it begins with cannot learn: zero, all alike, saturated or dead",
         "initialise the layers as they are by default, or load other weights",
         lucky=True,
     ),
-    "inputs standardised": FitCause(
+    TrialKind.STANDARDISED_INPUTS: FitCause(
         "inputs differ too little, or are on too large a scale",
         "standardise the inputs with statistics of the training set",
         lucky=True,
     ),
-    "inputs replaced by noise": FitCause(
+    TrialKind.NOISE_INPUTS: FitCause(
         "the inputs cannot be told apart",
         "look at the inputs as the model is given them",
         lucky=True,
@@ -87,20 +88,19 @@ _KNOWN = {
 }
 
 
-def change_of(run: Run, plain: FitTrial, fitting: FitTrial) -> FitCause:
-    """The cause that is named by a trial that fits."""
-    name = fitting.name
-    if name.startswith("learning rate x "):
-        return _of_rate(run, plain, float(name.rpartition(" ")[2]))
-    if name.startswith("the last ") and name.endswith(" left out"):
-        layer = name.removeprefix("the last ").removesuffix(" left out")
+def cause_of(run: Run, plain: FitTrial, fitting: FitTrial) -> FitCause:
+    """Return the cause that a trial names by fitting."""
+    change = fitting.change
+    if change.kind is TrialKind.LEARNING_RATE:
+        return _of_rate(run, plain, change.amount)
+    if change.kind is TrialKind.LAYER_LEFT_OUT:
         return FitCause(
-            f"what the {layer} at the end of the model can give does not cover the targets",
-            f"take the last {layer} out of the model, or one whose range holds the targets",
+            f"what the {change.detail} at the end of the model can give does not cover the targets",
+            f"take the last {change.detail} out of the model, or one whose range holds the targets",
         )
-    if name == "Adam on all trainable parameters":
+    if change.kind is TrialKind.ADAM:
         return _of_optimizer(run)
-    return _KNOWN.get(name, FitCause(name, name, sure=False))
+    return _CAUSES[change.kind]
 
 
 def _of_rate(run: Run, plain: FitTrial, factor: float) -> FitCause:
