@@ -28,6 +28,26 @@ class LossPhase:
     max_norm: float | None = None  # to which gradients are clipped
     scaler: GradScaler | None = None
 
+    def update(self) -> None:
+        """Clip the gradients if asked to, and step the optimizers."""
+        if self.max_norm is not None:
+            if self.scaler is not None:
+                for optimizer in self.optimizers:
+                    self.scaler.unscale_(optimizer)
+            held = [parameter for parameter in self.parameters if parameter.grad is not None]
+            nn.utils.clip_grad_norm_(held, self.max_norm)
+        for optimizer in self.optimizers:
+            if self.scaler is None:
+                optimizer.step()
+            else:
+                self.scaler.step(optimizer)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The parameters that its optimizers hold."""
+        groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+        return [parameter for group in groups for parameter in group["params"]]
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -103,7 +123,7 @@ class Setup:
     @property
     def model(self) -> nn.Module:
         """The model; of several the first that the first phase trains."""
-        trained = {id(each) for each in self.parameters(self.phases[0])}
+        trained = {id(each) for each in self.phases[0].parameters}
         for model in self.models.values():
             if any(id(each) in trained for each in model.parameters()):
                 return model
@@ -119,16 +139,6 @@ class Setup:
     def device(self) -> torch.device:
         """Where the model is."""
         return next(self.model.parameters()).device
-
-    @staticmethod
-    def parameters(phase: LossPhase) -> list[Tensor]:
-        """What the optimizers of a phase hold."""
-        return [
-            each
-            for optimizer in phase.optimizers
-            for group in optimizer.param_groups
-            for each in group["params"]
-        ]
 
     def batches(self, count: int) -> list[Batch]:
         """The first `count` training batches, or fewer where there are fewer."""
@@ -170,17 +180,7 @@ class Setup:
             if loss.requires_grad:
                 scaled = loss if phase.scaler is None else phase.scaler.scale(loss)
                 torch.autograd.backward(scaled.mean())
-        if phase.max_norm is not None:
-            for optimizer in phase.optimizers:
-                if phase.scaler is not None:
-                    phase.scaler.unscale_(optimizer)
-            held = [each for each in self.parameters(phase) if each.grad is not None]
-            nn.utils.clip_grad_norm_(held, phase.max_norm)
-        for optimizer in phase.optimizers:
-            if phase.scaler is None:
-                optimizer.step()
-            else:
-                phase.scaler.step(optimizer)
+        phase.update()
         if phase.scaler is not None:
             phase.scaler.update()
         return total / max(len(batches), 1)

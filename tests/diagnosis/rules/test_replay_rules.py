@@ -19,8 +19,9 @@ BIRTH = {
     "module": "",
     "says": "-inf is born in log at train.py:13",
 }
-DATA = {"batch_on_older_weights": True, "older_batch_on_these_weights": False, "says": "data"}
-STATE = {"batch_on_older_weights": False, "older_batch_on_these_weights": True, "says": "state"}
+DATA = {"batch_on_older_weights": True, "older_batch_on_these_weights": False}
+STATE = {"batch_on_older_weights": False, "older_batch_on_these_weights": True}
+FAILS = {"late_loss": None, "nonfinite_at": 59, "error": ""}
 RULES = ("nonfinite-birth", "irreproducible-failure", "oversized-steps", "poisonous-batch")
 
 
@@ -31,26 +32,28 @@ def event(kind: str, **data: Any) -> Event:
 def replay(
     *events: Event, verdict: str = "bit for bit", alarm: str = "nonfinite", onset: int = 59
 ) -> Run:
-    about = {"failing": 59, "onset": onset, "state_step": 33, "alarm": alarm}
+    about = {"failing": 59, "onset": onset, "state_step": 33, "alarm": alarm, **FAILS}
+    about |= {"normal_loss": 1.0, "normal_spread": 0.1}
     first = event("reproduction", verdict=verdict, says="it is said", **about)
     series = Series(np.arange(33, 60), np.ones(27, np.float32))
-    tables = {REPLAY_LOSS: {"as it was": series}, REPLAY_NORM: {"as it was": series}}
+    tables = {REPLAY_LOSS: {"unchanged": series}, REPLAY_NORM: {"unchanged": series}}
     return Run.of(tables, events=[first, *events])
 
 
 def rungs(**outcomes: str) -> list[Event]:
     families = {
-        "rate": "learning rate / 10",
-        "clip": "clip to 1.0",
+        "rate": "learning rate x 0.1",
+        "clip": "clip to 1",
         "precision": "float32",
         "batch": "previous batch",
-        "skip": "skip the step",
+        "skip": "step skipped",
     }
+    measures = {"cures": {**FAILS, "late_loss": 1.0, "nonfinite_at": None}, "does not": FAILS}
     told = [
-        event("rung", name=families[family], family=family, outcome=outcome, says="loss 1")
+        event("rung", name=families[family], why_not="", **measures[outcome])
         for family, outcome in outcomes.items()
     ]
-    return [*told, event("ladder", minimal=None, cures=[])]
+    return [*told, event("ladder")]
 
 
 def checked(run: Run) -> Checkup:
@@ -91,7 +94,7 @@ def test_what_does_not_come_again_is_told() -> None:
 
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:
     climbed = rungs(rate="cures", clip="cures", precision="does not", batch="does not")
-    assert found(replay(*climbed, event("triage", **STATE))) == {"oversized-steps"}
+    assert found(replay(*climbed, event("triage", **STATE, samples=None))) == {"oversized-steps"}
 
 
 def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
@@ -104,7 +107,7 @@ def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
 
 def test_a_batch_that_older_weights_bear_is_not_poisonous() -> None:
     climbed = rungs(rate="does not", batch="cures", skip="cures")
-    assert found(replay(*climbed, event("triage", **STATE))) == set()
+    assert found(replay(*climbed, event("triage", **STATE, samples=None))) == set()
 
 
 def test_a_batch_that_broke_the_weights_before_leads() -> None:

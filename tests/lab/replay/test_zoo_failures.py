@@ -58,7 +58,8 @@ def test_the_rate_of_before_cures_a_schedule_that_jumps(tmp_path: Path) -> None:
     told = found(tmp_path, "gan-raised-rate")
     assert told.alarm == "spike"
     assert told.birth is None
-    assert told.ladder is not None
-    assert told.ladder["minimal"] == "learning rate of before"
+    assert told.all_tried
+    assert told.minimal_cure is not None
+    assert told.minimal_cure.name == "learning rate before it rose"
     assert told.triage is not None
-    assert told.triage["says"].startswith("state")
+    assert told.triage.says.startswith("state")

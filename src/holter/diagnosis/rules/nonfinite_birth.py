@@ -68,12 +68,12 @@ def nonfinite_birth(run: Run) -> Iterator[Verdict]:
         confidence=Confidence.CERTAIN,
         onset=found.failing,
         evidence=(
-            Evidence(signal, (found.first, found.failing), found.says, "as it was"),
-            Evidence(signal, (found.failing, found.failing), where, "as it was"),
+            Evidence(signal, (found.first, found.failing), found.says, "unchanged"),
+            Evidence(signal, (found.failing, found.failing), where, "unchanged"),
             *(
-                Evidence(signal, (found.first, found.failing), f"cures it: {said}", name)
-                for name, (_, outcome, said) in list(found.rungs.items())
-                if outcome == "cures" and name == (found.ladder or {}).get("minimal")
+                Evidence(signal, (found.first, found.failing), f"cures it: {cure.says}", cure.name)
+                for cure in (found.minimal_cure,)
+                if cure is not None
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.

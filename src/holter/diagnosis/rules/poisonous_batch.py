@@ -38,13 +38,12 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
     if not fails(found):
         yield poisonous_batch.clear(f"step {found.failing} does not fail when it is replayed")
         return
-    if found.ladder is None:
+    if not found.all_tried:
         yield poisonous_batch.not_examined("the ladder of interventions was not climbed")
         return
     cured = found.cured_by("batch", "skip")
     spared = found.not_cured_by("rate", "clip", "precision", "state")
-    told = found.triage or {}
-    if not cured or not told.get("batch_on_older_weights"):
+    if not cured or not (found.triage and found.triage.batch_on_older_weights):
         tried = found.not_cured_by("batch", "skip")
         yield poisonous_batch.clear(
             f"it is not cured by {listed(tried)}" if tried else "older weights bear the batch"
@@ -57,9 +56,9 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
         confidence=Confidence.LIKELY,
         onset=found.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
+            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "unchanged"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each][2], each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.changes[each].says, each)
                 for each in cured[:2]
             ),
         ),
@@ -69,5 +68,5 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
 
 
 def _samples(found: Replayed) -> str:
-    samples = (found.triage or {}).get("samples")
+    samples = found.triage.samples if found.triage else ()
     return f"; samples {listed(list(map(str, samples)))} break it by themselves" if samples else ""

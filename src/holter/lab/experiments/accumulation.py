@@ -112,7 +112,7 @@ def _reject_links(setup: Setup, batch: Batch) -> None:
 
 def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[Tensor]:
     """The gradient of the first phase's loss, with all modules in eval mode."""
-    parameters = [each for each in setup.parameters(setup.phases[0]) if each.requires_grad]
+    parameters = [each for each in setup.phases[0].parameters if each.requires_grad]
     for each in parameters:
         each.grad = None
     with same_randomness(setup), in_mode(setup.model, _quiet(setup), training=False):

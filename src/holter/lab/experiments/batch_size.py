@@ -129,7 +129,7 @@ def _measure(
     population: int | None,
     seed: int,
 ) -> NoiseScale:
-    held = {id(each): each for each in setup.parameters(setup.phases[0]) if each.requires_grad}
+    held = {id(each): each for each in setup.phases[0].parameters if each.requires_grad}
     parameters = list(held.values())
     kept = []
     for batch in lab.progress(batches, "gradients"):

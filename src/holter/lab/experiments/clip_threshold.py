@@ -108,10 +108,10 @@ def _norms(setup: Setup) -> Iterator[list[list[float]]]:
 
 
 def _holds(phase: LossPhase, parameter: Tensor) -> bool:
-    return any(each is parameter for each in Setup.parameters(phase))
+    return any(each is parameter for each in phase.parameters)
 
 
 def _read(phase: LossPhase, norms: list[float], *_: object) -> None:
-    gradients = [each.grad for each in Setup.parameters(phase) if each.grad is not None]
+    gradients = [each.grad for each in phase.parameters if each.grad is not None]
     if gradients:
         norms.append(float(nn.utils.get_total_norm(gradients)))

@@ -173,7 +173,7 @@ def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float
 def _write_facts(setup: Setup, lab: Lab, few: Few, rates: Rates) -> None:
     parameters = parameters_of(setup)
     trainable = [each for each in parameters if each.requires_grad]
-    held = {id(each) for each in setup.parameters(setup.phases[0])}
+    held = {id(each) for each in setup.phases[0].parameters}
     counts = {
         OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),

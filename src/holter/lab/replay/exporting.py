@@ -49,13 +49,9 @@ def export(window: FailureWindow, path: Path) -> str:
     """Write the failing step to `path` and the tensors beside it; a sentence of what came of it."""
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
-    steps = [each for each in window.steps if each.step <= window.failing]
-    if len(steps) > 1:
-        window.play(until=steps[-2].step)
-    else:
-        window.restore()
-    window.set_rates(steps[-1])
-    batch = window.batches(steps[-1])[0]
+    failing = [step for step in window.steps if step.step <= window.failing][-1]
+    window.to_step(failing)
+    batch = window.batches(failing)[0]
     random = torch.get_rng_state()
     try:
         graph, given, names = _traced(window, batch)

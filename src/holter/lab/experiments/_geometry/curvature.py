@@ -52,7 +52,7 @@ class Objective:
         self._setup, self._batches = setup, batches
         # Batches of one step are summed, as the step itself does it; several steps are averaged.
         self._steps = len(batches) / setup.accumulation
-        held = setup.parameters(setup.phases[0])
+        held = setup.phases[0].parameters
         self.parameters = [*{id(each): each for each in held if each.requires_grad}.values()]
         if not self.parameters:
             raise InapplicableError("the optimizer holds nothing that can be trained")

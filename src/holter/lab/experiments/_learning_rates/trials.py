@@ -61,7 +61,7 @@ class RateTrials:
         self._seed = int(torch.randint(2**31, ()))
         self.held = [cloned(each) for each in setup.batches(_enough(setup, held))]
         self._state = State(setup)
-        self._weights = [each for each in setup.parameters(setup.phases[0]) if each.numel()]
+        self._weights = [each for each in setup.phases[0].parameters if each.numel()]
         self._buffers = [each for model in setup.models.values() for each in model.buffers()]
         self._were = [each.detach().clone() for each in self._weights]
         self.moved = 0.0
