@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holter.lab.batches import same_memory, tensors
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
 from holter.watching.taps import LOSS_FUNCTIONS, Tap

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from holter.lab.experiments import Experiment, InapplicableError, named_experiment
+from holter.lab.experiments import Experiment, named_experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.state import kept
 from holter.lab.writing import Lab

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR
 
 from holter.lab.changes import Change
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
 

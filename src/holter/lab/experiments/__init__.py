@@ -12,11 +12,6 @@ from typing import Any
 from holter.record.errors import HolterError
 from holter.record.signals import Signal
 
-
-class InapplicableError(Exception):
-    """An experiment cannot be made with this setup; the sentence says why."""
-
-
 ExperimentFunction = Callable[..., None]  # of a Setup and a Lab, and its own options
 
 

@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 
 from holter.lab.batches import leaves
 from holter.lab.changes.modes import in_eval_mode, in_mode
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
     known_loss_call,
     loss_targets,
@@ -17,6 +17,7 @@ from holter.lab.experiments._probing.layout import (
     sequences_of,
 )
 from holter.lab.experiments._probing.probe import Probe, some_batches
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, get_worker_info
 
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._samples.datasets import Served, served
 from holter.lab.experiments._samples.draws import Draw, draw, have_partners, nearer
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import digest, parts
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (

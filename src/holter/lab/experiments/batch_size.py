@@ -8,9 +8,10 @@ import torch
 from torch.optim import LBFGS
 
 from holter.lab.batches import size, take
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._geometry.memory import largest_by_estimate, largest_by_trying
 from holter.lab.experiments._geometry.noise import NoiseScale, noise_scale, sketch
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.writing import Lab
 from holter.record.signals import CHECKPOINT_SAVED

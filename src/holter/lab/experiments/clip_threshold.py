@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.optim import LBFGS
 
 from holter.lab.changes.clipping import clip_to
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from holter.lab.batches import tensors
 from holter.lab.calls import LossEvaluation, first_loss_call
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (

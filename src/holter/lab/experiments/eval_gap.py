@@ -10,8 +10,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from holter.lab.changes.dropout import dropout_off, drops
 from holter.lab.changes.modes import in_mode
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.probe import loss_of, some_batches, warm_up
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (

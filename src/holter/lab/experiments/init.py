@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from holter.lab.batches import tensors
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.writing import Lab
 from holter.record.signals import INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGHT_STD

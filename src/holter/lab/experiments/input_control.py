@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import loss_targets, samples_of
 from holter.lab.experiments._probing.probe import (
     Probe,
@@ -14,6 +14,7 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from holter.lab.batches import leaves, tensors
 from holter.lab.changes.learning_rate import warmup_begun
 from holter.lab.changes.modes import in_eval_mode
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import Samples, loss_targets, samples_of, sequences_of
 from holter.lab.experiments._probing.probe import (
     Probe,
@@ -21,6 +21,7 @@ from holter.lab.experiments._probing.probe import (
     loss_of,
     some_batches,
 )
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab

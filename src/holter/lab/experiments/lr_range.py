@@ -10,9 +10,10 @@ from torch import Tensor
 from holter.diagnosis.facts.rate_range import RangeTest
 from holter.diagnosis.facts.sweep import Sweep
 from holter.lab.calls import first_loss_call
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._learning_rates.planning import another, candidates, worth_sweeping
 from holter.lab.experiments._learning_rates.trials import RateTrials, in_order
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (

@@ -15,7 +15,7 @@ from holter.lab.changes import UNCHANGED
 from holter.lab.changes.dropout import DROPOUT_OFF, dropout_off
 from holter.lab.changes.learning_rate import Rates
 from holter.lab.changes.optimizer import parameters_of
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._overfitting.few_samples import (
     Few,
     confirmed,
@@ -28,6 +28,7 @@ from holter.lab.experiments._overfitting.free_floors import PASSES
 from holter.lab.experiments._overfitting.passes import Pass, forward
 from holter.lab.experiments._overfitting.planning import PlannedTrial, StepTraits, planned_trials
 from holter.lab.experiments._overfitting.sameness import by_sample
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab

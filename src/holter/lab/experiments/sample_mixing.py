@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from holter.lab.batches import tensors
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
     Samples,
     is_shuffled,
@@ -24,6 +24,7 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.optim import LBFGS
 
 from holter.lab.changes.learning_rate import learning_rate_times
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._geometry.curvature import (
     Eigenvalue,
     Objective,
@@ -17,6 +17,7 @@ from holter.lab.experiments._geometry.curvature import (
     twice_differentiable,
 )
 from holter.lab.experiments._geometry.landscape import Landscape
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab

@@ -21,7 +21,7 @@ from holter.diagnosis.facts.replays import (
 from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.failing import BEYOND, locate, rises
 from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage

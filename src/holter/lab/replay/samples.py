@@ -6,7 +6,7 @@ import torch
 
 from holter.diagnosis.facts.replays import Band, Triage
 from holter.lab.batches import size, take
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.failing import is_failure
 from holter.lab.replay.planning import instead
 from holter.lab.replay.window import FailureWindow, WindowEdit

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import SGD, Adagrad, Adam, Optimizer, RMSprop
 
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, LossPhase, Setup
 

@@ -14,7 +14,7 @@ from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.facts.sweep import Sweep
 from holter.lab.batches import cloned, size
 from holter.lab.changes.learning_rate import Rates
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.randomness import same_randomness, seed_all
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State

@@ -10,10 +10,10 @@ import torch
 from holter.diagnosis.facts.fits import Aim
 from holter.lab.batches import cloned, take, tensors
 from holter.lab.changes.dropout import dropout_off
-from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._overfitting.floors import Floor, floor_of
 from holter.lab.experiments._overfitting.free_floors import free_floor
 from holter.lab.experiments._overfitting.passes import Pass, forward
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 

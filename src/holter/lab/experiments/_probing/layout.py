@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.lab.batches import tensors
 from holter.lab.calls import LossEvaluation, first_loss_call
-from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._probing.probe import Probe, Tensors
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 
 _IGNORED = -100  # what torch's loss functions leave out by default

@@ -15,7 +15,7 @@ from holter.lab.batches import cloned
 from holter.lab.calls import inputs_replaced
 from holter.lab.changes.learning_rate import warmup_begun
 from holter.lab.changes.modes import in_eval_mode
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
 

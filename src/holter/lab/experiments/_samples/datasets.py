@@ -23,9 +23,9 @@ from torch.utils.data import (
 
 from holter.lab.batches import changed, size, tensors
 from holter.lab.calls import own_targets
-from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import DatasetSample, array, sample_of
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 
 _NAMES = {"train": "training", "valid": "validation"}
