@@ -24,7 +24,7 @@ def changed(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
 
 def size(batch: Batch) -> int:
     """How many samples a batch has: the first dimension that most of its tensors share."""
-    firsts = Counter(len(each) for each in tensors(batch) if each.dim())
+    firsts = Counter(len(tensor) for tensor in tensors(batch) if tensor.dim())
     if not firsts:
         raise InapplicableError("the batch holds no tensors with a first dimension")
     return firsts.most_common(1)[0][0]

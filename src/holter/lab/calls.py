@@ -68,7 +68,11 @@ def own_targets(setup: Setup, batch: Batch) -> list[Tensor]:
     """The tensors of a batch that are not given to the model."""
     call = model_call(setup, batch)
     given = tensors((call.args, call.kwargs))
-    return [each for each in tensors(batch) if not any(same_memory(each, other) for other in given)]
+    return [
+        tensor
+        for tensor in tensors(batch)
+        if not any(same_memory(tensor, other) for other in given)
+    ]
 
 
 @contextmanager

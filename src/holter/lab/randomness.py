@@ -31,7 +31,7 @@ class RandomState:
             dict(enumerate(torch.cuda.get_rng_state_all())) if _has_cuda() else {},
             random.getstate(),
             sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None,
-            tuple(each.get_state() for each in generators),
+            tuple(generator.get_state() for generator in generators),
         )
 
     @classmethod
@@ -61,7 +61,7 @@ class RandomState:
 def generators_of(setup: Setup) -> list[torch.Generator]:
     """Return the generators that loaders and their samplers own."""
     owners = [each for loader in setup.loaders.values() for each in (loader, loader.sampler)]
-    held = [vars(each).get("generator") for each in owners if hasattr(each, "__dict__")]
+    held = [vars(owner).get("generator") for owner in owners if hasattr(owner, "__dict__")]
     return list({id(each): each for each in held if isinstance(each, torch.Generator)}.values())
 
 

@@ -43,18 +43,18 @@ def conduct(
     experiments: Iterable[Experiment], setup: Setup, lab: Lab, options: Options | None = None
 ) -> None:
     """Make experiments one after another; one that fails is told of, and the others go on."""
-    for each in experiments:
+    for experiment in experiments:
         began = time.perf_counter()
         try:
             with setup.aside(), kept(setup):
-                each.function(setup, lab, **(options or {}).get(each.name, {}))
+                experiment.function(setup, lab, **(options or {}).get(experiment.name, {}))
         except InapplicableError as reason:
-            _decline(lab, each, str(reason))
+            _decline(lab, experiment, str(reason))
         except Exception as error:
-            _decline(lab, each, f"it failed: {type(error).__name__}: {error}")
-        lab.event("experiment", experiment=each.name, seconds=time.perf_counter() - began)
+            _decline(lab, experiment, f"it failed: {type(error).__name__}: {error}")
+        lab.event("experiment", experiment=experiment.name, seconds=time.perf_counter() - began)
 
 
-def _decline(lab: Lab, each: Experiment, why: str) -> None:
-    signals = [signal.name for signal in each.emits]
-    lab.event("not applicable", experiment=each.name, why=why, signals=signals)
+def _decline(lab: Lab, chosen: Experiment, why: str) -> None:
+    signals = [signal.name for signal in chosen.emits]
+    lab.event("not applicable", experiment=chosen.name, why=why, signals=signals)

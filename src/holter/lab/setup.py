@@ -110,8 +110,8 @@ class Setup:
 
         So they can be made in the middle of a training, which goes on as if nothing had been.
         """
-        models = [each.module for each in watch.roster.models]
-        optimizers = [each.optimizer() for each in watch.roster.subjects]
+        models = [model.module for model in watch.roster.models]
+        optimizers = [subject.optimizer() for subject in watch.roster.subjects]
         if len(models) != 1 or len(optimizers) != 1 or optimizers[0] is None:
             raise HolterError(
                 f"The watch has {len(models)} models and {len(optimizers)} optimizers: build"
@@ -123,16 +123,18 @@ class Setup:
     @property
     def model(self) -> nn.Module:
         """The model; of several the first that the first phase trains."""
-        trained = {id(each) for each in self.phases[0].parameters}
+        trained = {id(parameter) for parameter in self.phases[0].parameters}
         for model in self.models.values():
-            if any(id(each) in trained for each in model.parameters()):
+            if any(id(parameter) in trained for parameter in model.parameters()):
                 return model
         return next(iter(self.models.values()))
 
     @property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """All optimizers, each once."""
-        found = {id(each): each for phase in self.phases for each in phase.optimizers}
+        found = {
+            id(optimizer): optimizer for phase in self.phases for optimizer in phase.optimizers
+        }
         return tuple(found.values())
 
     @property

@@ -77,10 +77,10 @@ class State:
 
     def _read(self) -> dict[str, Any]:
         return {
-            "modules": [_module(each) for each in self._modules],
-            "optimizers": [_optimizer(each) for each in self._optimizers],
-            "scalers": [copy.deepcopy(vars(each)) for each in self._scalers],
-            "keepers": [_keeper(each) for each in self._keepers],
+            "modules": [_module(module) for module in self._modules],
+            "optimizers": [_optimizer(optimizer) for optimizer in self._optimizers],
+            "scalers": [copy.deepcopy(vars(scaler)) for scaler in self._scalers],
+            "keepers": [_keeper(keeper) for keeper in self._keepers],
             "places": [copy.copy(vars(each)) for each in _places(self._setup)],
             "random": RandomState.now(generators_of(self._setup)),
         }
@@ -141,7 +141,7 @@ def _module(module: nn.Module) -> dict[str, Any]:
 def _holds_modules(value: Any) -> bool:
     if isinstance(value, list | dict):
         leaves = value if isinstance(value, list) else value.values()
-        return any(not isinstance(each, (*_PLAIN, Tensor)) for each in leaves)
+        return any(not isinstance(leaf, (*_PLAIN, Tensor)) for leaf in leaves)
     return False
 
 

@@ -82,16 +82,18 @@ class RangeTest:
     @cached_property
     def broken(self) -> str:
         """Why there is nothing to be seen in the sweeps, if so."""
-        lowest = min((float(each.rates[0]) for each in self.sweeps if len(each.rates)), default=0.0)
+        lowest = min(
+            (float(sweep.rates[0]) for sweep in self.sweeps if len(sweep.rates)), default=0.0
+        )
         if not np.isfinite(self.start).all():
             return "the loss is not finite before any step"
         if not lowest:
             return "no step was made at any rate"
         if not self.moved:
             return "no weight changes at any rate"
-        if any(not np.isfinite(each.held[0]) for each in self.sweeps):
+        if any(not np.isfinite(sweep.held[0]) for sweep in self.sweeps):
             return f"the loss is not finite after one step at the lowest rate, {lowest:.2g}"
-        if min(len(each.rates) for each in self.sweeps) < _FEWEST:
+        if min(len(sweep.rates) for sweep in self.sweeps) < _FEWEST:
             return (
                 f"the loss diverges within {_FEWEST} steps from the lowest rate, {lowest:.2g}:"
                 " begin lower"
@@ -101,7 +103,10 @@ class RangeTest:
     @property
     def fall(self) -> tuple[float, float]:
         """By how much the loss falls in a sweep at most, and the standard error of that."""
-        falls, errors = [each.fall for each in self.sweeps], [each.error for each in self.sweeps]
+        falls, errors = (
+            [sweep.fall for sweep in self.sweeps],
+            [sweep.error for sweep in self.sweeps],
+        )
         return float(np.median(falls)), float(np.median(errors))
 
     def _problem_of_trials(self) -> str:
@@ -131,7 +136,7 @@ class RangeTest:
 
     def rates(self, estimator: str) -> list[float]:
         """What an estimator says of each sweep."""
-        return [ESTIMATORS[estimator](each) for each in self.sweeps]
+        return [ESTIMATORS[estimator](sweep) for sweep in self.sweeps]
 
     @property
     def centre(self) -> float:
@@ -141,12 +146,12 @@ class RangeTest:
     @property
     def best(self) -> RateTrial:
         """The short training that ended lowest."""
-        return min(self.trials, key=lambda each: each.level)
+        return min(self.trials, key=lambda trial: trial.level)
 
     @property
     def diverges(self) -> float:
         """From which rate on the loss ends above its start; infinite if none was found."""
-        edge = float(np.median([each.diverges for each in self.sweeps]))
+        edge = float(np.median([sweep.diverges for sweep in self.sweeps]))
         for trial in sorted(self.trials, key=lambda each: -each.rate):
             if trial.level <= self.level:
                 break
@@ -174,7 +179,7 @@ class RangeTest:
 
     def _near_the_best(self) -> list[RateTrial]:
         """The trials about the best without gaps: nothing is known of what lies in a gap."""
-        rates = [each.rate for each in self.trials]
+        rates = [trial.rate for trial in self.trials]
         first = last = self.trials.index(self.best)
         while first > 0 and rates[first] < GAP * rates[first - 1]:
             first -= 1
@@ -184,7 +189,7 @@ class RangeTest:
 
     def trial_at(self, rate: float) -> RateTrial | None:
         """The short training at this rate, if there was one."""
-        return next((each for each in self.trials if abs(each.rate / rate - 1) < 0.01), None)
+        return next((trial for trial in self.trials if abs(trial.rate / rate - 1) < 0.01), None)
 
 
 def read(run: Run) -> RangeTest:
@@ -212,6 +217,6 @@ def read(run: Run) -> RangeTest:
         start,
         tuple(sweeps),
         max(moved, default=0.0),
-        tuple(sorted(trials, key=lambda each: each.rate)),
+        tuple(sorted(trials, key=lambda trial: trial.rate)),
         {name: float(each.values[-1]) for name, each in run[LR_RANGE_CONFIGURED].items()},
     )

@@ -71,7 +71,7 @@ def _origin(
     found = [(every[number], owner) for number, owner in reached]
     faults = [each for each in found if not each[0].deliberate]
     if faults:
-        return min(faults, key=lambda each: each[0].number)
+        return min(faults, key=lambda fault: fault[0].number)
     if not of_loss or not found:
         return None
     origin = found[0][0]

@@ -68,7 +68,7 @@ def _of_mask(event: TracedOperation) -> Class | None:
         if event.constant and event.operation == "mul":
             return Class("zero times infinity", "a factor is infinite, and the other is 0")
         return None
-    masked = all(each.extent.only_below for each in event.parents)
+    masked = all(parent.extent.only_below for parent in event.parents)
     softmax = event.operation in SOFTMAXES | {"logsumexp"}
     softmax = softmax or of_node(event.site.node) in SOFTMAXES | {"logsumexp"}
     if masked and (softmax or (event.operation == "sub" and len(event.parents) > 1)):
@@ -243,5 +243,5 @@ def _correction(detail: Detail) -> float:
 
 def _largest(detail: Detail) -> float:
     """The largest finite element that the operation was given, by size."""
-    ends = [abs(end) for each in detail.operands for end in (each.low, each.high)]
-    return max((each for each in ends if math.isfinite(each)), default=math.nan)
+    ends = [abs(end) for operand in detail.operands for end in (operand.low, operand.high)]
+    return max((end for end in ends if math.isfinite(end)), default=math.nan)

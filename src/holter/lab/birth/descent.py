@@ -53,22 +53,22 @@ def _origin(
     number: int, event: TracedOperation, events: Sequence[TracedOperation], found: Sequence[Origin]
 ) -> Origin:
     parents = event.parents
-    if event.extent.nan and any(each.extent.nan for each in parents):
-        parents = tuple(each for each in parents if each.extent.nan)
+    if event.extent.nan and any(parent.extent.nan for parent in parents):
+        parents = tuple(parent for parent in parents if parent.extent.nan)
     sources = [
-        found[each.source] if isinstance(each.source, int) else _from(number, each.source)
-        for each in parents
+        found[parent.source] if isinstance(parent.source, int) else _from(number, parent.source)
+        for parent in parents
     ]
     if event.operation in SOFTMAXES and event.extent.nan and _are_masks(sources, events):
         return Origin(number)
-    faults = [each for each in sources if not each.deliberate]
+    faults = [source for source in sources if not source.deliberate]
     if faults:
-        return min(faults, key=lambda each: each.number)
+        return min(faults, key=lambda fault: fault.number)
     if not sources:
         return Origin(number, deliberate=event.constant and not event.extent.nan)
     if event.fresh and not event.constant:
         return Origin(number)
-    first = min(sources, key=lambda each: each.number)
+    first = min(sources, key=lambda source: source.number)
     if not event.extent.nan:
         return first
     # A NaN came of infinities that somebody wanted.
@@ -83,13 +83,13 @@ def _origin(
 def _are_masks(sources: Sequence[Origin], events: Sequence[TracedOperation]) -> bool:
     """Whether all is a mask; that of ones and zeros is made one by a logarithm."""
     return bool(sources) and all(
-        each.deliberate
+        source.deliberate
         or (
-            each.outside is None
-            and events[each.number].operation in LOGARITHMS
-            and events[each.number].extent.only_below
+            source.outside is None
+            and events[source.number].operation in LOGARITHMS
+            and events[source.number].extent.only_below
         )
-        for each in sources
+        for source in sources
     )
 
 

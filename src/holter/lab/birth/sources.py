@@ -151,7 +151,7 @@ def _is_hidden(file: str) -> bool:
     """Whether a file is a part of torch, of holter, or of what comes with Python."""
     return (
         file.startswith((_HOLTER, _TORCH, "<frozen", "<string>"))
-        or any(each in file for each in _GO_BETWEENS)
+        or any(between in file for between in _GO_BETWEENS)
         or (file.startswith(_STDLIB) and "-packages" not in file)
     )
 

@@ -86,7 +86,9 @@ class Rates:
     """
 
     def __init__(self, setup: Setup) -> None:
-        pairs = [(each, group) for each in setup.optimizers for group in each.param_groups]
+        pairs = [
+            (optimizer, group) for optimizer in setup.optimizers for group in optimizer.param_groups
+        ]
         if any(group.get("lr") is None for _, group in pairs):
             raise InapplicableError("an optimizer has no learning rate that could be set")
         self._groups = [group for _, group in pairs]

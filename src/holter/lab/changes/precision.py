@@ -28,7 +28,7 @@ def _in_float32(setup: Setup) -> Iterator[Setup]:
     for tensor in narrow:
         tensor.grad = None
         tensor.data = tensor.data.float()
-    states = [state for each in setup.optimizers for state in each.state.values()]
+    states = [state for optimizer in setup.optimizers for state in optimizer.state.values()]
     kept = [{k: v for k, v in state.items() if _is_half(v)} for state in states]
     for state, halves in zip(states, kept, strict=True):
         state.update({name: value.float() for name, value in halves.items()})

@@ -38,7 +38,11 @@ class Experiment:
     def options(self) -> dict[str, Any]:
         """What a user may set: the function's keyword-only parameters."""
         parameters = inspect.signature(self.function).parameters.values()
-        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+        return {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
 
 
 def experiment(

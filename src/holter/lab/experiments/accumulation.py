@@ -113,9 +113,9 @@ def _reject_links(setup: Setup, batch: Batch) -> None:
 
 def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[Tensor]:
     """The gradient of the first phase's loss, with all modules in eval mode."""
-    parameters = [each for each in setup.phases[0].parameters if each.requires_grad]
-    for each in parameters:
-        each.grad = None
+    parameters = [parameter for parameter in setup.phases[0].parameters if parameter.requires_grad]
+    for parameter in parameters:
+        parameter.grad = None
     with same_randomness(setup), in_mode(setup.model, _quiet(setup), training=False):
         if other_noise:
             torch.rand(1, device=setup.device)
@@ -139,9 +139,9 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
 def _quiet(setup: Setup) -> list[nn.Module]:
     """All modules but recurrent ones on a GPU, which have no gradient in eval mode."""
     return [
-        each
-        for each in setup.model.modules()
-        if setup.device.type == "cpu" or not isinstance(each, nn.RNNBase) or each.dropout > 0
+        module
+        for module in setup.model.modules()
+        if setup.device.type == "cpu" or not isinstance(module, nn.RNNBase) or module.dropout > 0
     ]
 
 

@@ -101,7 +101,7 @@ def _parts(setup: Setup, batches: Sequence[Batch], samples: int) -> tuple[list[B
         )
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(0))
     places = [order[small * n : small * (n + 1)] for n in range(pieces)]
-    return [take(each, place) for each in batches for place in places], small
+    return [take(batch, place) for batch in batches for place in places], small
 
 
 def _population(setup: Setup) -> int | None:
@@ -114,7 +114,7 @@ def _population(setup: Setup) -> int | None:
 
 
 def _train(setup: Setup, lab: Lab, steps: int) -> None:
-    if any(isinstance(each, LBFGS) for each in setup.optimizers):
+    if any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
         return
     train = setup.endless()
     for _ in lab.progress(range(steps), "training"):
@@ -130,7 +130,11 @@ def _measure(
     population: int | None,
     seed: int,
 ) -> NoiseScale:
-    held = {id(each): each for each in setup.phases[0].parameters if each.requires_grad}
+    held = {
+        id(parameter): parameter
+        for parameter in setup.phases[0].parameters
+        if parameter.requires_grad
+    }
     parameters = list(held.values())
     kept = []
     for batch in lab.progress(batches, "gradients"):

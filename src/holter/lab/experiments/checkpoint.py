@@ -24,7 +24,7 @@ def checkpoint(setup: Setup, lab: Lab) -> None:
     saved = [names for path in _sources(setup) for names in _saved(path)]
     if not saved:
         raise InapplicableError("no torch.save of a dictionary was found in the script")
-    resumable = [names for names in saved if any("optim" in each for each in names)]
+    resumable = [names for names in saved if any("optim" in name for name in names)]
     if not resumable:
         raise InapplicableError("the script saves weights alone, not for resuming")
     present = {
@@ -41,7 +41,7 @@ def checkpoint(setup: Setup, lab: Lab) -> None:
 def _sources(setup: Setup) -> set[Path]:
     files = {setup.source.rpartition(":")[0]}
     files.add(vars(sys.modules["__main__"]).get("__file__") or "")
-    return {Path(each) for each in files if each.endswith(".py") and Path(each).is_file()}
+    return {Path(file) for file in files if file.endswith(".py") and Path(file).is_file()}
 
 
 def _saved(path: Path) -> Iterator[list[str]]:
@@ -62,9 +62,11 @@ def _saved(path: Path) -> Iterator[list[str]]:
             given = assigned.get(given.id, given)
         if isinstance(given, ast.Dict):
             parts = [*(key for key in given.keys if key is not None), *given.values]
-            yield [ast.unparse(each).lower() for each in parts]
+            yield [ast.unparse(part).lower() for part in parts]
         elif isinstance(given, ast.Call) and ast.unparse(given.func) == "dict":
-            yield [f"{each.arg}={ast.unparse(each.value)}".lower() for each in given.keywords]
+            yield [
+                f"{keyword.arg}={ast.unparse(keyword.value)}".lower() for keyword in given.keywords
+            ]
 
 
 def _is_save(function: ast.expr) -> bool:

@@ -37,7 +37,7 @@ def clip_threshold(setup: Setup, lab: Lab, *, steps: int = 200, seconds: float =
     - `steps`: training steps, at the most.
     - `seconds`: after so much time fewer steps have to do.
     """
-    if any(isinstance(each, LBFGS) for each in setup.optimizers):
+    if any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
         raise InapplicableError("LBFGS computes its gradients itself, several times a step")
     start = State(setup)
     norms, losses = _train(setup, lab, steps, seconds)
@@ -113,6 +113,6 @@ def _holds(phase: LossPhase, parameter: Tensor) -> bool:
 
 
 def _read(phase: LossPhase, norms: list[float], *_: object) -> None:
-    gradients = [each.grad for each in phase.parameters if each.grad is not None]
+    gradients = [parameter.grad for parameter in phase.parameters if parameter.grad is not None]
     if gradients:
         norms.append(float(nn.utils.get_total_norm(gradients)))

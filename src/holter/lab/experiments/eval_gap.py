@@ -97,9 +97,9 @@ class _Modes:
 
     def settle(self, batches: Sequence[Batch], passes: int) -> None:
         """Forward passes in train mode, until running statistics are what they will be."""
-        for each in self.norms.values():
-            if each.momentum:
-                each.momentum = max(each.momentum, _MOMENTUM)
+        for norm in self.norms.values():
+            if norm.momentum:
+                norm.momentum = max(norm.momentum, _MOMENTUM)
         self.losses([batches[number % len(batches)] for number in range(passes)])
 
 
@@ -108,7 +108,7 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
     found: list[nn.Module] = []
 
     def look(_: nn.Module, __: Any) -> None:
-        found[:] = [each for each in setup.model.modules() if each.training]
+        found[:] = [module for module in setup.model.modules() if module.training]
 
     handle = setup.model.register_forward_pre_hook(look)
     try:

@@ -37,7 +37,7 @@ def input_control(setup: Setup, lab: Lab, *, steps: int = 20) -> None:
     """
     batches = some_batches(setup, 2)
     others = _others(setup, batches)
-    weights = [each.detach().clone() for each in setup.model.parameters()]
+    weights = [parameter.detach().clone() for parameter in setup.model.parameters()]
     _measure(setup, batches[0], others, lab, 0)
     warm_up(setup, batches[:1], steps)
     pairs = zip(setup.model.parameters(), weights, strict=True)

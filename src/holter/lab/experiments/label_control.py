@@ -189,7 +189,7 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
         count = min(count, facts(loader)["batches"] or count)
     for batch in islice(setup.train, count):
         found.append(batch)
-        taken += sum(each.nbytes for each in tensors(batch))
+        taken += sum(tensor.nbytes for tensor in tensors(batch))
         if taken > _BYTES or time.perf_counter() - began > seconds:
             break
     if len(found) < min(count, _SLOW) and time.perf_counter() - began > seconds:
@@ -200,7 +200,7 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
 def _new_ones(batches: list[Batch], samples: Samples) -> list[Batch]:
     """The batches up to the first that holds samples of those before it."""
     first = leaves(batches[0])
-    name = max(samples.dims, key=lambda each: first[each].numel())
+    name = max(samples.dims, key=lambda dim: first[dim].numel())
     seen: set[bytes] = set()
     for number, batch in enumerate(batches):
         rows = leaves(batch)[name].movedim(samples.dims[name], 0).detach().cpu().contiguous()

@@ -77,7 +77,7 @@ def lr_range(
             "the step trains on several losses in turn, as a GAN does: none of them tells which"
             " rate is better"
         )
-    if any(isinstance(each, torch.optim.LBFGS) for each in setup.optimizers):
+    if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
         raise InapplicableError("LBFGS steps with a closure, which is not recognised")
     if not 0 < start < end:
         raise InapplicableError(f"there are no rates between {start:g} and {end:g}")
@@ -102,13 +102,13 @@ def _confirm(trainings: RateTrials, test: RangeTest, count: int, steps: int) -> 
     """Short trainings at the candidates, at some more where they leave it open, as configured."""
     trials = [trainings.train(rate, steps) for rate in candidates(test, count)]
     for _ in range(_MORE):
-        trials.sort(key=lambda each: each.rate)
+        trials.sort(key=lambda trial: trial.rate)
         rate = another(replace(test, trials=tuple(trials)))
         if rate is None:
             break
         trials.append(trainings.train(rate, steps))
     peak = trainings.rates.peak
-    if not any(abs(each.rate / peak - 1) < 0.01 for each in trials):
+    if not any(abs(trial.rate / peak - 1) < 0.01 for trial in trials):
         trainings.train(peak, steps)
 
 

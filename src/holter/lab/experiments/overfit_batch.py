@@ -92,7 +92,7 @@ def overfit_batch(
     """
     if len(setup.phases) > 1:
         raise InapplicableError("the step trains on several losses in turn: they have no floor")
-    if any(isinstance(each, torch.optim.LBFGS) for each in setup.optimizers):
+    if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
         raise InapplicableError("LBFGS steps with a closure, which is not recognised")
     rates = Rates(setup)
     began = time.perf_counter()
@@ -173,10 +173,10 @@ def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float
 
 def _write_facts(setup: Setup, lab: Lab, few: Few, rates: Rates) -> None:
     parameters = parameters_of(setup)
-    trainable = [each for each in parameters if each.requires_grad]
-    held = {id(each) for each in setup.phases[0].parameters}
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    held = {id(parameter) for parameter in setup.phases[0].parameters}
     counts = {
-        OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
+        OVERFIT_PARAMETERS: sum(parameter.numel() for parameter in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
         OVERFIT_HELD: sum(each.numel() for each in trainable if id(each) in held),
         OVERFIT_RATE: rates.peaks[0],
@@ -217,13 +217,13 @@ def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:
     targets = [call.arguments.get("target") for call in usual.calls]
     exchanged = False
 
-    def roll(each: Tensor) -> Tensor:
+    def roll(tensor: Tensor) -> Tensor:
         nonlocal exchanged
-        along = by_sample(each, few.count)
-        if along is None or any(_is_same(each, target) for target in targets):
-            return each
+        along = by_sample(tensor, few.count)
+        if along is None or any(_is_same(tensor, target) for target in targets):
+            return tensor
         exchanged = True
-        return each.roll(1, along)
+        return tensor.roll(1, along)
 
     if few.count < 2 or len(usual.outputs) != 1:
         return None

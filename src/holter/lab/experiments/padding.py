@@ -107,8 +107,8 @@ def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None)
     targets = [] if call is None else tensors(call.arguments.get("target"))
     sequences = sequences_of(probe.inputs, [*targets, *tensors(batch)])
     samples = samples_of(setup, batch, probe.inputs, sequences)
-    embeddings = [each for each in setup.model.modules() if isinstance(each, nn.Embedding)]
-    indices = {each.padding_idx for each in embeddings}
+    embeddings = [module for module in setup.model.modules() if isinstance(module, nn.Embedding)]
+    indices = {embedding.padding_idx for embedding in embeddings}
     for name, dim in samples.dims.items():
         rows = probe.inputs[name].movedim(dim, 0).cpu()
         if rows.dim() != (3 if rows.is_floating_point() else 2) or len(torch.unique(rows)) <= 2:
@@ -118,7 +118,7 @@ def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None)
             if _is_given(probe, found):
                 return replace(found, is_given=True)
             is_index = not rows.is_floating_point() and value in indices
-            if is_index or any(_is_ignored(found, each) for each in targets):
+            if is_index or any(_is_ignored(found, target) for target in targets):
                 return found
     return None
 

@@ -115,7 +115,7 @@ def _to_the_weights(setup: Setup, lab: Lab, steps: int) -> None:
     """Train for `steps` steps; go back to the start where the loss ends far above it."""
     start = State(setup)
     losses: list[float] = []
-    if not any(isinstance(each, LBFGS) for each in setup.optimizers):
+    if not any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
         train = setup.endless()
         for _ in lab.progress(range(steps), "training"):
             losses.append(setup.step(*(next(train) for _ in range(setup.accumulation))))
@@ -149,7 +149,7 @@ def _curvature(
     """The largest eigenvalue of the Hessian, the optimizer's bound on it, and steps beside it."""
 
     def largest(scale: Tensor | None = None) -> Eigenvalue:
-        number = sum(each.numel() for each in objective.parameters)
+        number = sum(parameter.numel() for parameter in objective.parameters)
         first = torch.randn(number, generator=random).to(objective.parameters[0])
         root = 1.0 if scale is None else scale.sqrt()
         counted = lab.progress(range(iterations), "curvature")

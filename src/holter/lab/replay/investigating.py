@@ -216,9 +216,9 @@ class Gathered:
     def keep(self) -> None:
         """A batch is through, and others follow."""
         self._add()
-        for each in self._phase.parameters:
-            if each.grad is not None:
-                self._sums[each] = each.grad
+        for parameter in self._phase.parameters:
+            if parameter.grad is not None:
+                self._sums[parameter] = parameter.grad
 
     def update(self) -> None:
         """The update as the training makes it: unscaled, clipped."""
@@ -243,7 +243,7 @@ def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, 
 
 
 def _is_finite(batch: Batch) -> bool:
-    return all(bool(each.isfinite().all()) for each in tensors(batch))
+    return all(bool(tensor.isfinite().all()) for tensor in tensors(batch))
 
 
 def _count(batch: object) -> int | None:

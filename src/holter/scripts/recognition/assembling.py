@@ -36,7 +36,7 @@ def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
 
 
 def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
-    roster = {each.label: each.module for each in session.watch.roster.models}
+    roster = {model.label: model.module for model in session.watch.roster.models}
     session.close()
     session.watch.close()
     if session.failure is not None:
@@ -178,8 +178,8 @@ class _Sum:
 
     def __call__(self, batch: Batch) -> Tensor:
         total = self._parts[0](batch)
-        for each in self._parts[1:]:
-            total = total + each(batch)
+        for part in self._parts[1:]:
+            total = total + part(batch)
         return total
 
 
@@ -192,12 +192,12 @@ def _schedulers(session: Session) -> tuple[LRScheduler, ...]:
 def _others(
     session: Session, models: Mapping[str, nn.Module], found: Sequence[Pattern]
 ) -> tuple[Any, ...]:
-    known = {id(each) for each in models.values()}
+    known = {id(model) for model in models.values()}
     modules = {id(each): each for each in (*session.start.modules, *live_models())}
     used = {id(o) for each in found for o in each.optimizers}
     return (
         *(each for key, each in modules.items() if key not in known),
-        *(each for each in session.start.optimizers if id(each) not in used),
+        *(optimizer for optimizer in session.start.optimizers if id(optimizer) not in used),
     )
 
 
@@ -212,7 +212,7 @@ def _notes(
         for place in sorted(session.repeated)
     ]
     proofs = [each.capture.proof for each in seen.values()]
-    if any(each is not None and not each.belongings.complete for each in proofs):
+    if any(proof is not None and not proof.belongings.complete for proof in proofs):
         notes.append("The step uses more objects than can be put back between two repetitions.")
     if session.by_value:
         notes.append("Gradients are clipped one by one in the script; here they are not clipped.")

@@ -122,8 +122,8 @@ class StepCapture:
             for line in statement.lines:
                 self._places.setdefault(line, []).append(place)
         self._wanted: dict[int, list[Variable]] = {}
-        for each in self.plan.variables:
-            self._wanted.setdefault(each.before, []).append(each)
+        for variable in self.plan.variables:
+            self._wanted.setdefault(variable.before, []).append(variable)
         self._first = self.plan.data[0].lines if self.plan.data else range(0)
 
     def restart(self) -> None:
@@ -150,7 +150,7 @@ class StepCapture:
             if self.proof is None:
                 if not self.plan.data:
                     self.entry = self._ready(self.plan.entering, frame)
-                taken = [each.name for each in self.plan.variables if each.code is None]
+                taken = [variable.name for variable in self.plan.variables if variable.code is None]
                 self.ready = self._ready(taken, frame)
                 held = Belongings(names[each] for each in self.plan.others if each in names)
                 self._trial = Proof(held, autocast_now(), _buffers(self.modules))
@@ -168,7 +168,7 @@ class StepCapture:
     def _ready(self, names: Iterable[str], frame: FrameType) -> Ready:
         """Which of these variables are what the loader has delivered."""
         known = visible(frame)
-        held = {each: known[each] for each in names if each in known}
+        held = {name: known[name] for name in names if name in known}
         tried = [(match(held, each), each) for each in self.delivered() or [None]]
         found, batch = next((each for each in tried if each[0].is_whole), tried[0])
         return Ready(found, _kept(batch), RandomState.now())
@@ -177,7 +177,7 @@ class StepCapture:
         """Backward is called: what the step was given, if all of it was seen."""
         self._last = None
         row, self._open = self._open, {}
-        seen = all(each.name in row for each in self.plan.variables)
+        seen = all(variable.name in row for variable in self.plan.variables)
         return row if seen else None
 
     def prove(self, row: Row, frame: FrameType, loss: Tensor, parameters: Iterable[Tensor]) -> None:
@@ -186,8 +186,8 @@ class StepCapture:
         if trial is None or 0 not in trial.random:
             return
         trial.row, trial.loss = row, loss.detach().clone()
-        trial.reached = leaves_of(loss) & {id(each) for each in parameters}
-        trial.parameters = [(each, each.detach().clone()) for each in parameters]
+        trial.reached = leaves_of(loss) & {id(parameter) for parameter in parameters}
+        trial.parameters = [(parameter, parameter.detach().clone()) for parameter in parameters]
         names = visible(frame)
         written = {n for each in self.plan.forward for n in each.touched if n in names}
         trial.values = {name: found for name in written if (found := _values(names[name]))}

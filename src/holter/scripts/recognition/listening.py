@@ -58,7 +58,7 @@ def _backward(listener: ScriptListener, original: Call) -> Call:
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> Any:
         roots = (tensors,) if isinstance(tensors, Tensor) else tensors
         weights = (grad_tensors,) if isinstance(grad_tensors, Tensor) else grad_tensors
-        if isinstance(roots, list | tuple) and all(isinstance(each, Tensor) for each in roots):
+        if isinstance(roots, list | tuple) and all(isinstance(root, Tensor) for root in roots):
             weights = weights or [None] * len(roots)
             listener.backward_begins(roots, weights, sys._getframe())  # noqa: SLF001
         return original(tensors, grad_tensors, *args, **kwargs)

@@ -107,8 +107,8 @@ class Session:
     @property
     def autocast(self) -> Autocast:
         """Whether steps run with autocast on around them."""
-        proofs = [each.capture.proof for each in self.sites.values()]
-        return next((each.autocast for each in proofs if each is not None), {})
+        proofs = [site.capture.proof for site in self.sites.values()]
+        return next((proof.autocast for proof in proofs if proof is not None), {})
 
     @property
     def loader(self) -> DataLoader[Any] | None:
@@ -175,7 +175,7 @@ class Session:
 
     def _pause_if_enough(self) -> None:
         over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
-        proven = any(each.capture.proof is not None for each in self.sites.values())
+        proven = any(site.capture.proof is not None for site in self.sites.values())
         self._late += over
         hopeless = self._refused >= _TRIES or self._late >= _PATIENCE
         if self.failure is not None or hopeless or (over and proven):
@@ -200,7 +200,7 @@ class Session:
         except NotRecognisedError as error:
             self._refuse((None, hash(str(error))), error)
             return
-        if any(each() is roots[0] for each in self._roots):
+        if any(root() is roots[0] for root in self._roots):
             self.repeated.add(site.place)
             return
         self._roots.append(weakref.ref(roots[0]))
@@ -278,7 +278,7 @@ class Session:
         if (
             full
             and self._last is None
-            and all(each.capture.proof is not None for each in self.sites.values())
+            and all(site.capture.proof is not None for site in self.sites.values())
         ):
             self._tracer.stop()
 

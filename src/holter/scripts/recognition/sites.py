@@ -165,7 +165,10 @@ def _loss(
 
 def _weighted(call: ast.Call, receiver: ast.expr) -> ast.expr:
     """Of `loss.backward(gradient)`: what it is the gradient of."""
-    given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "gradient")]
+    given = [
+        *call.args[:1],
+        *(keyword.value for keyword in call.keywords if keyword.arg == "gradient"),
+    ]
     if not given or isinstance(given[0], ast.Starred):
         return receiver
     if isinstance(given[0], ast.Constant) and given[0].value is None:
@@ -177,8 +180,8 @@ def _weighted(call: ast.Call, receiver: ast.expr) -> ast.expr:
 
 def _given(source: Source, call: ast.Call, names: Namespace) -> ast.expr:
     """The argument of a call that is a loss."""
-    arguments = [*call.args, *(each.value for each in call.keywords)]
-    values = [look_up(dotted(each) or "", names) for each in arguments]
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    values = [look_up(dotted(argument) or "", names) for argument in arguments]
     place = first_with_graph(values)
     if place is None:
         raise declined(
@@ -239,7 +242,7 @@ def _argument(
     place = code.co_varnames[: code.co_argcount].index(parameter)
     bound = code.co_varnames[0] in ("self", "cls") and isinstance(made.func, ast.Attribute)
     place -= bool(bound)
-    if place >= len(made.args) or any(isinstance(each, ast.Starred) for each in made.args):
+    if place >= len(made.args) or any(isinstance(arg, ast.Starred) for arg in made.args):
         raise declined(at(outer.file, made.lineno, outer.said(made), why))
     return made.args[place], outer, made, caller
 

@@ -57,15 +57,18 @@ class Start:
     @property
     def is_outdated(self) -> bool:
         """Whether there are optimizers that were not there."""
-        known = {id(each) for each in self.optimizers}
+        known = {id(optimizer) for optimizer in self.optimizers}
         return any(id(each) not in known for each in _living() if isinstance(each, Optimizer))
 
     def parameters(self) -> list[Tensor]:
         """Those of all modules, and what optimizers hold besides."""
         held = (
-            p for each in self.optimizers for group in each.param_groups for p in group["params"]
+            p
+            for optimizer in self.optimizers
+            for group in optimizer.param_groups
+            for p in group["params"]
         )
-        own = (p for each in self.modules for p in each.parameters())
+        own = (p for module in self.modules for p in module.parameters())
         return list({id(each): each for each in (*own, *held)}.values())
 
     def restore(self) -> None:

@@ -112,7 +112,7 @@ def _run(
     def after(place: int, names: Mapping[str, Any]) -> None:
         found.append(
             {
-                name: [each.detach().clone() for each in tensors(names[name])]
+                name: [tensor.detach().clone() for tensor in tensors(names[name])]
                 for name in sorted(replay.plan.forward[place].touched)
                 if name in names
             }

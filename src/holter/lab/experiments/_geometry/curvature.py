@@ -56,7 +56,7 @@ class Objective:
         self.parameters = [*{id(each): each for each in held if each.requires_grad}.values()]
         if not self.parameters:
             raise InapplicableError("the optimizer holds nothing that can be trained")
-        if any(each.dtype in (torch.float16, torch.bfloat16) for each in self.parameters):
+        if any(parameter.dtype in (torch.float16, torch.bfloat16) for parameter in self.parameters):
             raise InapplicableError("curvature needs weights of 32 bits; these have 16")
 
     def losses(self) -> Iterator[Tensor]:
@@ -106,7 +106,7 @@ class Objective:
         return torch.autograd.grad(loss, self.parameters, create_graph=True, materialize_grads=True)
 
     def _split(self, vector: Tensor) -> list[Tensor]:
-        parts = torch.split(vector, [each.numel() for each in self.parameters])
+        parts = torch.split(vector, [parameter.numel() for parameter in self.parameters])
         return [
             part.view_as(each).to(each) for part, each in zip(parts, self.parameters, strict=True)
         ]
@@ -164,8 +164,10 @@ def stability(phase: LossPhase, parameters: Sequence[Tensor]) -> Stability:
     if not rate > 0:
         raise InapplicableError(f"the learning rate is {rate:.3g}: no step can be unstable")
     bound = limits.pop() / rate
-    lengths = [torch.as_tensor(steps[id(each)] / rate).to(each) for each in parameters]
-    if all(each.dim() == 0 and float(each) == 1 for each in lengths):
+    lengths = [
+        torch.as_tensor(steps[id(parameter)] / rate).to(parameter) for parameter in parameters
+    ]
+    if all(length.dim() == 0 and float(length) == 1 for length in lengths):
         return Stability(bound, rate)
     scale = _flat([a.expand_as(b) for a, b in zip(lengths, parameters, strict=True)])
     return Stability(bound, rate, scale)
@@ -237,13 +239,13 @@ def _preconditioner(
 
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([each.detach().reshape(-1).to(tensors[0]) for each in tensors])
+    return torch.cat([tensor.detach().reshape(-1).to(tensors[0]) for tensor in tensors])
 
 
 def _graph(roots: Sequence[Tensor]) -> set[Any]:
     """All nodes of the graphs behind some tensors."""
     seen: set[Any] = set()
-    waiting = [each.grad_fn for each in roots if each.grad_fn is not None]
+    waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
     while waiting:
         node = waiting.pop()
         if node not in seen:

@@ -63,9 +63,9 @@ def _repeated(batch: Batch, samples: int, count: int) -> Batch:
 def _kept(setup: Setup, batch: Batch) -> int:
     """Bytes that the graph of the loss keeps, without parameters."""
     owned = {
-        each.untyped_storage().data_ptr()
+        parameter.untyped_storage().data_ptr()
         for model in setup.models.values()
-        for each in model.parameters()
+        for parameter in model.parameters()
     }
     found: dict[int, int] = {}
 

@@ -22,13 +22,13 @@ def candidates(test: RangeTest, count: int) -> list[float]:
     fall, error = test.fall
     if fall > error:
         return [test.centre * _STEP ** (at - (count - 1) / 2) for at in range(count)]
-    highest = min(test.diverges, max(float(each.rates[-1]) for each in test.sweeps))
+    highest = min(test.diverges, max(float(sweep.rates[-1]) for sweep in test.sweeps))
     return [highest / _WIDE ** (at + 1) for at in reversed(range(count))]
 
 
 def another(test: RangeTest) -> float | None:
     """A rate to try next: past the outermost if that did best, or in a gap beside the best."""
-    rates = [each.rate for each in test.trials]
+    rates = [trial.rate for trial in test.trials]
     best = rates.index(test.best.rate)
     if best == 0:
         return rates[0] / _STEP

@@ -59,11 +59,11 @@ class RateTrials:
         if not self.rates.peak:
             raise InapplicableError("every learning rate is 0")
         self._seed = int(torch.randint(2**31, ()))
-        self.held = [cloned(each) for each in setup.batches(_enough(setup, held))]
+        self.held = [cloned(batch) for batch in setup.batches(_enough(setup, held))]
         self._state = State(setup)
-        self._weights = [each for each in setup.phases[0].parameters if each.numel()]
-        self._buffers = [each for model in setup.models.values() for each in model.buffers()]
-        self._were = [each.detach().clone() for each in self._weights]
+        self._weights = [parameter for parameter in setup.phases[0].parameters if parameter.numel()]
+        self._buffers = [buffer for model in setup.models.values() for buffer in model.buffers()]
+        self._were = [weight.detach().clone() for weight in self._weights]
         self.moved = 0.0
         self._graph = False  # whether the loss itself needs gradients: a penalty on them, say
         self.start = np.zeros(len(self.held))
@@ -102,7 +102,7 @@ class RateTrials:
                 break
         self._lab.event("lr-range stop", trial=trial, why=why, rate=rates[-1] if rates else None)
         self._write(trial, rates, losses)
-        means, errors = [each.mean for each in looks], [each.error for each in looks]
+        means, errors = [look.mean for look in looks], [look.error for look in looks]
         self._lab.write(LR_RANGE_HELD, means, trial=trial)
         self._lab.write(LR_RANGE_ERROR, errors, trial=trial)
         return Sweep(
@@ -174,7 +174,7 @@ class RateTrials:
     def _limit(self, looks: Sequence[_Look]) -> float:
         """As far above the start as the loss was under it, and more than batches differ by."""
         level, spread = float(self.start.mean()), float(self.start.std())
-        return level + (level - min(each.mean for each in looks)) + 4 * spread
+        return level + (level - min(look.mean for look in looks)) + 4 * spread
 
     def _write(self, trial: str, rates: Sequence[float], losses: Sequence[float]) -> None:
         moved = self._moved()

@@ -122,7 +122,7 @@ def confirmed(setup: Setup, few: Few) -> Few:
 
 def _cut(setup: Setup, state: State, batch: Batch, samples: int) -> tuple[Batch, int]:
     """Samples spread over a batch; the whole of it where it cannot be cut."""
-    held = [each for each in tensors(batch) if each.dim()]
+    held = [tensor for tensor in tensors(batch) if tensor.dim()]
     if not held:
         return batch, 0
     (count, most), *others = Counter(len(each) for each in held).most_common(2)

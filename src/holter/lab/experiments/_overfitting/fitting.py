@@ -31,7 +31,7 @@ class Fitting:
         self.setup, self.lab, self.state = setup, lab, state
         self._steps = steps
         self._weights: list[Tensor] = [*parameters_of(setup)]
-        self._before = [each.detach().clone() for each in self._weights]
+        self._before = [weight.detach().clone() for weight in self._weights]
         self._with_gradient: set[int] = set()
         self.rate = 0.0  # of the last trial
 
@@ -67,7 +67,7 @@ class Fitting:
     @property
     def reached(self) -> int:
         """Values in parameters that got a gradient other than 0 in the last trial."""
-        return sum(each.numel() for each in self._weights if id(each) in self._with_gradient)
+        return sum(weight.numel() for weight in self._weights if id(weight) in self._with_gradient)
 
     @property
     def moved(self) -> int:
@@ -77,9 +77,9 @@ class Fitting:
 
     def _see_gradients(self) -> None:
         self._with_gradient |= {
-            id(each)
-            for each in self._weights
-            if each.requires_grad and each.grad is not None and bool((each.grad != 0).any())
+            id(weight)
+            for weight in self._weights
+            if weight.requires_grad and weight.grad is not None and bool((weight.grad != 0).any())
         }
 
     def _is_over(

@@ -144,7 +144,7 @@ def _tells(loader: DataLoader[Any] | None) -> bool:
 
 def _count(loader: DataLoader[Any] | None, batch: Batch) -> int:
     """How many samples: as the loader says, else as the first dimension of all tensors says."""
-    shapes = [each.shape for each in tensors(batch) if each.dim()]
+    shapes = [tensor.shape for tensor in tensors(batch) if tensor.dim()]
     if loader is not None and loader.batch_size is not None:
         count = loader.batch_size
         if not isinstance(loader.dataset, IterableDataset):

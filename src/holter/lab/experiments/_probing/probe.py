@@ -259,7 +259,11 @@ def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
         parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):  # not written in Python
         parameters = []
-    named = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    named = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
     names = []
     for _, which, *below in paths:
         if isinstance(which, pytree.MappingKey):

@@ -71,10 +71,10 @@ def served(setup: Setup, split: str) -> Served | None:
     else:
         positions = _drawn(loader)
     if not positions or not all(
-        isinstance(each, int | np.integer | torch.Tensor) for each in positions
+        isinstance(position, int | np.integer | torch.Tensor) for position in positions
     ):
         return None  # a sampler of keys, or of positions with something beside them
-    return Served(dataset, [int(each) for each in positions], False)
+    return Served(dataset, [int(position) for position in positions], False)
 
 
 def read(
@@ -112,8 +112,8 @@ def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
         return False
     wanted = torch.tensor(labels, dtype=torch.float64)
     return any(
-        each.numel() == len(few) and torch.equal(each.detach().cpu().double().flatten(), wanted)
-        for each in tensors(batch)
+        tensor.numel() == len(few) and torch.equal(tensor.detach().cpu().double().flatten(), wanted)
+        for tensor in tensors(batch)
     )
 
 
@@ -151,7 +151,7 @@ def origin(dataset: Any, positions: Sequence[int]) -> tuple[Any, Sequence[int], 
     while True:
         if isinstance(dataset, Subset):
             inner = dataset.indices
-            positions = [int(inner[each]) for each in positions]
+            positions = [int(inner[position]) for position in positions]
             dataset = dataset.dataset
         elif (wrapped := _wrapped(dataset)) is not None:
             dataset, known = wrapped, False
