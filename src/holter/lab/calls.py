@@ -1,4 +1,4 @@
-"""Where a training step touches the model and the loss: what goes in, and other things instead."""
+"""The calls that a step makes to the model and to torch's loss functions: observed or changed."""
 
 import functools
 import inspect
@@ -39,7 +39,7 @@ class LossEvaluation:
 
 
 def model_call(setup: Setup, batch: Batch) -> ModelCall:
-    """What the first forward pass on `batch` gives to the model, and what it gets."""
+    """Return the first call of the model in the forward pass on `batch`."""
     calls: list[ModelCall] = []
 
     def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
@@ -52,12 +52,12 @@ def model_call(setup: Setup, batch: Batch) -> ModelCall:
     finally:
         handle.remove()
     if not calls:
-        raise InapplicableError("the step does not call the model itself, but parts of it")
+        raise InapplicableError("the step calls parts of the model, not the model itself")
     return calls[0]
 
 
 def first_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:
-    """The first loss function of torch that the forward pass on `batch` calls, if it calls one."""
+    """Return the first call of a torch loss function in the forward pass on `batch`, or None."""
     calls: list[LossEvaluation] = []
     with same_randomness(setup), torch.no_grad(), _losses(lambda *same: same[1:], calls):
         setup.loss(batch)
@@ -65,7 +65,7 @@ def first_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:
 
 
 def own_targets(setup: Setup, batch: Batch) -> list[Tensor]:
-    """The tensors of a batch that are not given to the model."""
+    """Return the tensors of a batch that the model is not given."""
     call = model_call(setup, batch)
     given = tensors((call.args, call.kwargs))
     return [
@@ -79,7 +79,7 @@ def own_targets(setup: Setup, batch: Batch) -> list[Tensor]:
 def inputs_replaced(
     model: nn.Module, change: Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
 ) -> Iterator[None]:
-    """Inside, the model is given what `change` makes of its arguments."""
+    """Apply `change` to the arguments of the model inside."""
     handle = model.register_forward_pre_hook(
         lambda _, args, kwargs: change(args, kwargs), with_kwargs=True, prepend=True
     )
@@ -91,7 +91,7 @@ def inputs_replaced(
 
 @contextmanager
 def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Inside, torch's loss functions are given what `change` makes of their targets."""
+    """Apply `change` to the targets of torch's loss functions inside."""
 
     def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         names = list(_parameters(original))
@@ -108,9 +108,9 @@ def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 @contextmanager
 def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> Iterator[None]:
-    """Inside, torch's loss functions are given for predictions what `change` makes of a call.
+    """Replace the predictions that torch's loss functions are given inside.
 
-    It is told the function's name and the arguments by name.
+    `change` gets the function's name and its arguments by name.
     """
 
     def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -124,7 +124,7 @@ def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> 
 
 @contextmanager
 def losses_seen() -> Iterator[list[LossEvaluation]]:
-    """Inside, every call of one of torch's loss functions is put into the list."""
+    """Collect the calls of torch's loss functions inside."""
     calls: list[LossEvaluation] = []
     with _losses(lambda *same: same[1:], calls):
         yield calls
@@ -132,7 +132,7 @@ def losses_seen() -> Iterator[list[LossEvaluation]]:
 
 @contextmanager
 def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossEvaluation]) -> Iterator[None]:
-    """Tap the loss functions: change what they are given, remember how they were called."""
+    """Tap the loss functions: change their arguments, and collect their calls."""
     inside = False
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,7 +164,7 @@ def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossEvaluation])
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function in their order, None where there is no default."""
+    """Return the parameters of a function in order, with their defaults or None."""
     parameters = inspect.signature(function).parameters
     empty = inspect.Parameter.empty
     return {name: None if p.default is empty else p.default for name, p in parameters.items()}

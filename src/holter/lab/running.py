@@ -1,4 +1,4 @@
-"""Running experiments: after each the training is as it was before."""
+"""Run experiments on a setup; the training is restored after each."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -20,10 +20,9 @@ Options = Mapping[str, Mapping[str, Any]]  # experiment -> option -> value
 def run(
     name: str, setup: Setup, path: str | Path | None = None, *, quiet: bool = True, **options: Any
 ) -> Run:
-    """Make one experiment and return the run it wrote; by default to a folder in `holter-runs`.
+    """Run one experiment and return the run it wrote, by default to a folder in `holter-runs`.
 
-    Whatever the experiment does, the training is afterwards as it was before: weights, gradients,
-    optimizer, random numbers, modes.
+    Weights, gradients, optimizers, random numbers and modes are restored afterwards.
     """
     chosen = named_experiment(name)
     for option in options:
@@ -42,7 +41,7 @@ def run(
 def conduct(
     experiments: Iterable[Experiment], setup: Setup, lab: Lab, options: Options | None = None
 ) -> None:
-    """Make experiments one after another; one that fails is told of, and the others go on."""
+    """Run experiments one after another; a failure is recorded and does not stop the others."""
     for experiment in experiments:
         began = time.perf_counter()
         try:

@@ -1,4 +1,4 @@
-"""State: everything a training step may change, kept, compared and put back."""
+"""State: a snapshot of everything a training step may change, restored and compared."""
 
 import copy
 import hashlib
@@ -18,12 +18,12 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class NotRestoredError(RuntimeError):
-    """After an experiment something differs from what it was before; it names what."""
+    """Something differs after an experiment; the message names it."""
 
 
 @contextmanager
 def kept(setup: Setup) -> Iterator[None]:
-    """Whatever is done to the training inside, it is as before afterwards: a hash proves it."""
+    """Restore the training afterwards, whatever is done to it inside; a hash proves it."""
     state = State(setup)
     try:
         yield
@@ -48,7 +48,7 @@ class State:
         self._kept = self._read()
 
     def restore(self) -> None:
-        """Put everything back as it was, in place: whoever holds a tensor still holds the same."""
+        """Restore everything in place: tensors stay the same objects."""
         with torch.no_grad():
             for module, was in zip(self._modules, self._kept["modules"], strict=True):
                 _restore_module(module, was)
@@ -64,15 +64,15 @@ class State:
         self._kept["random"].restore(generators_of(self._setup))
 
     def prove(self) -> None:
-        """Raise if anything differs from what was kept."""
+        """Raise NotRestoredError if anything differs from the snapshot."""
         now = _digests(self._read())
         differing = [n for n, digest in _digests(self._kept).items() if now.get(n) != digest]
         if differing:
-            raise NotRestoredError(f"not as before: {', '.join(differing)}")
+            raise NotRestoredError(f"not restored: {', '.join(differing)}")
 
     @property
     def digest(self) -> str:
-        """One number for all that was kept."""
+        """A hash of the whole snapshot."""
         return hashlib.sha256("".join(_digests(self._kept).values()).encode()).hexdigest()
 
     def _read(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class State:
 
 
 def _digests(state: dict[str, Any]) -> dict[str, str]:
-    """Return a hash of each part of a state, by a name for people."""
+    """Return a hash of each part of a snapshot, by a readable name."""
     digests = {
         f"{kind[:-1]} {number}": _hash(part)
         for kind in ("modules", "optimizers", "scalers", "keepers")
@@ -113,7 +113,7 @@ def _unique(things: Any) -> list[Any]:
 
 
 def _module(module: nn.Module) -> dict[str, Any]:
-    """Own tensors with their gradients, own plain attributes, and the mode."""
+    """Return a module's own tensors, gradients, plain attributes and mode."""
     tensors = {
         (kind, name): (None if each is None else each.detach().clone())
         for kind in ("_parameters", "_buffers")
@@ -199,7 +199,7 @@ def _optimizer(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """A copy that shares no memory with what may be changed."""
+    """Return a copy that shares no memory."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if type(value) is list:
@@ -234,7 +234,7 @@ def _restore_optimizer(optimizer: Optimizer, was: dict[str, Any]) -> None:
 def _restore_entries(
     now: dict[str, Any], was: dict[str, Any], *, spared: tuple[str, ...] = ()
 ) -> None:
-    """Entries as they were; tensors in place, as a compiled step may hold them."""
+    """Restore the entries of a dictionary; tensors in place, as a compiled step may hold them."""
     for name in [each for each in now if each not in was and each not in spared]:
         del now[name]
     for name, value in was.items():
@@ -250,7 +250,7 @@ def _are_alike(one: Tensor, other: Tensor) -> bool:
 
 
 def _keeper(keeper: Any) -> dict[str, Any]:
-    """The attributes of a scheduler, or of another object, that are numbers or made of them."""
+    """Return the plain attributes of a scheduler or of another object."""
     return {
         name: _copied(value)
         for name, value in vars(keeper).items()
@@ -269,7 +269,7 @@ def _restore_keeper(keeper: Any, was: dict[str, Any]) -> None:
 
 
 def _places(setup: Setup) -> list[Any]:
-    """Objects of loaders that may keep a position: samplers, and data sets that are streams."""
+    """Return the parts of loaders that may keep a position: samplers and iterable data sets."""
     found: list[Any] = []
     for loader in setup.loaders.values():
         for each in (loader.sampler, loader.batch_sampler, loader.dataset):

@@ -1,4 +1,4 @@
-"""What it means that a change makes a model fit samples that it does not fit as it is."""
+"""The cause that a change names by making a model fit samples that it does not fit unchanged."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,9 @@ from holter.record.trials import TrialKind
 
 @dataclass(frozen=True, slots=True)
 class FitCause:
-    """The cause that a change tells of.
+    """A cause and its fix.
 
-    What is a `recipe` may be meant as it is: no fault where much is learned all the same. What is
-    `harmless` is none at all.
+    A `recipe` may be intended: it is no fault if much is learned anyway. `harmless` is never one.
     """
 
     cause: str
@@ -21,68 +20,68 @@ class FitCause:
     recipe: bool = False
     harmless: bool = False
     sure: bool = True
-    hurries: bool = False  # it makes faster what may come by itself
-    lucky: bool = False  # it may make a small model fit by chance
+    hurries: bool = False  # the change speeds up what may happen anyway
+    lucky: bool = False  # the change may make a small model fit by chance
 
 
 _CAUSES = {
     TrialKind.LOGITS: FitCause(
-        "the loss applies a softmax or sigmoid to what has been through one",
-        "return logits from the model: take the softmax or sigmoid out of its forward pass",
+        "the loss applies a softmax or sigmoid to values that are probabilities already",
+        "return logits: remove the softmax or sigmoid from the model's forward pass",
     ),
     TrialKind.TARGET_SHAPE: FitCause(
-        "predictions and targets of other shapes are broadcast, each against all",
-        "give both the same shape before the loss: `squeeze` or `unsqueeze` one of them",
+        "predictions and targets of different shapes are broadcast against each other",
+        "give both the same shape: `squeeze` or `unsqueeze` one of them before the loss",
     ),
     TrialKind.RESCALED_OUTPUTS: FitCause(
-        "what the model can give does not cover the targets",
-        "let the last layer be linear, and standardise the targets",
+        "the output range of the model does not cover the targets",
+        "make the last layer linear, and standardise the targets",
         lucky=True,
     ),
     TrialKind.DROPOUT_OFF: FitCause(
-        "dropout leaves too little to learn from",
-        "lower dropout: its `p` is the share that is dropped, not the share that is kept",
+        "dropout is too strong",
+        "lower the dropout: `p` is the share that is dropped, not the share that is kept",
         recipe=True,
     ),
     TrialKind.SAME_RANDOM_NUMBERS: FitCause(
-        "random numbers drawn in the step (noise, augmentation, sampling) keep the loss up",
+        "random numbers in the step (noise, augmentation, sampling) keep the loss up",
         harmless=True,
     ),
     TrialKind.CLIPPING_OFF: FitCause(
-        "gradients are clipped to almost nothing",
-        "raise the clipping threshold to where gradient norms usually are",
+        "gradients are clipped to almost zero",
+        "raise the clipping threshold to the typical gradient norm",
     ),
     TrialKind.NO_WEIGHT_DECAY: FitCause(
-        "weight decay pulls the weights back as fast as they learn",
-        "lower weight decay",
+        "weight decay shrinks the weights as fast as they learn",
+        "lower the weight decay",
         recipe=True,
     ),
     TrialKind.BATCH_NORM_EVAL: FitCause(
-        "batch norm has too few samples to normalise by",
+        "batch norm sees too few samples per batch",
         "use larger batches, or group norm",
         recipe=True,
     ),
     TrialKind.BATCH_NORM_TRAIN: FitCause(
-        "batch norm normalises by running statistics that do not suit",
+        "batch norm uses running statistics that do not fit these inputs",
         "call `model.train()` before training",
         recipe=True,
     ),
     TrialKind.NOTHING_FROZEN: FitCause(
-        "the part of the model that is not frozen cannot learn them", harmless=True
+        "the trainable part of the model cannot memorise them", harmless=True
     ),
     TrialKind.REINITIALISED: FitCause(
-        "the weights it begins with cannot learn: zero, all alike, saturated or dead",
-        "initialise the layers as they are by default, or load other weights",
+        "the initial weights cannot learn: they are zero, all equal, saturated or dead",
+        "use the default initialisation, or load other weights",
         lucky=True,
     ),
     TrialKind.STANDARDISED_INPUTS: FitCause(
-        "inputs differ too little, or are on too large a scale",
+        "the inputs barely differ, or their scale is too large",
         "standardise the inputs with statistics of the training set",
         lucky=True,
     ),
     TrialKind.NOISE_INPUTS: FitCause(
-        "the inputs cannot be told apart",
-        "look at the inputs as the model is given them",
+        "the inputs are indistinguishable",
+        "inspect the inputs that the model receives",
         lucky=True,
     ),
 }
@@ -95,8 +94,8 @@ def cause_of(run: Run, plain: FitTrial, fitting: FitTrial) -> FitCause:
         return _of_rate(run, plain, change.amount)
     if change.kind is TrialKind.LAYER_LEFT_OUT:
         return FitCause(
-            f"what the {change.detail} at the end of the model can give does not cover the targets",
-            f"take the last {change.detail} out of the model, or one whose range holds the targets",
+            f"the output range of the last {change.detail} does not cover the targets",
+            f"remove the last {change.detail}, or use one whose range covers the targets",
         )
     if change.kind is TrialKind.ADAM:
         return _of_optimizer(run)
@@ -109,12 +108,12 @@ def _of_rate(run: Run, plain: FitTrial, factor: float) -> FitCause:
     to = f"{factor:g} times it" if rate is None else f"about {rate * factor:.1g}"
     if factor > 1:
         fit = plain.fit
-        pace = f": at this pace it takes {fit.ahead:,.0f} steps more" if fit.falls else ""
+        pace = f": at this pace it takes {fit.ahead:,.0f} more steps" if fit.falls else ""
         return FitCause(
             f"the learning rate{own} is too low{pace}",
             f"raise the learning rate to {to}",
             recipe=True,
-            sure=factor >= 100,  # ten times is a matter of taste
+            sure=factor >= 100,  # ten times as much may be a choice
             hurries=True,
         )
     diverged = plain.fit.lost or plain.fit.last > plain.fit.start
@@ -131,11 +130,11 @@ def _of_optimizer(run: Run) -> FitCause:
     if held is not None and trainable is not None and held < trainable:
         return FitCause(
             f"the optimizer holds {held:,.0f} of {trainable:,.0f} trainable values",
-            "make the optimizer when the model is complete, of `model.parameters()`",
+            "build the optimizer from `model.parameters()` after the model is complete",
         )
     return FitCause(
-        "the optimizer as it is set does not get there",
-        "begin with Adam at a learning rate of 1e-3, then go back step by step",
+        "the optimizer as configured does not get there",
+        "start with Adam at a learning rate of 1e-3, then change one setting at a time",
         recipe=True,
         sure=False,
     )

@@ -1,4 +1,4 @@
-"""Trainings with true labels beside trainings with shuffled ones."""
+"""Trainings with true labels compared with trainings with shuffled ones."""
 
 import numpy as np
 
@@ -32,13 +32,13 @@ def _score(gain: Floats, twins: Floats) -> float:
 
 
 def learned_aside(run: Run) -> str | None:
-    """What an experiment on the side has shown of labels, if they can be learned; else None."""
+    """Return by which numbers a separate experiment has learned the labels, or None."""
     if LABEL_HELD_OUT not in run or "true" not in run[LABEL_HELD_OUT]:
         return None
     held = LabelTrials(run, LABEL_HELD_OUT)
     if not held.score > TELLS:
         return None
     return (
-        f"on the side the same step learned in {len(run[LABEL_FIT]['true'])} steps: other batches"
-        f" have a loss of {held.true:.3g}, and of {held.shuffled:.3g} with shuffled labels"
+        f"in a separate experiment the same step learned in {len(run[LABEL_FIT]['true'])} steps:"
+        f" held-out loss {held.true:.3g}, {held.shuffled:.3g} after training on shuffled labels"
     )

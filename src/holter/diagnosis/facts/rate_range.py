@@ -1,4 +1,4 @@
-"""What a learning-rate range test tells: a rate with an interval, or why nothing can be said."""
+"""The result of a learning-rate range test: a rate with an interval, or why there is none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from holter.record.signals import (
 from holter.record.trials import TrialKind, TrialName
 
 _FEWEST = 8  # rates that make a curve
-_SURE = 3.0  # standard errors by which a loss has to fall to be told from noise
+_SURE = 3.0  # standard errors by which a loss has to fall to be more than noise
 _APART = 1.5  # decades between sweeps that still agree
 GAP = 3.0  # ratio of neighbouring rates between which another one is worth a trial
 _WORSE = 0.05  # share of the best gain by which a rate may fall short and still count
@@ -63,7 +63,7 @@ class RangeTest:
 
     @cached_property
     def problem(self) -> str:
-        """Why nothing can be said; empty where something can."""
+        """Why there is no suggestion; empty if there is one."""
         if self.broken:
             return self.broken
         if self.trials:
@@ -71,17 +71,17 @@ class RangeTest:
         fall, error = self.fall
         if not fall > _SURE * error:
             return (
-                f"the loss falls at no rate by more than its noise: by {max(fall, 0):.2g}, with a"
-                f" standard error of {error:.2g}"
+                f"the loss falls at no learning rate by more than its noise: by {max(fall, 0):.2g}"
+                f" ± {error:.2g}"
             )
         own = self.rates(OWN)
         if max(own) > min(own) * 10**_APART:
-            return f"the sweeps do not agree: {min(own):.2g} to {max(own):.2g}"
+            return f"the sweeps do not agree: they suggest {min(own):.2g} to {max(own):.2g}"
         return ""
 
     @cached_property
     def broken(self) -> str:
-        """Why there is nothing to be seen in the sweeps, if so."""
+        """Why the sweeps show nothing; empty if they do."""
         lowest = min(
             (float(sweep.rates[0]) for sweep in self.sweeps if len(sweep.rates)), default=0.0
         )
@@ -114,8 +114,8 @@ class RangeTest:
         if self.gain(self.best) > _SURE * error:
             return ""
         return (
-            f"no short training gains more than its noise: {self.gain(self.best):.2g} at"
-            f" {self.best.rate:.2g}, with a standard error of {error:.2g}"
+            f"no short training lowers the loss by more than its noise: by"
+            f" {self.gain(self.best):.2g} ± {error:.2g} at {self.best.rate:.2g}"
         )
 
     @property

@@ -1,4 +1,4 @@
-"""The gradient of a batch against the gradients of its parts."""
+"""Compare the gradient of a batch with the gradients of its parts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,12 +45,12 @@ _TINY = 1e-30  # keeps ratios of nothing to nothing at 0
 def accumulation(setup: Setup, lab: Lab, *, parts: int = 4) -> None:
     """Do the gradients of small batches add up to that of a large one?
 
-    The gradient of one batch is compared with the mean over its parts, in eval mode, which excuses
-    dropout and batch norm. They are equal for a loss that is a mean over samples, and in proportion
-    for a sum. They are weighted by the numbers of targets that the loss counts as well. Where the
-    training accumulates several batches to a step, their gradients are compared in the same way.
+    Compares the gradient of one batch with the mean over its parts, in eval mode, where dropout and
+    batch norm have no effect. They are equal if the loss is a mean over samples, and proportional
+    if it is a sum. It also weights parts by the number of targets that the loss counts. If the
+    training accumulates several batches per step, it compares their gradients in the same way.
 
-    `parts`: into how many parts the batch is cut, or two where it is too small for that.
+    `parts`: number of parts, or 2 if the batch is too small.
     """
     batches = some_batches(setup, max(setup.accumulation, 1))
     batch = _Cut(setup, batches[0])
@@ -59,7 +59,7 @@ def accumulation(setup: Setup, lab: Lab, *, parts: int = 4) -> None:
     order = list(range(size * parts))
     whole = _gradient(setup, batch.take(order))
     if _apart(whole, _gradient(setup, batch.take(order), other_noise=True)) > 0.01:
-        raise InapplicableError("the loss draws random numbers, other ones for each batch")
+        raise InapplicableError("the loss draws new random numbers for each batch")
     turned = _apart(whole, _gradient(setup, batch.take(order[::-1])))
     if turned > 0.01:
         raise InapplicableError("the gradient depends on the order of samples")
@@ -124,7 +124,7 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
             loss = setup.loss(batch).mean()
         except Exception as error:
             raise InapplicableError(
-                f"a part of a batch cannot be trained on alone ({type(error).__name__})"
+                f"the step fails on a part of a batch ({type(error).__name__})"
             ) from error
         if not loss.requires_grad:
             raise InapplicableError("the loss has no gradient")

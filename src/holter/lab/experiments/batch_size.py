@@ -1,4 +1,4 @@
-"""Which batch size suits the training: the noise of its gradients, and what fits into memory."""
+"""Which batch size suits the training: gradient noise, and what fits into memory."""
 
 import math
 from collections import Counter
@@ -33,20 +33,19 @@ def batch_size(
 ) -> None:
     """Which batch size suits this training, and how does the learning rate go with it?
 
-    Compares the gradients of batches of one epoch, at the start and after some training: the noise
+    Compares the gradients of batches of one epoch, at the start and after some training. The noise
     scale is the batch size at which noise and gradient are equally large (McCandlish et al. 2018),
-    with a bootstrap interval of 95 %. Below it, twice the batch needs half the steps, and bears
-    twice the learning rate with SGD, about 1.4 times with Adam; far above it, a larger batch only
-    costs more. It grows while a training goes on. Then the largest batch that fits into memory: on
-    a GPU by making steps with doubled batches, elsewhere by what each sample takes. Of several
-    losses the first is taken.
+    with a 95 % bootstrap interval. Below it, twice the batch size halves the steps and allows twice
+    the learning rate with SGD, about 1.4 times with Adam; far above it, a larger batch only costs
+    more. It grows during training. Then it searches for the largest batch that fits into memory: on
+    a GPU by steps with doubled batches, elsewhere by the memory that a sample takes. Only the first
+    of several losses is used.
 
-    - `batches`: gradients that are compared, at the most; where an epoch has few batches they are
-      split.
+    - `batches`: maximum number of gradients to compare; batches are split if an epoch has few.
     - `steps`: training steps between the two measurements.
-    - `memory`: whether to look for the largest batch that fits.
-    - `doublings`: of the batch, at the most, in that search.
-    - `seed`: of the bootstrap.
+    - `memory`: whether to search for the largest batch that fits.
+    - `doublings`: maximum number of doublings in that search.
+    - `seed`: seed of the bootstrap.
     """
     found = _of_one_size(setup, batches)
     samples = _samples(setup, found[0])

@@ -1,4 +1,4 @@
-"""What a script's checkpoint holds, read from the statement that saves it."""
+"""What a checkpoint holds, read from the statement of the script that saves it."""
 
 import ast
 import sys
@@ -16,17 +16,18 @@ _KINDS = {"optimizer": ("optim",), "scheduler": ("sched",), "scaler": ("scaler",
 
 @experiment(emits=(CHECKPOINT_SAVED,), preflight=True)
 def checkpoint(setup: Setup, lab: Lab) -> None:
-    """Does the checkpoint hold all that resuming needs?
+    """Does the checkpoint hold everything that resuming needs?
 
-    Looks for `torch.save({...})` in the script: a dictionary with the optimizer's state is meant
-    for resuming, and then needs the states of scheduler and loss scaler, where there are such.
+    Looks for `torch.save({...})` in the script. A dictionary with the optimizer's state is meant
+    for resuming; it also needs the states of the scheduler and of the loss scaler, if there are
+    any.
     """
     saved = [names for path in _sources(setup) for names in _saved(path)]
     if not saved:
-        raise InapplicableError("no torch.save of a dictionary was found in the script")
+        raise InapplicableError("the script has no `torch.save` of a dictionary")
     resumable = [names for names in saved if any("optim" in name for name in names)]
     if not resumable:
-        raise InapplicableError("the script saves weights alone, not for resuming")
+        raise InapplicableError("the script saves weights only, not for resuming")
     present = {
         "optimizer": bool(setup.optimizers),
         "scheduler": bool(setup.schedulers),

@@ -1,4 +1,4 @@
-"""Which norm to clip gradients to: that of ordinary steps, measured before any clipping."""
+"""Which norm to clip gradients to, from the norms before clipping."""
 
 import functools
 import math
@@ -20,25 +20,24 @@ from holter.lab.writing import Lab
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
 from holter.watching.taps import Tap
 
-_FEWEST = 20  # steps, however slow they are
-_CUT = 0.05  # of the usual norm: a limit below may hold the training back, which a trial shows
+_FEWEST = 20  # steps, however slow
+_CUT = 0.05  # of the median norm: a lower limit may slow the training, which a trial shows
 
 
 @experiment(emits=(CLIP_THRESHOLD_NORM, CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS), preflight=True)
 def clip_threshold(setup: Setup, lab: Lab, *, steps: int = 200, seconds: float = 10.0) -> None:
     """Which gradient norms are ordinary, and is the clipping limit among them?
 
-    Trains as the training itself does it, its own clipping included, and measures the global norm
-    of the gradients before they are clipped. A limit at the 95th percentile cuts one step in
-    twenty. Where the present limit is far under all norms, the same steps are made again from the
-    same start with the advised one. Learning rates stay as they are at the start: schedulers are
-    not stepped.
+    Trains with the training's own clipping and measures the global gradient norm before clipping. A
+    limit at the 95th percentile clips one step in twenty. If the present limit is far below all
+    norms, the same steps are repeated with the advised limit. Learning rates stay constant:
+    schedulers are not stepped.
 
-    - `steps`: training steps, at the most.
-    - `seconds`: after so much time fewer steps have to do.
+    - `steps`: maximum number of training steps.
+    - `seconds`: time limit.
     """
     if any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
-        raise InapplicableError("LBFGS computes its gradients itself, several times a step")
+        raise InapplicableError("LBFGS computes its gradients several times per step")
     start = State(setup)
     norms, losses = _train(setup, lab, steps, seconds)
     if not any(norms):

@@ -1,4 +1,4 @@
-"""What is in the data sets of a training, read sample by sample."""
+"""Read the data sets of a training sample by sample."""
 
 import time
 from collections import Counter
@@ -81,12 +81,12 @@ def data(
 ) -> None:
     """What is in the data sets, and do training and validation share samples?
 
-    Reads samples of both, chosen at random, as the loaders would: which are equal, which classes
-    there are, whether all numbers are finite, what single columns of a table tell of the target.
+    Reads random samples of both as the loaders would: duplicates, classes, values that are not
+    finite, and how much single columns of a table reveal of the target.
 
-    `samples` of each split at most are read,
-    for so many `seconds` a split at most,
-    and `shown` of them written down to be looked at.
+    `samples`: maximum number of samples per split.
+    `seconds`: time limit per split.
+    `shown`: number of samples to record for inspection.
     """
     loss = _loss_call(setup)
     ignored = int(loss.call.arguments["ignore_index"]) if loss is not None else None

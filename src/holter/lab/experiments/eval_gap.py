@@ -35,22 +35,23 @@ def eval_gap(
 ) -> None:
     """Is the model in eval mode the one that was trained?
 
-    Trains for some steps on a few batches, lets running statistics settle by forward passes without
-    steps, and compares the losses of these batches: in train mode; with dropout off; with batch
-    norm in eval mode besides; all in eval mode. So dropout is told from batch norm.
+    Trains briefly on a few batches, lets running statistics settle by forward passes without
+    updates, and compares the losses of these batches in train mode, without dropout, with batch
+    norm in eval mode too, and in eval mode. This separates the effect of dropout from that of batch
+    norm.
 
     `steps`: training steps.
     `passes`: forward passes after them, for running statistics.
-    `batches`: how many batches are used.
+    `batches`: number of batches.
     """
     if len(setup.phases) > 1:
-        raise InapplicableError("several models are trained against each other, in train mode only")
+        raise InapplicableError("the step optimises several losses in turn, in train mode only")
     chosen = some_batches(setup, batches)
     model = _Modes(setup, chosen[0])
     if not model.dropouts and not model.norms:
         train, evaluated = (model.losses(chosen[:1], evaluated=e) for e in ([], model.all))
         if np.allclose(train, evaluated, rtol=1e-4, equal_nan=True):
-            raise InapplicableError("no module does anything else in eval mode than in train mode")
+            raise InapplicableError("no module behaves differently in eval mode")
     start = model.losses(chosen, dropout=False)
     warm_up(setup, chosen, steps)
     model.settle(chosen, passes)
@@ -116,7 +117,7 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
     finally:
         handle.remove()
     if not found:
-        raise InapplicableError("the training itself runs in eval mode, or calls the model's parts")
+        raise InapplicableError("the training runs in eval mode, or calls parts of the model")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Activations and gradients of each layer before anything is learned."""
+"""Activations and gradients of each layer at initialisation."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ from holter.record.signals import INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGH
 
 @experiment(emits=(INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGHT_STD), preflight=True)
 def init(setup: Setup, lab: Lab) -> None:
-    """Do activations and gradients keep their size with depth, before anything is learned?
+    """Do activations and gradients keep their scale with depth at initialisation?
 
-    One forward and one backward pass on the first batch. Rules judge it by the first recorded
-    steps; this is the table of layers behind them.
+    Runs one forward and one backward pass on the first batch. Rules judge the first recorded steps;
+    this is the table of layers behind them.
     """
     batches = setup.batches(1)
     if not batches:

@@ -1,4 +1,4 @@
-"""The model is given the inputs of another batch, to see whether its outputs change."""
+"""Give the model the inputs of another batch, to see whether its outputs change."""
 
 import torch
 from torch import Tensor
@@ -27,11 +27,10 @@ _ROUNDING = 1e-4  # standard deviations that rounding may make at most
 def input_control(setup: Setup, lab: Lab, *, steps: int = 20) -> None:
     """Do the outputs depend on the inputs?
 
-    The inputs of the model are replaced by those of another batch, or by those of other samples
-    where there is a single batch, all at once and one by one; modes and random numbers are as in
-    training. Outputs have to change. As a head that begins at zero makes all outputs equal, it is
-    measured again after some training on one batch; the loss of that batch is then compared with
-    that of its targets and other inputs.
+    Replaces the inputs of the model by those of another batch, or of other samples if there is a
+    single batch, all at once and one by one, with the training's modes and random numbers. Outputs
+    should change. Because a head initialised to zero makes all outputs equal, it measures again
+    after training on one batch, and compares the loss of that batch with its loss on other inputs.
 
     `steps`: training steps on one batch between the two measurements.
     """
@@ -67,7 +66,7 @@ def _others(setup: Setup, batches: list[Batch]) -> Tensors:
     changed = {name: turned[name] for name in turned if name in own}
     changed = {name: each for name, each in changed.items() if not _same(each, own[name])}
     if not changed:
-        raise InapplicableError("the model is given the same inputs each time")
+        raise InapplicableError("the model gets the same inputs every time")
     return changed
 
 

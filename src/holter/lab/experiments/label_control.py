@@ -1,4 +1,4 @@
-"""Training with true labels against training with shuffled ones."""
+"""Train with true labels and with shuffled ones, and compare."""
 
 import time
 from collections.abc import Iterable
@@ -53,23 +53,23 @@ def label_control(
 ) -> None:
     """Are true labels easier to learn than shuffled ones?
 
-    Trains on batches with their labels, and from the same start with labels shuffled within each
-    batch; then compares the losses of other batches. Where labels belong to their inputs, what was
-    learned from some helps with others. Where no difference shows, it is made again with more steps
-    and several shuffled twins, and one batch is trained on again and again, to see that the model
-    can learn at all.
+    Trains with the true labels, and from the same start with labels shuffled within each batch,
+    then compares the losses of held-out batches: if labels belong to their inputs, true labels
+    generalise better. If there is no difference, it repeats the comparison with more steps and
+    several shuffled trainings, and trains on a single batch to check that the model can learn at
+    all.
 
     `steps`: training steps of the first attempt.
-    `more_steps`: training steps of the second attempt, and on one batch at most.
+    `more_steps`: training steps of the second attempt, and the most on one batch.
     `twins`: shuffled trainings of the second attempt.
-    `seconds`: no attempt is made that would take longer.
+    `seconds`: time limit of an attempt; one that would take longer is not made.
     """
     labelled = _Labelled(setup, seconds / 4)
     start = State(setup)
     took = labelled.seconds_a_step()
     if 2 * steps * took > seconds:
         raise InapplicableError(
-            f"it would take {2 * steps * took:.0f} s, more than the {seconds:.0f} s it may take"
+            f"it would take {2 * steps * took:.0f} s; the limit is {seconds:.0f} s"
         )
     for count, shuffled in ((steps, 1), (more_steps, twins)):
         if (shuffled + 1) * count * took > seconds:
@@ -97,18 +97,18 @@ class _Labelled:
 
     def __init__(self, setup: Setup, seconds: float) -> None:
         if len(setup.phases) > 1:
-            raise InapplicableError("several models are trained against each other")
+            raise InapplicableError("the step optimises several losses in turn")
         self._setup = setup
         (batch,) = some_batches(setup, 1)
         targets = loss_targets(setup, batch)
         inputs = Probe(setup, batch).inputs
         if sequences_of(inputs, targets) is not None:
-            raise InapplicableError("the targets are the inputs moved by one")
+            raise InapplicableError("the targets are the inputs shifted by one")
         self._names = _label_names(leaves(batch), inputs, targets)
         samples = samples_of(setup, batch, leaves(batch))
         self._dims = {name: samples.dims[name] for name in self._names if name in samples.dims}
         if not self._dims:
-            raise InapplicableError("the labels have no dimension of samples")
+            raise InapplicableError("the labels have no batch dimension")
         wanted = min(_MOST, max(2, ceil(_HELD_OUT / samples.count)))
         batches = _new_ones(_some(setup, wanted + _BATCHES, seconds), samples)
         wanted = min(wanted, len(batches) // 2)
@@ -117,7 +117,7 @@ class _Labelled:
         if wanted < 2 or self.held_out < _FEWEST:
             raise InapplicableError(f"{len(batches)} batches are too few to hold some out")
         if self._share_changed() < _CHANGED:
-            raise InapplicableError("the labels of a batch are too much alike to shuffle them")
+            raise InapplicableError("the labels of a batch are too alike to shuffle")
 
     def seconds_a_step(self) -> float:
         """How long a training step takes, at best: others may be busy beside."""
@@ -193,7 +193,7 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
         if taken > _BYTES or time.perf_counter() - began > seconds:
             break
     if len(found) < min(count, _SLOW) and time.perf_counter() - began > seconds:
-        raise InapplicableError(f"it would take too long: {len(found)} batches in {seconds:.0f} s")
+        raise InapplicableError(f"loading is too slow: {len(found)} batches in {seconds:.0f} s")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Overfit one batch: training on a few samples until they are known by heart, or not."""
+"""Overfit one batch: train on a few samples until they are memorised, or not."""
 
 import math
 import time
@@ -51,7 +51,7 @@ from holter.record.signals import (
     OVERFIT_TRAINABLE,
 )
 
-_MUCH = 0.5  # share of the way at which a learning rate cannot be far off
+_MUCH = 0.5  # share of the way beyond which the learning rate cannot be far off
 _FOR_FREE = 0.2  # share of the time that the search for a floor may take
 
 
@@ -79,21 +79,23 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
 def overfit_batch(
     setup: Setup, lab: Lab, *, samples: int = 8, steps: int = 300, seconds: float = 15.0
 ) -> None:
-    """Can the model learn a few samples by heart?
+    """Can the model memorise a few samples?
 
-    Trains on the same few samples only, with optimizer, learning rate and dropout as they are,
-    until the loss is at its floor: the least that smoothed, soft or noisy targets allow, not a
-    fixed number. Where it does not get there, each of a list of changes is tried from the same
-    start (learning rates, dropout, clipping, a doubled softmax, ...) until one makes it fit.
+    Trains on the same few samples, with the training's own optimizer, learning rate and dropout,
+    until the loss reaches its floor: the lowest loss that smoothed, soft or noisy targets allow. If
+    it does not, changes are tried one at a time from the same start (learning rates, dropout off,
+    clipping off, logits instead of probabilities, ...) until one makes it fit.
 
-    - `samples`: how many, spread over the first batch.
-    - `steps`: of one trial; three times as many while the loss still falls.
-    - `seconds`: for all trials together; half of them for the first.
+    - `samples`: number of samples, spread over the first batch.
+    - `steps`: steps of one trial; up to three times as many while the loss still falls.
+    - `seconds`: time limit for all trials; half of it for the first.
     """
     if len(setup.phases) > 1:
-        raise InapplicableError("the step trains on several losses in turn: they have no floor")
+        raise InapplicableError(
+            "the step optimises several losses in turn, which have no common floor"
+        )
     if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
-        raise InapplicableError("LBFGS steps with a closure, which is not recognised")
+        raise InapplicableError("LBFGS needs a closure, which cannot be repeated here")
     rates = Rates(setup)
     began = time.perf_counter()
     state = State(setup)
@@ -142,7 +144,7 @@ def overfit_batch(
 
 
 def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float) -> None:
-    """One change after the other, until one makes the samples fit or the time is over."""
+    """Try one change after the other, until one makes the samples fit or time is up."""
     setup, lab, state = fitting.setup, fitting.lab, fitting.state
     highest = math.inf
     for trial in planned_trials(traits):
@@ -200,7 +202,7 @@ def _write_floor(lab: Lab, few: Few, trial: str) -> None:
 
 
 def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:
-    """What the model knows after the trial, without dropout."""
+    """Measure the trained model without dropout."""
     with dropout_off(setup):
         after = [forward(setup, few.batch) for _ in few.quiet]
         lab.write_each(OVERFIT_QUIET, {AS_IT_IS: float(np.mean([each.loss for each in after]))})
@@ -213,7 +215,7 @@ def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:
 
 
 def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:
-    """The loss of samples that are given the inputs of one another; None where nothing can be."""
+    """Return the loss with inputs swapped between samples, or None if they cannot be."""
     targets = [call.arguments.get("target") for call in usual.calls]
     exchanged = False
 
@@ -235,5 +237,5 @@ def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:
 
 
 def _is_same(one: Tensor, other: Any) -> bool:
-    """Whether labels that a model is given are what its loss function is given."""
+    """Whether two tensors hold the same labels."""
     return isinstance(other, Tensor) and torch.equal(one.reshape(-1), other.reshape(-1))

@@ -1,4 +1,4 @@
-"""One sample of a batch is changed, to see whether the outputs of others change."""
+"""Change one sample of a batch, to see whether the outputs of others change."""
 
 import torch
 from torch import Tensor, nn
@@ -41,11 +41,12 @@ from holter.record.signals import (
     preflight=True,
 )
 def sample_mixing(setup: Setup, lab: Lab, *, steps: int = 3) -> None:
-    """Does each sample of a batch stand for itself?
+    """Is each output independent of the other samples?
 
-    In eval mode, which excuses batch norm, the input of one sample is replaced by that of its
-    neighbour. What comes out for all other samples has to stay as it is. Made with the model as it
-    is, and again after a few steps of training, as some layers begin at zero and hide what they do.
+    In eval mode, where batch norm does not mix samples, it replaces the input of one sample by that
+    of its neighbour: the outputs of all other samples must not change. It measures the model as it
+    is, and again after a few training steps, because layers that are initialised to zero hide their
+    effect.
 
     `steps`: training steps before the second measurement.
     """
@@ -66,7 +67,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
     samples = samples_of(setup, batch, probe.inputs, sequences)
     dims = output_dims(probe, samples, outputs)
     if not dims:
-        raise InapplicableError("no output of the model has a dimension of samples")
+        raise InapplicableError("no output of the model has a batch dimension")
     trials: dict[int, tuple[Tensors, Tensor]] = {}
     for place in sorted({samples.count // 4, 3 * samples.count // 4}):
         changes = _neighbour_instead(probe, samples, place)
@@ -74,7 +75,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
             found = _differences(outputs, probe.outputs(changes), dims)
             trials |= {} if found is None else {place: (changes, found)}
     if not trials:
-        raise InapplicableError("no sample of the batch can be replaced by another one")
+        raise InapplicableError("no sample of the batch can be replaced by another")
     again = probe.outputs()  # at last: a model that keeps a state gives out something else now
     limit = max(rounding(outputs[name], again[name]) for name in dims)
     for place, (changes, found) in trials.items():

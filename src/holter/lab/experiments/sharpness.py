@@ -68,20 +68,19 @@ def sharpness(
 ) -> None:
     """How sharp is the loss around the weights, and does the learning rate suit it?
 
-    Trains for some steps first, unless the loss gets worse by it, and keeps some batches. Then the
-    largest eigenvalue of the loss's Hessian on them (Lanczos iteration on products with it, in the
-    training's own modes, with the same dropout each time) is set against the one that the optimizer
-    bears at its learning rate, and some steps are made on the same batches. Last, the weights are
-    moved along random directions with filter normalisation (each filter of the direction is as long
-    as that of the weights, biases and norms stay), in eval mode: no dropout, batch norm with its
-    running statistics. Of several losses the first is taken.
+    Trains for some steps first, unless that raises the loss, and keeps some batches. It compares
+    the largest eigenvalue of the Hessian on them (Lanczos iteration, in the training's own modes,
+    with the same dropout each time) with the stability bound of the optimizer at its learning rate,
+    and runs some steps on the same batches. Then it moves the weights along random directions with
+    filter normalisation (each filter of a direction has the norm of that filter of the weights;
+    biases and norm layers stay), in eval mode. Only the first of several losses is used.
 
-    - `steps`: training steps before measuring; 0 takes the weights as they are.
-    - `batches`: how many batches the loss is measured on.
-    - `directions`: random directions, `points` on each, `reach` to either side.
+    - `steps`: training steps before measuring; 0 measures the present weights.
+    - `batches`: number of batches to measure the loss on.
+    - `directions`: number of random directions, with `points` on each, `reach` to either side.
     - `plane`: also measure a square of two directions, `side` points each way.
-    - `iterations`, `tolerance`: of the eigenvalue, at the most so many, until it is that exact.
-    - `seed`: of the directions and of the iteration's start.
+    - `iterations`, `tolerance`: maximum number of iterations and precision of the eigenvalue.
+    - `seed`: seed of the directions and of the iteration's start.
     """
     fixed = _fixed(setup, batches)
     _to_the_weights(setup, lab, steps)

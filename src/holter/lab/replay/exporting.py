@@ -1,4 +1,4 @@
-"""A reproduction to attach to a bug report: one script and its tensors, without anybody's code."""
+"""Export a failing step as one script and its tensors, to attach to a bug report."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ for name, gradient in zip(NAMES, gradients):
 
 
 def export(window: FailureWindow, path: Path) -> str:
-    """Write the failing step to `path` and the tensors beside it; a sentence of what came of it."""
+    """Write the failing step to `path` and its tensors beside it; return a sentence about it."""
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
     failing = [step for step in window.steps if step.step <= window.failing][-1]
@@ -57,7 +57,7 @@ def export(window: FailureWindow, path: Path) -> str:
         graph, given, names = _traced(window, batch)
     except Exception as error:
         return (
-            f"no script was written: the step could not be taken apart"
+            f"no script was written: the step could not be traced"
             f" ({type(error).__name__}: {error}); the capture {window.capture.path} has its tensors"
         )
     own = {name: each for name, each in vars(graph).items() if isinstance(each, Tensor)}
@@ -80,7 +80,7 @@ def export(window: FailureWindow, path: Path) -> str:
 
 
 def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
-    """All operations of the step as a graph of their own, its inputs, and names of parameters."""
+    """Return the operations of the step as a graph, its inputs, and the names of parameters."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     leaves, spec = pytree.tree_flatten(batch)
@@ -113,7 +113,7 @@ def _save(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _shown(path: Path) -> str:
-    """What the script shows when it is run by itself."""
+    """Run the script, and return what it shows."""
     try:
         ran = subprocess.run(  # noqa: S603  (our own script)
             [sys.executable, path.name],
@@ -124,8 +124,8 @@ def _shown(path: Path) -> str:
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return f"written, but it could not be tried ({error})"
+        return f"written, but it could not be run ({error})"
     if ran.returncode:
         last = ran.stderr.strip().splitlines()[-1:] or ["no message"]
-        return f"written, but it does not run by itself: {last[0]}"
-    return f"shows it by itself: {ran.stdout.strip().splitlines()[0]}"
+        return f"written, but it fails: {last[0]}"
+    return f"reproduces the failure: {ran.stdout.strip().splitlines()[0]}"

@@ -40,7 +40,7 @@ _CLOSE = 1e-3  # relative, of losses that are not the same to the bit
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """How far a replay gave what was recorded."""
+    """How well a replay reproduced the recording."""
 
     verdict: str
     same: int  # steps whose loss is the recorded one to the bit
@@ -50,7 +50,7 @@ class Reproduction:
     @property
     def says(self) -> str:
         """The verdict in a sentence."""
-        equal = f"{self.same} of {self.compared} recorded losses are equal to the bit"
+        equal = f"{self.same} of {self.compared} recorded losses are identical"
         if self.verdict == EXACT:
             return f"reproduced bit for bit: {equal}"
         if self.verdict == REPRODUCED:
@@ -58,13 +58,15 @@ class Reproduction:
         why = (
             "two replays differ: nondeterminism"
             if not self.repeatable
-            else ("two replays agree: what failed was not in the window, or it was the hardware")
+            else (
+                "two replays agree: the cause is outside the captured window, or it is the hardware"
+            )
         )
         return f"not reproduced: {equal}; {why}"
 
 
 class Investigation:
-    """Goes through a captured failure; what is known is written down at once."""
+    """Investigates a captured failure, and records each result at once."""
 
     def __init__(self, window: FailureWindow, lab: Lab) -> None:
         self._window, self._lab = window, lab
@@ -81,7 +83,7 @@ class Investigation:
         self.fails = self.fails_by_nan or spike
 
     def reproduce(self) -> Reproduction:
-        """Run the window once more, and compare with what was recorded."""
+        """Run the window again, and compare it with the recording."""
         window, plain = self._window, self.plain
         again = window.play(until=plain.steps[-1])
         repeatable = all(map(_same, plain.losses, again.losses))
@@ -114,7 +116,7 @@ class Investigation:
         return found
 
     def trace(self) -> Birth | None:
-        """The birth of what is not finite, if anything is."""
+        """Find the operation that gave the first value that is not finite, or None."""
         if not self.fails_by_nan:
             return None
         window = self._window
@@ -266,21 +268,21 @@ def _near(one: float, other: float) -> bool:
 
 
 def estimate(investigation: Investigation, rungs: int = 15) -> float:
-    """Seconds that the whole will take, by what one window took."""
+    """Estimate the seconds that the whole takes from those of one window."""
     return investigation.seconds * (rungs + 4)
 
 
 def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
-    """All of it, with a line for people after each part."""
+    """Run the whole investigation, and yield a line for the user after each part."""
     began = time.perf_counter()
     found = Investigation(window, lab)
-    yield f"one window takes {found.seconds:.2g} s; all of it some {estimate(found):.2g} s"
+    yield f"one replay takes {found.seconds:.2g} s; estimated total {estimate(found):.2g} s"
     yield found.reproduce().says
     traced = found.trace()
     if traced is not None:
         yield traced.says
     if not found.fails:
-        yield "it does not fail again: there is nothing to cure"
+        yield "the failure does not happen again: no change is tried"
     elif ladder:
         for change in found.try_changes():
             yield f"{change.name}: {change.outcome} ({change.says})"

@@ -42,8 +42,8 @@ def _paired_models(
         return dict(models)
     if len(models) != len(labels):
         raise HolterError(
-            f"The capture is of {len(labels)} models ({', '.join(labels)}), the training that is to"
-            f" replay it has {len(models)}."
+            f"The capture has {len(labels)} models ({', '.join(labels)}), the training has"
+            f" {len(models)}: replay it on the training that was recorded."
         )
     return dict(zip(labels, models.values(), strict=True))
 
@@ -65,7 +65,7 @@ def _paired_optimizers(
         ]
         if not alike:
             raise HolterError(
-                f"No optimizer of the training is like the captured {about['class']}."
+                f"No optimizer of the training matches the captured {about['class']}."
             )
         paired[label] = alike[0]
         left.remove(alike[0])

@@ -55,9 +55,9 @@ class Objective:
         held = setup.phases[0].parameters
         self.parameters = [*{id(each): each for each in held if each.requires_grad}.values()]
         if not self.parameters:
-            raise InapplicableError("the optimizer holds nothing that can be trained")
+            raise InapplicableError("the optimizer holds no trainable parameter")
         if any(parameter.dtype in (torch.float16, torch.bfloat16) for parameter in self.parameters):
-            raise InapplicableError("curvature needs weights of 32 bits; these have 16")
+            raise InapplicableError("curvature needs float32 weights; these are half precision")
 
     def losses(self) -> Iterator[Tensor]:
         """The part of each batch in the loss, with its graph."""
@@ -102,7 +102,7 @@ class Objective:
 
     def _gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
         if not loss.requires_grad:
-            raise InapplicableError("the loss has no graph: nothing can be differentiated")
+            raise InapplicableError("the loss has no graph to differentiate")
         return torch.autograd.grad(loss, self.parameters, create_graph=True, materialize_grads=True)
 
     def _split(self, vector: Tensor) -> list[Tensor]:
@@ -154,12 +154,12 @@ def stability(phase: LossPhase, parameters: Sequence[Tensor]) -> Stability:
     for optimizer in phase.optimizers:
         for group in optimizer.param_groups:
             if group.get("maximize"):
-                raise InapplicableError("the optimizer climbs the loss instead of descending it")
+                raise InapplicableError("the optimizer maximises the loss")
             limits.add(round(_limit(optimizer, group), 9))
             for each in group["params"]:
                 steps[id(each)] = float(group["lr"]) / _preconditioner(optimizer, group, each)
     if len(limits) > 1:
-        raise InapplicableError("no bound is known for groups of different momentum")
+        raise InapplicableError("no stability bound is known for groups with different momentum")
     rate = max(float(g["lr"]) for each in phase.optimizers for g in each.param_groups)
     if not rate > 0:
         raise InapplicableError(f"the learning rate is {rate:.3g}: no step can be unstable")
@@ -184,7 +184,9 @@ def twice_differentiable() -> Iterator[None]:
         try:
             yield
         except torch.OutOfMemoryError as error:
-            raise InapplicableError("second derivatives of this loss do not fit") from error
+            raise InapplicableError(
+                "second derivatives of this loss do not fit into memory"
+            ) from error
         except RuntimeError as error:
             lacking = re.search(r"derivative for '?([\w:]+)'? is not implemented", str(error))
             if lacking:
@@ -209,7 +211,7 @@ def _limit(optimizer: Optimizer, group: dict[str, Any]) -> float:
         return 2 + 2 * momentum
     if type(optimizer) is Adagrad:
         return 2.0
-    raise InapplicableError(f"no bound on the curvature is known for {type(optimizer).__name__}")
+    raise InapplicableError(f"no stability bound is known for {type(optimizer).__name__}")
 
 
 def _preconditioner(

@@ -150,11 +150,11 @@ def _count(loader: DataLoader[Any] | None, batch: Batch) -> int:
         if not isinstance(loader.dataset, IterableDataset):
             count = min(count, len(loader.dataset))  # type: ignore[arg-type]
         if not any(count in shape[:2] for shape in shapes):
-            raise InapplicableError(f"no tensor of the batch has the {count} samples of the loader")
+            raise InapplicableError(f"no tensor of the batch has the loader's batch size {count}")
         return count
     firsts = {shape[0] for shape in shapes}
     if len(firsts) != 1:
-        raise InapplicableError("which dimension holds the samples cannot be told")
+        raise InapplicableError("the batch dimension is ambiguous")
     return firsts.pop()
 
 
@@ -173,11 +173,11 @@ def _sample_dim(tensor: Tensor, count: int, *, told: bool) -> int | None:
         return 0 if 0 in holding else None
     if not told:
         raise InapplicableError(
-            "whether samples or time come first cannot be told without a DataLoader"
+            "without a DataLoader, the batch and the sequence dimension are indistinguishable"
         )
     if len(holding) == 2:
         raise InapplicableError(
-            f"two dimensions of an input are of size {count}: which one holds samples is not known"
+            f"two dimensions of an input have size {count}: the batch dimension is ambiguous"
         )
     return holding[0] if holding else None
 
@@ -185,7 +185,9 @@ def _sample_dim(tensor: Tensor, count: int, *, told: bool) -> int | None:
 def _reject_strangers(inputs: Tensors, dims: Mapping[str, int], count: int) -> None:
     """Decline inputs that belong to no sample, as the edges of a graph: they may link samples."""
     if not dims:
-        raise InapplicableError(f"no input of the model has a dimension of the {count} samples")
+        raise InapplicableError(
+            f"no input of the model has a dimension of size {count}, the batch size"
+        )
     others = {
         length
         for name, dim in dims.items()

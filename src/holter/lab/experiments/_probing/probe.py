@@ -1,4 +1,4 @@
-"""Probing: the model called again as its training calls it, with other inputs."""
+"""Probe: the model called again as its training calls it, with other inputs."""
 
 import inspect
 import warnings
@@ -50,7 +50,7 @@ class Probe:
             if isinstance(each, Tensor)
         }
         if not self.inputs:
-            raise InapplicableError("the model is given no tensors")
+            raise InapplicableError("the model gets no tensors")
 
     def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
         """The floating-point tensors that come out, by name, with some inputs changed."""
@@ -108,7 +108,7 @@ class Probe:
         args, kwargs = self._arguments(changes)
         with_graph, in_autocast = way
         with ExitStack() as around:
-            # What torch has to say of such a call is not for whoever trains.
+            # Warnings about such a call are of no use to the user.
             around.enter_context(warnings.catch_warnings(action="ignore"))
             around.enter_context(same_randomness(self._setup))
             around.enter_context(self._mode())
@@ -130,7 +130,7 @@ class Probe:
 
 
 def probed(setup: Setup, batch: Batch, *, as_trained: bool = False) -> tuple[Probe, Tensors]:
-    """A probe of the model and what it gives out; declines where that is not possible."""
+    """Return a probe of the model and its outputs, or raise InapplicableError."""
     probe = Probe(setup, batch, as_trained=as_trained)
     try:
         given = probe.outputs()
@@ -156,7 +156,7 @@ def loss_of(setup: Setup, batch: Batch) -> float:
 
 
 def some_batches(setup: Setup, count: int) -> list[Batch]:
-    """The first training batches; declines where there are none."""
+    """Return the first training batches, or raise InapplicableError if there are none."""
     batches = setup.batches(count)
     if not batches:
         raise InapplicableError("there are no training batches")
@@ -243,7 +243,7 @@ def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None
     finally:
         handle.remove()
     if not calls:
-        raise InapplicableError("the step does not call the model itself, but parts of it")
+        raise InapplicableError("the step calls parts of the model, not the model itself")
     return calls[0]
 
 
