@@ -17,7 +17,7 @@ from torch.autograd import graph
 
 from holter.watching.collectors.naming import unwrapped
 
-_HOLTER = str(Path(__file__).parents[1])
+_HOLTER = str(Path(__file__).parents[2])
 _TORCH = str(Path(torch.__file__).parent)
 _DYNAMO = (f"{_TORCH}/_dynamo", f"{_TORCH}/_compile.py", f"{_TORCH}/utils/_contextlib.py")
 _STDLIB = str(Path(sysconfig.get_path("stdlib")))
