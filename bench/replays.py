@@ -42,7 +42,7 @@ class Outcome:
     def kind(self) -> str:
         """What was born, or nothing."""
         birth = None if self.found is None else self.found.birth
-        return "none" if birth is None else birth["kind"]
+        return "none" if birth is None else birth.kind
 
     @property
     def birth_is_right(self) -> bool:
@@ -50,7 +50,7 @@ class Outcome:
         if self.found is None or self.found.birth is None:
             return self.found is not None and not self.truth.kind
         told = self.found.birth
-        return self.truth.kind == told["kind"] and self.truth.line in told["line"]
+        return self.truth.kind == told.kind and self.truth.line in told.line
 
     @property
     def cure(self) -> str:
@@ -81,7 +81,7 @@ class Outcome:
         """What is wrong, with the truth."""
         wrong = []
         if not self.birth_is_right:
-            told = "" if self.found is None or not self.found.birth else self.found.birth["line"]
+            told = "" if self.found is None or not self.found.birth else self.found.birth.line
             wanted = f"{self.truth.kind or 'none'}, `{self.truth.line}`"
             wrong.append(f"born: {self.kind}, `{told.strip()}`; it is {wanted}")
         if not self.cure_is_right:

@@ -12,6 +12,7 @@ from holter.lab.state import kept
 from holter.lab.writing import Lab
 from holter.record import Run, environment
 from holter.record.errors import HolterError
+from holter.record.events import ExperimentMade, NotApplicable
 from holter.record.folders import new_folder, require_free
 
 Options = Mapping[str, Mapping[str, Any]]  # experiment -> option -> value
@@ -33,7 +34,7 @@ def run(
             )
     folder = Path(path) if path is not None else new_folder(name)
     require_free(folder, 0)
-    with Lab(folder, meta=environment.describe(), quiet=quiet) as lab:
+    with Lab(folder, environment=environment.describe(), quiet=quiet) as lab:
         conduct([chosen], setup, lab, {name: options})
     return Run.load(folder)
 
@@ -51,9 +52,9 @@ def conduct(
             _decline(lab, experiment, str(reason))
         except Exception as error:
             _decline(lab, experiment, f"it failed: {type(error).__name__}: {error}")
-        lab.event("experiment", experiment=experiment.name, seconds=time.perf_counter() - began)
+        lab.event(ExperimentMade(experiment.name, time.perf_counter() - began))
 
 
 def _decline(lab: Lab, chosen: Experiment, why: str) -> None:
-    signals = [signal.name for signal in chosen.emits]
-    lab.event("not applicable", experiment=chosen.name, why=why, signals=signals)
+    signals = tuple(signal.name for signal in chosen.emits)
+    lab.event(NotApplicable(chosen.name, why, signals))

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils.data import DataLoader
 
+from holter.record.events import ModeChanged, PassBegan, SkippedStep
 from holter.watching.blackbox import BlackBox
 from holter.watching.collectors import Collector
 from holter.watching.collectors.moments import (
@@ -163,7 +164,7 @@ class Stepper(Steps):
         if skipped:
             self._gradients_ready(subject)
             self._stepped.append(subject)
-            self._recorder.event("skipped step", optimizer=subject.label)
+            self._recorder.event(SkippedStep(subject.label))
             self._tell_of_schedules()
         scale = self._loss_scale.current(self._device)
         if scale is not None:
@@ -175,7 +176,7 @@ class Stepper(Steps):
         trained = bool(self._recorder.steps or self._stepped)
         found = self._schedules.stepped(scheduler, trained=trained)
         if found is not None:
-            self._recorder.event("scheduler", **found)
+            self._recorder.event(found)
         if trained:
             self._publish(SchedulerStepped())
 
@@ -219,8 +220,8 @@ class Stepper(Steps):
         """Name a loader, and write down each pass over it."""
         label, is_new = self._loaders.begin(loader, iterator)
         if is_new:
-            self._recorder.event("loader", **facts(loader), loader=label)
-        self._recorder.event("pass", loader=label)
+            self._recorder.event(facts(label, loader))
+        self._recorder.event(PassBegan(label))
         if self.blackbox is not None and (self._stepped or not self._in_step):
             self.blackbox.pass_begins(label)
 
@@ -244,7 +245,7 @@ class Stepper(Steps):
                     self._publish(EvaluationBegins(self.roster))
                 if self._modes.get(id(module)) != module.training:
                     self._modes[id(module)] = module.training
-                    self._recorder.event("mode", model=model.label, training=module.training)
+                    self._recorder.event(ModeChanged(model.label, module.training))
 
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """The hook before the step of an optimizer that is watched."""
@@ -331,7 +332,7 @@ class Stepper(Steps):
 
     def _tell_of_schedules(self) -> None:
         for found in self._schedules.began():
-            self._recorder.event("scheduler", **found)
+            self._recorder.event(found)
 
     def _close_step(self) -> None:
         """End the open step without a backward that opens another."""

@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import torch
 
+from holter.record.events import HolterFailed
 from holter.record.notices import tell
 from holter.watching.blackbox import BlackBox
 from holter.watching.budget import Budget
@@ -210,7 +211,7 @@ class Steps:
 
     def _fail(self, where: str, error: Exception) -> None:
         trace = "".join(traceback.format_exception(error))
-        self._recorder.event("holter failed", where=where, error=repr(error), trace=trace)
+        self._recorder.event(HolterFailed(where, repr(error), trace))
         sentence = f"{where} failed ({error!r}); training goes on without it"
         if sentence not in self.notes:
             self.notes.append(sentence)

@@ -16,7 +16,9 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter.record import environment
+from holter.record.events import ExceptionRaised
 from holter.record.folders import new_folder
+from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
 from holter.watching.blackbox import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.blackbox.alarms import Alarm
@@ -156,10 +158,9 @@ class Watch:
         status = "finished"
         if error is not None and not _is_exit(error):
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            self._recorder.event(
-                "exception", type=type(error).__name__, message=str(error), where=_where(error)
-            )
-        self._recorder.update_meta(notes=self._stepper.notes + self._stepper.blind_spots())
+            raised = ExceptionRaised(type(error).__name__, str(error), _where(error))
+            self._recorder.event(raised)
+        self._recorder.update_meta(notes=(*self._stepper.notes, *self._stepper.blind_spots()))
         self._recorder.close(status)
         self._stepper.blackbox = self._recorder.see = None
         self._stepper.renew(Roster())
@@ -205,7 +206,7 @@ def watch(
         raise ValueError(f"on_nonfinite is one of {get_args(OnNonfinite)}, not {on_nonfinite!r}")
     folder = Path(path) if path is not None else new_folder(Path(sys.argv[0]).stem or "run")
     rank = int(os.environ.get("RANK", "0"))
-    recorder = Recorder(folder, rank=rank, meta=environment.describe(), resume=resume)
+    recorder = Recorder(folder, rank=rank, environment=environment.describe(), resume=resume)
     made = Watch(
         recorder,
         budget=budget,
@@ -228,23 +229,23 @@ def labelled(things: Any) -> list[tuple[str, Any]]:
 
 
 def _summary(roster: Roster) -> dict[str, Any]:
-    models = [
-        {
-            "name": model.label,
-            "class": type(model.module).__name__,
-            "parameters": sum(each.numel() for each in model.module.parameters()),
-            "trainable": sum(e.numel() for e in model.module.parameters() if e.requires_grad),
-            "mode_dependent_modules": len(model.mode_dependent),
-        }
+    models = tuple(
+        ModelSummary(
+            model.label,
+            type(model.module).__name__,
+            parameters=sum(each.numel() for each in model.module.parameters()),
+            trainable=sum(e.numel() for e in model.module.parameters() if e.requires_grad),
+            mode_dependent_modules=len(model.mode_dependent),
+        )
         for model in roster.models
-    ]
-    optimizers = [
-        {"label": subject.label, "class": type(optimizer).__name__, "groups": len(subject.groups)}
+    )
+    optimizers = tuple(
+        OptimizerSummary(subject.label, type(optimizer).__name__, len(subject.groups))
         for subject in roster.subjects
         if (optimizer := subject.optimizer()) is not None
-    ]
+    )
     parameters = {
-        name: [list(each.shape), str(each.dtype).removeprefix("torch.")]
+        name: ParameterSummary(tuple(each.shape), str(each.dtype).removeprefix("torch."))
         for name, each in zip(roster.names, roster.parameters, strict=True)
     }
     return {"model": models, "optimizers": optimizers, "parameters": parameters}

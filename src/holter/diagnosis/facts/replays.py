@@ -4,9 +4,17 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from holter.record import Run
+from holter.record.births import Birth
+from holter.record.events import (
+    BirthFound,
+    ChangesTried,
+    ChangeTried,
+    Reproduced,
+    TriageMade,
+    WindowMeasure,
+)
 from holter.record.trials import TrialKind, parts
 
 SYMPTOMS = (
@@ -71,8 +79,15 @@ class CureOutcome(StrEnum):
 class Band:
     """The losses before a failure: their median, and how far they spread around it."""
 
-    middle: float
+    middle: float  # NaN if nothing is known
     spread: float
+
+    @classmethod
+    def of(cls, about: Reproduced) -> "Band":
+        """Return the band that a replay has measured."""
+        if about.normal_loss is None or about.normal_spread is None:
+            return cls(math.nan, math.nan)
+        return cls(about.normal_loss, about.normal_spread)
 
     @property
     def ceiling(self) -> float:
@@ -81,33 +96,27 @@ class Band:
         return limit if math.isfinite(limit) else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class WindowMeasure:
-    """What one pass through the steps of a failure measured."""
-
-    late_loss: float | None = None  # the median from the failing step on
-    nonfinite_at: int | None = None  # the first step whose loss or gradient norm is not finite
-    error: str = ""  # what ended it early
-
-    def concluded(self, unchanged: "WindowMeasure", band: Band) -> tuple[CureOutcome, str]:
-        """Decide whether the loss is normal again from the failing step on, and say by what."""
-        if self.error:
-            return CureOutcome.DOES_NOT, self.error
-        if self.nonfinite_at is not None:
-            before = unchanged.nonfinite_at
-            if before is not None and self.nonfinite_at < before:
-                return CureOutcome.WORSENS, f"not finite at step {self.nonfinite_at} already"
-            return CureOutcome.DOES_NOT, f"not finite at step {self.nonfinite_at}"
-        if self.late_loss is None:
-            return CureOutcome.DOES_NOT, "no step was left to judge by"
-        limit = band.ceiling
-        if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
-            # A wide band: at least half of the rise has to be gone.
-            half = (band.middle + unchanged.late_loss) / 2
-            limit = min(limit, max(half, band.middle + band.spread))
-        measured = f"loss {self.late_loss:.4g}, before the failure {band.middle:.4g}"
-        high = math.isfinite(band.middle) and self.late_loss > limit
-        return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
+def concluded(
+    trial: WindowMeasure, unchanged: WindowMeasure, band: Band
+) -> tuple[CureOutcome, str]:
+    """Decide whether the loss is normal again from the failing step on, and say by what."""
+    if trial.error:
+        return CureOutcome.DOES_NOT, trial.error
+    if trial.nonfinite_at is not None:
+        before = unchanged.nonfinite_at
+        if before is not None and trial.nonfinite_at < before:
+            return CureOutcome.WORSENS, f"not finite at step {trial.nonfinite_at} already"
+        return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
+    if trial.late_loss is None:
+        return CureOutcome.DOES_NOT, "no step was left to judge by"
+    limit = band.ceiling
+    if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
+        # A wide band: at least half of the rise has to be gone.
+        half = (band.middle + unchanged.late_loss) / 2
+        limit = min(limit, max(half, band.middle + band.spread))
+    measured = f"loss {trial.late_loss:.4g}, before the failure {band.middle:.4g}"
+    high = math.isfinite(band.middle) and trial.late_loss > limit
+    return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ def judged(
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
     if measure.error and family_of(name) is Family.PRECISION:  # the model casts by itself
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
-    return ReplayedChange(name, *measure.concluded(unchanged, band))
+    return ReplayedChange(name, *concluded(measure, unchanged, band))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +182,7 @@ class Replayed:
     alarm: str
     verdict: str
     says: str
-    birth: Mapping[str, Any] | None
+    birth: Birth | None
     changes: Mapping[str, ReplayedChange]  # by name, as they were tried
     all_tried: bool  # no change was left out by an interrupt
     triage: Triage | None
@@ -182,6 +191,11 @@ class Replayed:
     def is_data(self) -> bool:
         """Whether the batch fails on older weights, too, and another on these does not."""
         return self.triage is not None and self.triage.is_data
+
+    @property
+    def fails_on_older_weights(self) -> bool:
+        """Whether the batch is known to fail on older weights, too."""
+        return self.triage is not None and bool(self.triage.batch_on_older_weights)
 
     def cured_by(self, *families: str) -> list[str]:
         """Return the changes of these families that cure."""
@@ -223,42 +237,42 @@ def _size(change: ReplayedChange) -> float:
 
 def replayed(run: Run) -> Replayed | None:
     """What the last replay showed; None where there was none."""
-    places = [n for n, event in enumerate(run.events) if event.kind == "reproduction"]
-    if not places:
+    about: Reproduced | None = None
+    birth: Birth | None = None
+    tried: list[ChangeTried] = []
+    all_tried = False
+    triage: Triage | None = None
+    for event in run.events:
+        match event.what:
+            case Reproduced():  # another replay begins
+                about, birth, tried, all_tried, triage = event.what, None, [], False, None
+            case BirthFound():
+                birth = event.what.birth
+            case ChangeTried():
+                tried.append(event.what)
+            case ChangesTried():
+                all_tried = True
+            case TriageMade(older, other, samples):
+                triage = Triage(older, other, samples)
+    if about is None:
         return None
-    events = run.events[places[-1] :]
-    about = events[0].data
-    last = {event.kind: event.data for event in events}
-    band = Band(float(about["normal_loss"]), float(about["normal_spread"]))
-    unchanged = _measure(about)
+    band = Band.of(about)
     changes = [
-        judged(e.data["name"], _measure(e.data), unchanged, band, why_not=e.data["why_not"])
-        for e in events
-        if e.kind == "rung"
+        judged(each.name, each.measure, about.unchanged, band, why_not=each.why_not)
+        for each in tried
     ]
     return Replayed(
-        failing=int(about["failing"]),
-        onset=int(about["onset"]),
-        first=int(about["state_step"]),
-        alarm=str(about["alarm"]),
-        verdict=str(about["verdict"]),
-        says=str(about["says"]),
-        birth=last.get("birth", {}).get("birth"),
+        failing=about.failing,
+        onset=about.onset,
+        first=about.state_step,
+        alarm=about.alarm,
+        verdict=about.verdict,
+        says=about.says,
+        birth=birth,
         changes={change.name: change for change in changes},
-        all_tried="ladder" in last,
-        triage=_triage(last.get("triage")),
+        all_tried=all_tried,
+        triage=triage,
     )
-
-
-def _measure(data: Mapping[str, Any]) -> WindowMeasure:
-    return WindowMeasure(data["late_loss"], data["nonfinite_at"], data["error"])
-
-
-def _triage(data: Mapping[str, Any] | None) -> Triage | None:
-    if data is None:
-        return None
-    older, other = data["batch_on_older_weights"], data["older_batch_on_these_weights"]
-    return Triage(older, other, tuple(data["samples"] or ()))
 
 
 def fails(found: Replayed) -> bool:

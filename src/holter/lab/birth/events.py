@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from holter.lab.birth.owners import Owner
 from holter.lab.birth.sources import CallSite
-from holter.lab.birth.values import Extent, Operand
+from holter.lab.birth.values import Extent
+from holter.record.births import Operand
 
 Stage = Literal["forward", "backward", "update"]
 

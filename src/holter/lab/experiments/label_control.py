@@ -27,7 +27,7 @@ from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
 from holter.record.trials import TrialKind, TrialName
-from holter.watching.loaders import facts
+from holter.watching.loaders import batch_count
 
 _TRUE, _ONE = str(TrialKind.TRUE_LABELS), str(TrialKind.ONE_BATCH)
 _HELD_OUT = 512  # samples, where there are so many
@@ -186,7 +186,7 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
     began, found, taken = time.perf_counter(), [], 0
     loader = setup.loaders.get("train")
     if loader is not None:
-        count = min(count, facts(loader)["batches"] or count)
+        count = min(count, batch_count(loader) or count)
     for batch in islice(setup.train, count):
         found.append(batch)
         taken += sum(tensor.nbytes for tensor in tensors(batch))

@@ -32,6 +32,7 @@ from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
+from holter.record.events import OutOfTime, OverfitFloor, TrialFailed
 from holter.record.signals import (
     OVERFIT_CONSTANT,
     OVERFIT_EXCHANGED,
@@ -152,7 +153,7 @@ def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float
             continue
         left = until - time.perf_counter()
         if left <= 0:
-            lab.event("out of time", experiment="overfit-batch", trial=trial.name)
+            lab.event(OutOfTime("overfit-batch", trial.name))
             return
         own = few
         try:
@@ -162,7 +163,7 @@ def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float
                 _write_floor(lab, own, trial.name)
             losses = fitting.losses(trial, own.batch, own.aim, until=time.perf_counter() + left / 3)
         except Exception as error:  # what is changed may not suit this model
-            lab.event("trial failed", trial=trial.name, why=f"{type(error).__name__}: {error}")
+            lab.event(TrialFailed(trial.name, f"{type(error).__name__}: {error}"))
             continue
         lab.write(OVERFIT_LOSS, losses, trial=trial.name)
         lab.write_each(OVERFIT_RATE, {trial.name: fitting.rate})
@@ -193,12 +194,12 @@ def _write_facts(setup: Setup, lab: Lab, few: Few, rates: Rates) -> None:
 
 def _write_floor(lab: Lab, few: Few, trial: str) -> None:
     if isinstance(few.floor, str):
-        lab.event("overfit floor", trial=trial, unknown=few.floor)
+        lab.event(OverfitFloor(trial, unknown=few.floor))
         return
     signal = OVERFIT_FLOOR if few.floor.exact else OVERFIT_FREE_FLOOR
     lab.write_each(signal, {trial: few.floor.least})
     lab.write_each(OVERFIT_CONSTANT, {trial: few.floor.constant})
-    lab.event("overfit floor", trial=trial, because=few.floor.because)
+    lab.event(OverfitFloor(trial, because=few.floor.because))
 
 
 def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:

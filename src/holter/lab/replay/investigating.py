@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +14,6 @@ from holter.diagnosis.facts.replays import (
     Family,
     ReplayedChange,
     Triage,
-    WindowMeasure,
     family_of,
     judged,
 )
@@ -29,6 +28,15 @@ from holter.lab.replay.window import FailureWindow, ReplayTrial
 from holter.lab.setup import Batch, LossPhase
 from holter.lab.writing import Lab
 from holter.record.errors import HolterError
+from holter.record.events import (
+    BirthFound,
+    ChangesTried,
+    ChangeTried,
+    ExperimentMade,
+    Reproduced,
+    TriageMade,
+    WindowMeasure,
+)
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
@@ -102,16 +110,20 @@ class Investigation:
             verdict = NOT_REPRODUCED
         found = Reproduction(verdict, same, len(pairs), repeatable)
         self._lab.event(
-            "reproduction",
-            says=found.says,
-            failing=window.failing,
-            onset=window.onset,
-            state_step=window.capture.steps[0].step,
-            alarm=window.capture.alarm.kind,
-            normal_loss=self._band.middle,
-            normal_spread=self._band.spread,
-            **asdict(self._unchanged),
-            **asdict(found),
+            Reproduced(
+                verdict=found.verdict,
+                says=found.says,
+                failing=window.failing,
+                onset=window.onset,
+                state_step=window.capture.steps[0].step,
+                alarm=window.capture.alarm.kind,
+                same=found.same,
+                compared=found.compared,
+                repeatable=found.repeatable,
+                normal_loss=self._band.middle,
+                normal_spread=self._band.spread,
+                unchanged=self._unchanged,
+            )
         )
         return found
 
@@ -124,7 +136,7 @@ class Investigation:
         window.to_step(failing)
         found = self._traced(failing)
         if found is not None:
-            self._lab.event("birth", birth=asdict(found), failing=window.failing)
+            self._lab.event(BirthFound(found, window.failing))
         return found
 
     def _traced(self, step: Step) -> Birth | None:
@@ -175,7 +187,7 @@ class Investigation:
             if found.outcome is CureOutcome.CURES:
                 yield found
                 break
-        self._lab.event("ladder")
+        self._lab.event(ChangesTried())
 
     def _try(self, planned: PlannedReplay) -> ReplayedChange:
         measure = WindowMeasure()
@@ -183,7 +195,7 @@ class Investigation:
             trial = self._window.play(planned.changes, planned.edit, beyond=BEYOND)
             measure = trial.measure(self._window.failing)
             self._write(planned.name, trial)
-        self._lab.event("rung", name=planned.name, why_not=planned.why_not, **asdict(measure))
+        self._lab.event(ChangeTried(planned.name, planned.why_not, measure))
         return judged(planned.name, measure, self._unchanged, self._band, why_not=planned.why_not)
 
     def separate(self) -> Triage:
@@ -191,7 +203,11 @@ class Investigation:
         found = triage(self._window, self._band)
         if found.batch_on_older_weights:
             found = replace(found, samples=guilty_samples(self._window, self._band))
-        self._lab.event("triage", **asdict(found))
+        self._lab.event(
+            TriageMade(
+                found.batch_on_older_weights, found.older_batch_on_these_weights, found.samples
+            )
+        )
         return found
 
     def _write(self, name: str, trial: ReplayTrial) -> None:
@@ -287,4 +303,4 @@ def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[s
         for change in found.try_changes():
             yield f"{change.name}: {change.outcome} ({change.says})"
         yield found.separate().says
-    lab.event("experiment", experiment="replay", seconds=time.perf_counter() - began)
+    lab.event(ExperimentMade("replay", time.perf_counter() - began))

@@ -12,7 +12,6 @@ import numpy as np
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from holter.diagnosis.facts.replays import WindowMeasure
 from holter.lab.batches import cloned
 from holter.lab.changes import Change
 from holter.lab.changes.learning_rate import set_rate
@@ -21,6 +20,7 @@ from holter.lab.replay.loading import CapturedState
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.record import Run
+from holter.record.events import WindowMeasure
 from holter.record.signals import AMP_SCALE, LOSS
 from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by

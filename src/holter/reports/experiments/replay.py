@@ -23,9 +23,9 @@ def lines(run: Run, width: int) -> list[Line]:
         before = found.failing - found.onset
         shown += _item(f"out of its band since step {found.onset}, {before} steps before", width)
     if (birth := found.birth) is not None:
-        shown += _item(birth["says"], width)
-        if birth["line"]:
-            shown += _item(f"{birth['where']}: `{birth['line'].strip()}`", width)
+        shown += _item(birth.says, width)
+        if birth.line:
+            shown += _item(f"{birth.where}: `{birth.line.strip()}`", width)
     shown += _changes(found, width)
     if found.triage is not None:
         shown += _item(found.triage.says, width)

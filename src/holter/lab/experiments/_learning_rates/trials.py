@@ -19,6 +19,7 @@ from holter.lab.randomness import same_randomness, seed_all
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
+from holter.record.events import LrRangeStop
 from holter.record.signals import (
     LR_RANGE_END,
     LR_RANGE_ERROR,
@@ -100,7 +101,7 @@ class RateTrials:
             if high == _DIVERGED:
                 why = "diverged"
                 break
-        self._lab.event("lr-range stop", trial=trial, why=why, rate=rates[-1] if rates else None)
+        self._lab.event(LrRangeStop(trial, why, rate=rates[-1] if rates else None))
         self._write(trial, rates, losses)
         means, errors = [look.mean for look in looks], [look.error for look in looks]
         self._lab.write(LR_RANGE_HELD, means, trial=trial)
