@@ -284,6 +284,7 @@ def test_a_data_set_that_raises_is_the_reason(tmp_path: Path) -> None:
     loaders = {"train": DataLoader(Broken(*pictures()), 8)}
     setup = Setup(setup.models, setup.phases, setup.train, loaders=loaders)
     said = checked("data", setup, tmp_path / "run")
+    assert said.not_examined
     assert all("raises KeyError: 'age'" in each.because for each in said.not_examined)
     assert said.findings == ()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holter.record import Run
+from holter.record.band import Band
 from holter.record.births import Birth
 from holter.record.events import (
     BirthFound,
@@ -23,10 +24,11 @@ SYMPTOMS = (
     *("skipped-steps", "collapsing-loss-scale", "unbounded-loss", "oscillating-loss"),
 )  # what the causes of a failure explain
 
-_SPREADS = 8.0  # above the normal loss within which a loss still counts as normal
+_SPREADS = 8.0  # above the median within which a loss counts as normal
+NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
 
 
-class Family(StrEnum):
+class ChangeFamily(StrEnum):
     """What kind of thing a change acts on."""
 
     KERNELS = "kernels"
@@ -42,28 +44,28 @@ class Family(StrEnum):
 
 # From the least intervention to the largest: the first that cures is the minimal cure.
 _FAMILIES = {
-    TrialKind.COMPILE_OFF: Family.KERNELS,
-    TrialKind.MATH_ATTENTION: Family.KERNELS,
-    TrialKind.DETERMINISTIC: Family.KERNELS,
-    TrialKind.FLOAT32: Family.PRECISION,
-    TrialKind.CLIP: Family.CLIP,
-    TrialKind.LARGER_EPSILON: Family.STATE,
-    TrialKind.EARLIER_RATE: Family.RATE,
-    TrialKind.LEARNING_RATE: Family.RATE,
-    TrialKind.SECOND_MOMENT_RESET: Family.STATE,
-    TrialKind.DROPOUT_OFF: Family.NOISE,
-    TrialKind.STEP_SKIPPED: Family.SKIP,
-    TrialKind.PREVIOUS_BATCH: Family.BATCH,
-    TrialKind.ANOTHER_BATCH: Family.BATCH,
+    TrialKind.COMPILE_OFF: ChangeFamily.KERNELS,
+    TrialKind.MATH_ATTENTION: ChangeFamily.KERNELS,
+    TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
+    TrialKind.FLOAT32: ChangeFamily.PRECISION,
+    TrialKind.CLIP: ChangeFamily.CLIP,
+    TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
+    TrialKind.EARLIER_RATE: ChangeFamily.RATE,
+    TrialKind.LEARNING_RATE: ChangeFamily.RATE,
+    TrialKind.SECOND_MOMENT_RESET: ChangeFamily.STATE,
+    TrialKind.DROPOUT_OFF: ChangeFamily.NOISE,
+    TrialKind.STEP_SKIPPED: ChangeFamily.SKIP,
+    TrialKind.PREVIOUS_BATCH: ChangeFamily.BATCH,
+    TrialKind.ANOTHER_BATCH: ChangeFamily.BATCH,
 }
 _ORDER = list(_FAMILIES)
 _MUCH_LOWER = 0.2  # times the learning rate: below, a larger change than a reset of moments
 
 
-def family_of(trial: str) -> Family:
+def family_of(trial: str) -> ChangeFamily:
     """Return what the change of a trial acts on."""
     changes = parts(trial)
-    return _FAMILIES[changes[0].kind] if len(changes) == 1 else Family.PAIR
+    return _FAMILIES[changes[0].kind] if len(changes) == 1 else ChangeFamily.PAIR
 
 
 class CureOutcome(StrEnum):
@@ -75,25 +77,9 @@ class CureOutcome(StrEnum):
     NOT_APPLICABLE = "not applicable"
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """The losses before a failure: their median, and how far they spread around it."""
-
-    middle: float  # NaN if nothing is known
-    spread: float
-
-    @classmethod
-    def of(cls, about: Reproduced) -> "Band":
-        """Return the band that a replay has measured."""
-        if about.normal_loss is None or about.normal_spread is None:
-            return cls(math.nan, math.nan)
-        return cls(about.normal_loss, about.normal_spread)
-
-    @property
-    def ceiling(self) -> float:
-        """The highest loss that still counts as normal; infinite if nothing is known."""
-        limit = self.middle + _SPREADS * self.spread
-        return limit if math.isfinite(limit) else math.inf
+def ceiling(band: Band) -> float:
+    """Return the highest loss that counts as normal after a failure; NaN if nothing is known."""
+    return band.ceiling(_SPREADS)
 
 
 def concluded(
@@ -109,13 +95,13 @@ def concluded(
         return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
     if trial.late_loss is None:
         return CureOutcome.DOES_NOT, "no step was left to judge by"
-    limit = band.ceiling
+    limit = ceiling(band)
     if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
         # A wide band: at least half of the rise has to be gone.
-        half = (band.middle + unchanged.late_loss) / 2
-        limit = min(limit, max(half, band.middle + band.spread))
-    measured = f"loss {trial.late_loss:.4g}, before the failure {band.middle:.4g}"
-    high = math.isfinite(band.middle) and trial.late_loss > limit
+        half = (band.median + unchanged.late_loss) / 2
+        limit = min(limit, max(half, band.median + band.spread))
+    measured = f"loss {trial.late_loss:.4g}, before the failure {band.median:.4g}"
+    high = math.isfinite(band.median) and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
 
 
@@ -128,18 +114,23 @@ class ReplayedChange:
     says: str
 
     @property
-    def family(self) -> Family:
+    def family(self) -> ChangeFamily:
         """What it acts on."""
         return family_of(self.name)
 
 
 def judged(
-    name: str, measure: WindowMeasure, unchanged: WindowMeasure, band: Band, *, why_not: str = ""
+    name: str,
+    measure: WindowMeasure,
+    unchanged: WindowMeasure,
+    band: Band,
+    *,
+    why_not: str = "",
 ) -> ReplayedChange:
     """Conclude from what a trial measured; `why_not` says why it was not made."""
     if why_not:
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
-    if measure.error and family_of(name) is Family.PRECISION:  # the model casts by itself
+    if measure.error and family_of(name) is ChangeFamily.PRECISION:  # the model casts by itself
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
     return ReplayedChange(name, *concluded(measure, unchanged, band))
 
@@ -218,8 +209,8 @@ class Replayed:
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         cures.sort(key=_size)
-        meant = [c for c in cures if c.family in (Family.KERNELS, Family.PRECISION)]
-        without = [c for c in cures if c.family in (Family.BATCH, Family.SKIP)]
+        meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
+        without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         acting = [c for c in cures if c not in (*meant, *without)]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)
@@ -256,7 +247,9 @@ def replayed(run: Run) -> Replayed | None:
                 triage = Triage(older, other, samples)
     if about is None:
         return None
-    band = Band.of(about)
+    band = NO_BAND
+    if about.normal_loss is not None and about.normal_spread is not None:
+        band = Band(about.normal_loss, about.normal_spread)
     changes = [
         judged(each.name, each.measure, about.unchanged, band, why_not=each.why_not)
         for each in tried

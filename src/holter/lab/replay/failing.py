@@ -4,12 +4,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from holter.diagnosis.facts.replays import Band
+from holter.diagnosis.facts.replays import NO_BAND, ceiling
 from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.record.band import Band
 
 BEYOND = 8  # steps after the failing one that are judged, as far as they were captured
 _FEWEST = 6  # steps that make a band
 _STEEP = 10  # times the median gradient norm, from which on a gradient is out of its band
+_CALM = 0.02  # of the median: the spread of the calmest curve
 _HIGH = 8.0  # spreads above the median loss, from which on a loss is out of its band
 
 
@@ -28,14 +30,14 @@ def locate(window: FailureWindow, unchanged: ReplayTrial) -> Band:
 
 def is_failure(loss: float, norm: float, band: Band) -> bool:
     """Whether a step is not finite, or its loss above the band."""
-    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > band.ceiling
+    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > ceiling(band)
 
 
 def rises(window: FailureWindow, unchanged: ReplayTrial, band: Band) -> bool:
     """Whether the loss leaves its band in the replay, as it did in the training."""
     rows = zip(unchanged.steps, unchanged.losses, strict=True)
     after = [loss for step, loss in rows if step >= window.failing]
-    return bool(after) and max(after) > band.ceiling
+    return bool(after) and max(after) > ceiling(band)
 
 
 def _onset(unchanged: ReplayTrial, failing: int) -> int:
@@ -64,9 +66,9 @@ def _band(window: FailureWindow, unchanged: ReplayTrial) -> Band:
         loss for place, (step, loss) in enumerate(rows) if step < window.onset or place < _FEWEST
     ]
     if not before:
-        return Band(math.nan, math.nan)
-    middle, spread = _median_and_spread(before)
-    return Band(middle, max(spread, 0.02 * abs(middle), 1e-6))
+        return NO_BAND
+    band = Band.of(before)
+    return Band(band.median, max(band.spread, _CALM * abs(band.median), 1e-6))
 
 
 def _bad_steps(window: FailureWindow, band: Band) -> frozenset[int]:
@@ -84,11 +86,5 @@ def _high(losses: Sequence[float]) -> float:
     finite = [loss for loss in losses if math.isfinite(loss)]
     if not finite:
         return math.inf
-    middle, spread = _median_and_spread(finite)
-    return middle + max(_HIGH * spread, 0.5 * abs(middle))
-
-
-def _median_and_spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return the median, and the standard deviation that the median deviation suggests."""
-    middle = statistics.median(values)
-    return middle, 1.4826 * statistics.median(abs(value - middle) for value in values)
+    band = Band.of(finite)
+    return band.median + max(_HIGH * band.spread, 0.5 * abs(band.median))

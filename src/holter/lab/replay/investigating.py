@@ -10,8 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from holter.diagnosis.facts.replays import (
+    ChangeFamily,
     CureOutcome,
-    Family,
     ReplayedChange,
     Triage,
     family_of,
@@ -42,7 +42,12 @@ from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
 
 EXACT, REPRODUCED, NOT_REPRODUCED = "bit for bit", "reproduced", "not reproduced"
-_ACTING = (Family.RATE, Family.CLIP, Family.PRECISION, Family.STATE)  # tried in pairs, too
+_ACTING = (
+    ChangeFamily.RATE,
+    ChangeFamily.CLIP,
+    ChangeFamily.PRECISION,
+    ChangeFamily.STATE,
+)  # tried in pairs, too
 _CLOSE = 1e-3  # relative, of losses that are not the same to the bit
 
 
@@ -120,7 +125,7 @@ class Investigation:
                 same=found.same,
                 compared=found.compared,
                 repeatable=found.repeatable,
-                normal_loss=self._band.middle,
+                normal_loss=self._band.median,
                 normal_spread=self._band.spread,
                 unchanged=self._unchanged,
             )

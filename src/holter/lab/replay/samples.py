@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from holter.diagnosis.facts.replays import Band, Triage
+from holter.diagnosis.facts.replays import Triage
 from holter.lab.batches import size, take
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.failing import is_failure
@@ -12,6 +12,7 @@ from holter.lab.replay.planning import instead
 from holter.lab.replay.window import FailureWindow, WindowEdit
 from holter.lab.setup import Batch
 from holter.lab.state import State
+from holter.record.band import Band
 
 _MOST = 8  # samples that are named
 
