@@ -354,4 +354,4 @@ def test_writes_down_classes_sizes_and_a_few_samples(tmp_path: Path) -> None:
     assert made[DATASET_STD]["train"].values[0] == pytest.approx(float(x.std()), rel=0.01)
     shown = [event.what for event in made.events_of(SampleShown)]
     assert len(shown) == 2
-    assert shown[0]["targets"] == str(int(y[shown[0]["index"]]))
+    assert shown[0].targets == str(int(y[shown[0].index]))
