@@ -52,7 +52,7 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     for each in seen.values():
         if each.capture.proof is None:
             raise each.site.declined(
-                each.site.statement, "was reached too rarely to see a whole step; two are needed"
+                each.site.statement, "ran only once; two training steps are needed"
             )
     _require_steps_without_closure(found, seen)
     replays = {key: _replay(each) for key, each in seen.items()}
@@ -77,7 +77,7 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     models = {n: m for n, m in roster.items() if any(id(p) in trained for p in m.parameters())}
     if not models:
         raise seen[order[0]].site.declined(
-            seen[order[0]].site.statement, "trains tensors that are in no torch.nn.Module"
+            seen[order[0]].site.statement, "trains tensors that belong to no torch.nn.Module"
         )
     notes = _notes(session, seen, batches, exact=exact)
     setup = Setup(
@@ -104,8 +104,8 @@ def _nothing(session: Session) -> Exception:
         return next(iter(session.refusals.values()))
     if session.sites:
         site = next(iter(session.sites.values())).site
-        return site.declined(site.statement, "is followed by no optimizer.step()")
-    return declined("The script never called backward: no training step was seen.")
+        return site.declined(site.statement, "is not followed by optimizer.step()")
+    return declined("The script never called backward(): no training step was seen.")
 
 
 def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, Seen]) -> None:
@@ -116,7 +116,7 @@ def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, 
                 raise site.declined(
                     site.statement,
                     "is called by the optimizer itself, several times a step, as LBFGS does;"
-                    " such steps are not repeated",
+                    " such steps cannot be repeated",
                 )
 
 
@@ -125,7 +125,7 @@ def _replay(seen: Seen) -> Replay:
     assert proof is not None
     if (name := seen.capture.changing) is not None:
         raise seen.site.declined(
-            seen.site.statement, f"trains one model after another: `{name}` is not always the same"
+            seen.site.statement, f"trains several models in turn: `{name}` changes"
         )
     return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
 

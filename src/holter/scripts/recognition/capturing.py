@@ -1,4 +1,4 @@
-"""StepCapture: copies of what a script gives to each of its steps, taken while it runs."""
+"""Copies of what a script gives to each of its steps, taken while it runs."""
 
 import copy
 import weakref
@@ -30,7 +30,7 @@ _MOST_COMPARED = 10**7  # values of one variable
 
 
 class TensorCopies:
-    """TensorCopies of tensors, one of each as long as nobody writes into it."""
+    """Copies of tensors; a tensor is copied again only after it was written to."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[weakref.ref[Tensor], int, Tensor]] = {}
@@ -127,7 +127,7 @@ class StepCapture:
         self._first = self.plan.data[0].lines if self.plan.data else range(0)
 
     def restart(self) -> None:
-        """The function that the step stands in is called anew."""
+        """Start over: the function that contains the step is called again."""
         self._last = None
 
     def line(self, number: int, frame: FrameType) -> None:

@@ -53,7 +53,7 @@ class Timeline:
         self.scaler = scaler
 
     def stepped(self, optimizer: Optimizer) -> None:
-        """An optimizer has stepped; one made anew stands for the first."""
+        """An optimizer has stepped; one that was re-created counts as the first."""
         held = frozenset(
             id(parameter) for group in optimizer.param_groups for parameter in group["params"]
         )

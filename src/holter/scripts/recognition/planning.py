@@ -79,7 +79,7 @@ def plan(site: Site, frame: FrameType) -> Plan:
     for statement in kept:
         for part in ast.walk(statement):
             if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom):
-                raise site.declined(statement, "gives way to other code in the middle of the step")
+                raise site.declined(statement, "yields to other code in the middle of the step")
     marks = depends_on_model(kept, names)
     data = [each for each, marked in zip(kept, marks, strict=True) if not marked]
     forward = [each for each, marked in zip(kept, marks, strict=True) if marked]

@@ -48,7 +48,8 @@ class Replay:
                 exec(statement.code, names)  # noqa: S102  (the script's own statements)
             loss = names[LOSS]
         if not isinstance(loss, Tensor):
-            raise declined(f"{self.plan.site.place}: the loss is no tensor, but {type(loss)}.")
+            kind = type(loss).__name__
+            raise declined(f"{self.plan.site.place}: the loss is a {kind}, not a tensor.")
         return loss
 
     def watched(
