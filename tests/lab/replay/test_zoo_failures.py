@@ -48,8 +48,8 @@ def test_a_birth_in_the_second_micro_batch(tmp_path: Path) -> None:
     told = found(tmp_path, "regression-second-micro-batch")
     assert told.verdict == "bit for bit"  # with dropout: each batch has its own random state
     assert told.birth is not None
-    assert told.birth["kind"] == "log of zero"
-    assert "torch.log(y)" in told.birth["line"]
+    assert told.birth.kind == "log of zero"
+    assert "torch.log(y)" in told.birth.line
     assert told.is_data
 
 
