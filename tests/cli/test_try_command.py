@@ -69,11 +69,13 @@ def test_a_healthy_setup_fails_nothing(
 
 
 def test_a_sick_one_fails_its_check(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["try", "preflight", "--out", "runs/one", "--fail-on", "warning", "mine:sick"])
-    assert code == 1
-    said = capsys.readouterr().out
-    assert "FAIL  loss-and-head         Does the last layer fit the loss function?" in said
-    assert "doubled-softmax" in said
+    arguments = ["--out", "runs/one", "--fail-on", "warning", "--json", "mine:sick"]
+    assert main(["try", "preflight", *arguments]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["diagnosis"]["leading"]["rule"] == "doubled-softmax"
+    (row,) = (each for each in found["checklist"] if each["check"] == "loss-and-head")
+    assert row["status"] == "FAIL"
+    assert "doubled-softmax" in row["says"]
     assert Run.load("runs/one").steps == 150
 
 

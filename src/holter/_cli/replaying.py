@@ -33,7 +33,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         f" the capture holds {len(capture.steps)} steps"
     )
     if args.on:
-        from holter.lab.functions import setup_from
+        from holter.lab.setup_functions import setup_from
 
         _investigate(setup_from(args.on), run, capture, args)
         return report(folder)
@@ -132,13 +132,13 @@ def _investigate(
     args: argparse.Namespace,
     drawn: Mapping[int, Any] | None = None,
 ) -> None:
-    from holter.lab.lab import Lab
     from holter.lab.replay.investigating import whole
-    from holter.lab.replay.window import Window
+    from holter.lab.replay.window import FailureWindow
     from holter.lab.state import kept
+    from holter.lab.writing import Lab
 
     assert run.path is not None
-    window = Window(setup, capture, run, drawn=drawn)
+    window = FailureWindow(setup, capture, run, drawn=drawn)
     with Lab(run.path, quiet=False) as lab, kept(setup):
         try:
             for line in whole(window, lab, ladder=not args.no_ladder):

@@ -89,7 +89,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _schedule(args: argparse.Namespace) -> tuple[Share, str]:
     """Return the fraction of the peak by step, and the code that builds this schedule."""
-    from holter.lab.rates import OneCycle, WarmupCosine
+    from holter.lab.schedules import OneCycle, WarmupCosine
 
     if not args.peak > 0:
         raise HolterError(f"--peak is {args.peak:g}; it must be above 0.")

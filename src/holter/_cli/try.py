@@ -168,7 +168,7 @@ def execute(args: argparse.Namespace) -> int:
     settings = settings_of(args)
     if args.format == "text" and args.experiment == PREFLIGHT:
         args.format = "checklist"
-    from holter.lab.functions import is_function, setup_from
+    from holter.lab.setup_functions import is_function, setup_from
     from holter.record import Run
 
     def report(path: Path) -> int:
@@ -229,7 +229,7 @@ def _on_function(
     chosen: "Sequence[Experiment]",
     options: Mapping[str, Any],
 ) -> Path:
-    from holter.lab.recording import record_first_steps
+    from holter.lab.first_steps import record_first_steps
     from holter.record.folders import new_folder, require_free
 
     path: Path = args.out or new_folder(args.experiment)
@@ -244,9 +244,9 @@ def _conduct(
 ) -> None:
     import time
 
-    from holter.lab.lab import Lab
     from holter.lab.running import conduct
     from holter.lab.state import kept
+    from holter.lab.writing import Lab
 
     with kept(setup):
         try:

@@ -93,10 +93,10 @@ class Watch:
             return
         fresh = [
             (label, each)
-            for label, each in _labelled(optimizers)
+            for label, each in labelled(optimizers)
             if self.roster.subject_of(each) is None
         ]
-        self._stepper.join(self.roster.joined_by(_labelled(models), fresh))
+        self._stepper.join(self.roster.joined_by(labelled(models), fresh))
         for _, optimizer in fresh:
             self._handles.append(optimizer.register_step_pre_hook(self._stepper.before_step))
             self._handles.append(optimizer.register_step_post_hook(self._stepper.after_step))
@@ -219,7 +219,8 @@ def watch(
     return made
 
 
-def _labelled(things: Any) -> list[tuple[str, Any]]:
+def labelled(things: Any) -> list[tuple[str, Any]]:
+    """Return each of some models or optimizers with its name, which may be empty."""
     if isinstance(things, Mapping):
         return list(things.items())
     if isinstance(things, nn.Module | Optimizer):

@@ -284,6 +284,7 @@ def test_a_data_set_that_raises_is_the_reason(tmp_path: Path) -> None:
     loaders = {"train": DataLoader(Broken(*pictures()), 8)}
     setup = Setup(setup.models, setup.phases, setup.train, loaders=loaders)
     said = checked("data", setup, tmp_path / "run")
+    assert said.not_examined
     assert all("raises KeyError: 'age'" in each.because for each in said.not_examined)
     assert said.findings == ()
 
@@ -353,4 +354,4 @@ def test_writes_down_classes_sizes_and_a_few_samples(tmp_path: Path) -> None:
     assert made[DATASET_STD]["train"].values[0] == pytest.approx(float(x.std()), rel=0.01)
     shown = [event.what for event in made.events_of(SampleShown)]
     assert len(shown) == 2
-    assert shown[0]["targets"] == str(int(y[shown[0]["index"]]))
+    assert shown[0].targets == str(int(y[shown[0].index]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = Path(__file__).parent.parent.parent / "cases"
+CASES = Path(__file__).parents[3] / "cases"
 pytestmark = pytest.mark.slow
 
 
@@ -44,7 +44,7 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
     )
     assert f"train.py:{line}" in leading["summary"]
     assert "bit for bit" in ran.stderr
-    assert "skip the step: cures" in ran.stderr
+    assert "step skipped: cures" in ran.stderr
     shown = subprocess.run(
         [sys.executable, "repro.py"], cwd=failed, capture_output=True, text=True, check=True
     )

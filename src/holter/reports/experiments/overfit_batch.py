@@ -1,6 +1,6 @@
 """Fits of a few samples: the setup unchanged, then with one change at a time."""
 
-from holter.diagnosis.facts.fits import Trial, trials
+from holter.diagnosis.facts.fits import FitTrial, trials
 from holter.record import Run
 from holter.record.signals import OVERFIT_LOSS
 from holter.reports.experiments import ResultTable
@@ -25,7 +25,7 @@ def results(run: Run) -> list[ResultTable]:
     return [ResultTable("overfit-batch", "fit of a few samples", columns, rows)]
 
 
-def _result(trial: Trial) -> str:
+def _result(trial: FitTrial) -> str:
     if trial.fit.fits:
         return "fits"
     if trial.fit.lost:

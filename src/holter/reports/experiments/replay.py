@@ -1,4 +1,4 @@
-"""A replayed failure: whether it was reproduced, its origin, the interventions, data or state."""
+"""A replayed failure: whether it was reproduced, its origin, the changes, data or state."""
 
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.record import Run
@@ -21,19 +21,20 @@ def results(run: Run) -> list[ResultTable]:
         if replay.birth.line:
             notes.append(f"{replay.birth.where}: `{replay.birth.line.strip()}`")
     tables = [ResultTable(_NAME, f"replay of step {replay.failing}", notes=tuple(notes))]
-    interventions = _interventions(replay)
-    return [*tables, interventions] if interventions.rows or interventions.notes else tables
+    changes = _changes(replay)
+    return [*tables, changes] if changes.rows or changes.notes else tables
 
 
-def _interventions(replay: Replayed) -> ResultTable:
-    rows = tuple((name, rung.outcome, rung.says) for name, rung in replay.rungs.items())
+def _changes(replay: Replayed) -> ResultTable:
+    rows = tuple(
+        (change.name, str(change.outcome), change.says) for change in replay.changes.values()
+    )
     notes = []
-    if replay.ladder is not None and replay.ladder.minimal:
-        notes.append(f"smallest change that cures it: {replay.ladder.minimal}")
+    if replay.all_tried and (cure := replay.minimal_cure) is not None:
+        notes.append(f"smallest change that cures it: {cure.name}")
     if replay.triage is not None:
         notes.append(replay.triage.says)
         if replay.triage.samples:
             names = ", ".join(map(str, replay.triage.samples))
             notes.append(f"samples of the batch that fail on their own: {names}")
-    columns = ("intervention", "result", "details")
-    return ResultTable(_NAME, "interventions", columns, rows, tuple(notes))
+    return ResultTable(_NAME, "changes", ("change", "result", "details"), rows, tuple(notes))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from holter.diagnosis.facts.rate_range import RangeTest, Trial, read
+from holter.diagnosis.facts.rate_range import RangeTest, RateTrial, read
 from holter.diagnosis.facts.sweep import ESTIMATORS
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -103,7 +103,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [rate for rate in rates if low <= rate <= high]
 
 
-def _standard_error(trial: Trial, best: Trial) -> float:
+def _standard_error(trial: RateTrial, best: RateTrial) -> float:
     """Return the standard error, over held batches, of the difference to the best."""
     differences = trial.end - best.end
     return float(differences.std() / np.sqrt(max(len(differences) - 1, 1)))

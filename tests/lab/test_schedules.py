@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import holter
-from holter.lab.rates import OneCycle, WarmupCosine
+from holter.lab.schedules import OneCycle, WarmupCosine
 from holter.watching.schedules import facts
 
 

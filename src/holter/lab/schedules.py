@@ -1,4 +1,4 @@
-"""Schedules of the learning rate that are ready to use, and can be drawn before they are used."""
+"""Learning-rate schedules that are ready to use and can be plotted beforehand."""
 
 import math
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
     from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
 
-_RISING = 0.3  # share of a cycle, where nothing else is said
+_RISING = 0.3  # default share of a cycle
 _FIRST = 1 / 25  # of the peak, at the first step of a cycle
 _LAST = 1e-4  # of that, at its last
 
 
 @dataclass(frozen=True)
 class WarmupCosine:
-    """The share of the peak at each step: up in a line, down in half a cosine, then the floor."""
+    """Linear warm-up, cosine decay, then a floor, as a share of the peak at each step."""
 
     warmup: int
     steps: int
@@ -23,12 +23,12 @@ class WarmupCosine:
 
     def __post_init__(self) -> None:
         if not 0 <= self.warmup < self.steps:
-            raise ValueError(f"warmup is {self.warmup}: it has to be less than steps, {self.steps}")
+            raise ValueError(f"warmup is {self.warmup}: it must be less than steps, {self.steps}")
         if not 0 <= self.floor <= 1:
-            raise ValueError(f"floor is {self.floor}: it is a share of the peak, from 0 to 1")
+            raise ValueError(f"floor is {self.floor}: it must be a share of the peak, from 0 to 1")
 
     def __call__(self, step: int) -> float:
-        """The share at `step`, counted from 0."""
+        """Return the share at `step`, counted from 0."""
         if step < self.warmup:
             return (step + 1) / self.warmup  # a first step at 0 would be lost
         done = min((step - self.warmup) / (self.steps - self.warmup), 1.0)
@@ -37,26 +37,26 @@ class WarmupCosine:
 
 @dataclass(frozen=True)
 class OneCycle:
-    """The share of the peak at each step: up and down again in halves of a cosine."""
+    """Cosine up and cosine down, as a share of the peak at each step."""
 
     steps: int
     warmup: int | None = None
 
     def __post_init__(self) -> None:
         if self.steps < 2:
-            raise ValueError(f"steps is {self.steps}: a cycle takes some")
+            raise ValueError(f"steps is {self.steps}: a cycle needs at least 2")
         if self.warmup is not None and not 1 < self.warmup < self.steps:
             raise ValueError(
-                f"warmup is {self.warmup}: it has to be over 1 and less than steps, {self.steps}"
+                f"warmup is {self.warmup}: it must be over 1 and less than steps, {self.steps}"
             )
 
     @property
     def rising(self) -> float:
-        """The share of the steps that go up."""
+        """The share of steps in which the rate rises."""
         return _RISING if self.warmup is None else self.warmup / self.steps
 
     def __call__(self, step: int) -> float:
-        """The share at `step`, counted from 0."""
+        """Return the share at `step`, counted from 0."""
         top = self.rising * self.steps - 1
         if step <= top:
             return _between(_FIRST, 1.0, step / top if top else 1.0)
@@ -67,10 +67,10 @@ class OneCycle:
 def warmup_cosine(
     optimizer: "Optimizer", *, warmup: int, steps: int, floor: float = 0.0
 ) -> "LambdaLR":
-    """A scheduler to be stepped after each step of `optimizer`, whose learning rate is the peak.
+    """Return a scheduler with linear warm-up and cosine decay; the learning rate is the peak.
 
-    It rises in a line over `warmup` steps and falls in half a cosine to `floor`, a share of the
-    peak, at `steps`; there it stays. Groups keep their proportions.
+    Step it after each `optimizer.step()`. It rises over `warmup` steps, then decays until `steps`
+    to `floor`, a share of the peak, and stays there. Groups keep their ratios.
     """
     from torch.optim.lr_scheduler import LambdaLR
 
@@ -82,10 +82,10 @@ def warmup_cosine(
 def one_cycle(
     optimizer: "Optimizer", *, peak: float, steps: int, warmup: int | None = None
 ) -> "OneCycleLR":
-    """A scheduler to be stepped after each of `steps` steps: torch's own, up to `peak` and down.
+    """Return torch's OneCycleLR: up to `peak` and down again in `steps` steps.
 
-    It rises over `warmup` steps, by default three tenths of all, and goes on to almost 0. Momentum
-    goes the other way where the optimizer has it.
+    Step it after each `optimizer.step()`. It rises over `warmup` steps, by default 30 % of all, and
+    falls to almost 0. Momentum, if the optimizer has one, moves the opposite way.
     """
     from torch.optim.lr_scheduler import OneCycleLR
 
@@ -102,5 +102,5 @@ def one_cycle(
 
 
 def _between(first: float, last: float, done: float) -> float:
-    """From one value to another along half a cosine."""
+    """Interpolate between two values along half a cosine."""
     return last + (first - last) * 0.5 * (1 + math.cos(math.pi * done))

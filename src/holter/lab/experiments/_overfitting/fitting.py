@@ -1,19 +1,19 @@
-"""Fits: training on the same few samples again and again, each time from the same start."""
+"""Fitting: training on the same few samples again and again, each time from the same start."""
 
 import math
 import time
-from contextlib import nullcontext
 
 import numpy as np
 from torch import Tensor
 
-from holter.diagnosis.facts.fits import Aim, level, measure
+from holter.diagnosis.facts.fits import Aim, measure
 from holter.lab.batches import cloned
-from holter.lab.experiments._overfitting.branches import Branch
-from holter.lab.experiments._overfitting.changes import groups, peaks, set_rate
-from holter.lab.lab import Lab
+from holter.lab.changes.learning_rate import Rates
+from holter.lab.changes.optimizer import parameters_of
+from holter.lab.experiments._overfitting.planning import PlannedTrial
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import State, same_randomness
+from holter.lab.state import State
+from holter.lab.writing import Lab
 
 _CLOSE = 0.98  # share of the way at which a trial ends
 _CLOSE_ENOUGH = 0.92  # the same for one that takes longer than `_BRISK`
@@ -30,36 +30,32 @@ class Fitting:
     def __init__(self, setup: Setup, lab: Lab, state: State, steps: int) -> None:
         self.setup, self.lab, self.state = setup, lab, state
         self._steps = steps
-        self._before = [each.detach().clone() for each in self._parameters]
+        self._weights: list[Tensor] = [*parameters_of(setup)]
+        self._before = [weight.detach().clone() for weight in self._weights]
         self._with_gradient: set[int] = set()
         self.rate = 0.0  # of the last trial
 
     def losses(
-        self, branch: Branch, batch: Batch, aim: Aim, *, until: float, patient: bool = False
+        self, trial: PlannedTrial, batch: Batch, aim: Aim, *, until: float, patient: bool = False
     ) -> list[float]:
-        """Train from the start with one thing changed; the model is left as it is at the end.
+        """Train from the start with one change; the model is left as it is at the end.
 
-        One that is not `patient` gives up early where the loss does not fall.
+        A trial that is not `patient` ends early if the loss does not fall.
         """
         self.state.restore()
         self._with_gradient.clear()
-        setup = branch.setup
-        highest = peaks(setup)
-        warming = any(float(g["lr"]) < top for g, top in zip(groups(setup), highest, strict=True))
-        for group, top in zip(groups(setup), highest, strict=True):
-            set_rate(group, top)
         losses: list[float] = []
         began = time.perf_counter()
-        with branch.during():
-            rates = [float(group["lr"]) for group in groups(setup)]
-            self.rate = rates[0]
-            for number in self.lab.progress(range(_LONGER * self._steps), branch.name):
-                if warming and number < _WARM:
-                    for group, rate in zip(groups(setup), rates, strict=True):
-                        set_rate(group, rate * (number + 1) / _WARM)
-                copies = [cloned(batch) for _ in range(setup.accumulation)]
-                with same_randomness(setup) if branch.same_numbers else nullcontext():
-                    losses.append(setup.step(*copies))
+        with trial.change.applied(self.setup) as changed:
+            rates = Rates(changed)
+            warming_up = rates.warming_up
+            rates.set_share(1.0)
+            self.rate = trial.factor * rates.peaks[0]
+            for number in self.lab.progress(range(_LONGER * self._steps), trial.name):
+                if warming_up:
+                    rates.set_share(min((number + 1) / _WARM, 1.0))
+                copies = [cloned(batch) for _ in range(changed.accumulation)]
+                losses.append(changed.step(*copies))
                 if number == 0:
                     self._see_gradients()
                 if self._is_over(losses, aim, began, until, patient=patient):
@@ -71,23 +67,19 @@ class Fitting:
     @property
     def reached(self) -> int:
         """Values in parameters that got a gradient other than 0 in the last trial."""
-        return sum(each.numel() for each in self._parameters if id(each) in self._with_gradient)
+        return sum(weight.numel() for weight in self._weights if id(weight) in self._with_gradient)
 
     @property
     def moved(self) -> int:
         """Values in parameters that the last trial has left other than they were."""
-        pairs = zip(self._parameters, self._before, strict=True)
+        pairs = zip(self._weights, self._before, strict=True)
         return sum(now.numel() for now, was in pairs if bool((now.detach() != was).any()))
-
-    @property
-    def _parameters(self) -> list[Tensor]:
-        return [each for model in self.setup.models.values() for each in model.parameters()]
 
     def _see_gradients(self) -> None:
         self._with_gradient |= {
-            id(each)
-            for each in self._parameters
-            if each.requires_grad and each.grad is not None and bool((each.grad != 0).any())
+            id(weight)
+            for weight in self._weights
+            if weight.requires_grad and weight.grad is not None and bool((weight.grad != 0).any())
         }
 
     def _is_over(
@@ -97,9 +89,15 @@ class Fitting:
         if not math.isfinite(losses[-1]) or time.perf_counter() > until:
             return True
         close = _CLOSE if time.perf_counter() - began < _BRISK else _CLOSE_ENOUGH
-        if aim.share(level(losses, aim)) >= close:
+        if aim.share(_level(losses, aim)) >= close:
             return True
         if done % _LOOK or done < (self._steps if patient else 2 * _LOOK):
             return False
         fit = measure(np.asarray(losses), aim)
         return not fit.falls or (not patient and fit.ahead > _HOPE * self._steps)
+
+
+def _level(losses: list[float], aim: Aim) -> float:
+    """Return the median of the last losses, or infinity while there are too few."""
+    recent = losses[-aim.window :]
+    return float(np.median(recent)) if len(recent) == aim.window else np.inf

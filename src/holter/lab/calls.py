@@ -1,4 +1,4 @@
-"""Where a training step touches the model and the loss: what goes in, and other things instead."""
+"""The calls that a step makes to the model and to torch's loss functions: observed or changed."""
 
 import functools
 import inspect
@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holter.lab.batches import same_memory, tensors
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 from holter.watching.taps import LOSS_FUNCTIONS, Tap
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """A call of the model as a training step makes it."""
 
     args: tuple[Any, ...]
@@ -30,7 +30,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class LossCall:
+class LossEvaluation:
     """A call of one of torch's loss functions; `arguments` by name, with their defaults."""
 
     function: str
@@ -38,12 +38,12 @@ class LossCall:
     value: Tensor
 
 
-def model_call(setup: Setup, batch: Batch) -> Call:
-    """What the first forward pass on `batch` gives to the model, and what it gets."""
-    calls: list[Call] = []
+def model_call(setup: Setup, batch: Batch) -> ModelCall:
+    """Return the first call of the model in the forward pass on `batch`."""
+    calls: list[ModelCall] = []
 
     def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        calls.append(Call(args, kwargs, output))
+        calls.append(ModelCall(args, kwargs, output))
 
     handle = setup.model.register_forward_hook(remember, with_kwargs=True)
     try:
@@ -52,30 +52,34 @@ def model_call(setup: Setup, batch: Batch) -> Call:
     finally:
         handle.remove()
     if not calls:
-        raise InapplicableError("the step does not call the model itself, but parts of it")
+        raise InapplicableError("the step calls parts of the model, not the model itself")
     return calls[0]
 
 
-def first_loss_call(setup: Setup, batch: Batch) -> LossCall | None:
-    """The first loss function of torch that the forward pass on `batch` calls, if it calls one."""
-    calls: list[LossCall] = []
+def first_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:
+    """Return the first call of a torch loss function in the forward pass on `batch`, or None."""
+    calls: list[LossEvaluation] = []
     with same_randomness(setup), torch.no_grad(), _losses(lambda *same: same[1:], calls):
         setup.loss(batch)
     return calls[0] if calls else None
 
 
 def own_targets(setup: Setup, batch: Batch) -> list[Tensor]:
-    """The tensors of a batch that are not given to the model."""
+    """Return the tensors of a batch that the model is not given."""
     call = model_call(setup, batch)
     given = tensors((call.args, call.kwargs))
-    return [each for each in tensors(batch) if not any(same_memory(each, other) for other in given)]
+    return [
+        tensor
+        for tensor in tensors(batch)
+        if not any(same_memory(tensor, other) for other in given)
+    ]
 
 
 @contextmanager
 def inputs_replaced(
     model: nn.Module, change: Callable[[tuple[Any, ...], dict[str, Any]], Arguments]
 ) -> Iterator[None]:
-    """Inside, the model is given what `change` makes of its arguments."""
+    """Apply `change` to the arguments of the model inside."""
     handle = model.register_forward_pre_hook(
         lambda _, args, kwargs: change(args, kwargs), with_kwargs=True, prepend=True
     )
@@ -87,7 +91,7 @@ def inputs_replaced(
 
 @contextmanager
 def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Inside, torch's loss functions are given what `change` makes of their targets."""
+    """Apply `change` to the targets of torch's loss functions inside."""
 
     def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         names = list(_parameters(original))
@@ -104,9 +108,9 @@ def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 @contextmanager
 def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> Iterator[None]:
-    """Inside, torch's loss functions are given for predictions what `change` makes of a call.
+    """Replace the predictions that torch's loss functions are given inside.
 
-    It is told the function's name and the arguments by name.
+    `change` gets the function's name and its arguments by name.
     """
 
     def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -119,16 +123,16 @@ def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> 
 
 
 @contextmanager
-def losses_seen() -> Iterator[list[LossCall]]:
-    """Inside, every call of one of torch's loss functions is put into the list."""
-    calls: list[LossCall] = []
+def losses_seen() -> Iterator[list[LossEvaluation]]:
+    """Collect the calls of torch's loss functions inside."""
+    calls: list[LossEvaluation] = []
     with _losses(lambda *same: same[1:], calls):
         yield calls
 
 
 @contextmanager
-def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> Iterator[None]:
-    """Tap the loss functions: change what they are given, remember how they were called."""
+def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossEvaluation]) -> Iterator[None]:
+    """Tap the loss functions: change their arguments, and collect their calls."""
     inside = False
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +150,7 @@ def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> It
             if isinstance(result, Tensor):
                 known = _parameters(original)
                 named = {**known, **dict(zip(known, args, strict=False)), **kwargs}
-                calls.append(LossCall(original.__name__, named, result))
+                calls.append(LossEvaluation(original.__name__, named, result))
             return result
 
         return called
@@ -160,7 +164,7 @@ def _losses(change: Callable[[Any, Any, Any], Any], calls: list[LossCall]) -> It
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function in their order, None where there is no default."""
+    """Return the parameters of a function in order, with their defaults or None."""
     parameters = inspect.signature(function).parameters
     empty = inspect.Parameter.empty
     return {name: None if p.default is empty else p.default for name, p in parameters.items()}

@@ -1,4 +1,4 @@
-"""Lab: where an experiment writes what it measures, and shows how far it is."""
+"""Lab: the open run that experiments write their measurements to, with a progress bar."""
 
 import sys
 import time
@@ -34,7 +34,7 @@ class Lab:
     def write(
         self, signal: Signal, values: Sequence[float], *, trial: str = "", first: int = 0
     ) -> None:
-        """Write a series of readings of one trial, by steps of its own from `first` on."""
+        """Write the readings of one trial; its steps are counted from `first`."""
         table = np.asarray(values, np.float32).reshape(-1, 1)
         steps = range(first, first + len(table))
         self._writer.write_many(
@@ -47,11 +47,11 @@ class Lab:
             self.write(signal, [value], trial=trial)
 
     def event(self, what: Occurrence) -> None:
-        """Write down something that is not a number."""
+        """Write an event."""
         self._writer.event(what, 0)
 
     def progress(self, items: Iterable[_T], what: str, *, total: int | None = None) -> Iterator[_T]:
-        """Go through `items`, with a bar on a terminal."""
+        """Yield `items`, with a progress bar on a terminal."""
         count = len(items) if total is None and isinstance(items, Sequence | range) else total
         for number, item in enumerate(items):
             self._show(number, count, what)
@@ -59,7 +59,7 @@ class Lab:
         self.clear()
 
     def clear(self) -> None:
-        """Take the bar off the terminal."""
+        """Remove the progress bar."""
         if self._shown:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

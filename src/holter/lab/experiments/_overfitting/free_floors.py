@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import cloned
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 
 _STEPS = 25  # of LBFGS in each of two rounds: the second tells whether the first came to an end
 _SETTLED = 0.02  # share of the first round's way that the second may still go

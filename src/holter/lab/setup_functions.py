@@ -1,4 +1,4 @@
-"""A Setup from a function of one's own: `module:function`, or `file.py:function`."""
+"""Build a Setup by calling a user's function: `module:function` or `file.py:function`."""
 
 import importlib
 import importlib.util
@@ -13,7 +13,7 @@ from holter.record.errors import HolterError
 
 EXAMPLE = """\
 def setup():
-    model, optimizer, train_loader = ...          # as your script makes them
+    model, optimizer, train_loader = ...          # as in your script
     return holter.Setup.of(model, optimizer, torch.nn.CrossEntropyLoss(), train_loader)"""
 
 
@@ -24,7 +24,7 @@ def is_function(target: str) -> bool:
 
 
 def setup_from(target: str) -> Setup:
-    """Call the function that `target` names; what it returns is the setup."""
+    """Call the function that `target` names and return its setup."""
     place, _, name = target.rpartition(":")
     module = _module(place)
     function = vars(module).get(name)
@@ -45,8 +45,8 @@ def _of(target: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Se
         return Setup.of(*arguments, **named)
     except TypeError as error:
         raise HolterError(
-            f"{target} has to return what holter.Setup.of takes: model, optimizer, loss, train,"
-            f" and if there is one valid ({error})."
+            f"{target} has to return the arguments of holter.Setup.of: model, optimizer, loss,"
+            f" train and optionally valid ({error})."
         ) from error
 
 
@@ -67,7 +67,7 @@ def _module(place: str) -> ModuleType:
             del sys.path[0]
     except ModuleNotFoundError as error:
         if error.name is not None and f"{place}.".startswith(f"{error.name}."):
-            raise HolterError(f"There is no module {place} to import from {Path.cwd()}.") from error
+            raise HolterError(f"There is no module {place} to import in {Path.cwd()}.") from error
         raise
     else:
         return module

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holter.lab.boundary import LossCall
+from holter.lab.calls import LossEvaluation
 
 _REGRESSIONS: Mapping[str, Callable[..., Tensor]] = {
     "mse_loss": functional.mse_loss,
@@ -30,7 +30,7 @@ class Part:
     exact: bool = True  # not where samples are the classes of one another: a model may be bound
 
 
-def taken_apart(call: LossCall) -> Part | str:
+def taken_apart(call: LossEvaluation) -> Part | str:
     """The rows of a call with their least loss; or why it is not known."""
     name, arguments = call.function, call.arguments
     if arguments.get("size_average") is not None or arguments.get("reduce") is not None:

@@ -1,4 +1,4 @@
-"""The first steps of a training, recorded whole by an ordinary watch, and taken back again."""
+"""Record the first steps of a setup with an ordinary watch, then restore its state."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from holter.watching.watch import Watch
 
 
 def record_first_steps(setup: Setup, path: Path, steps: int) -> None:
-    """Train for `steps` steps and one validation under a watch that reads everything."""
+    """Record `steps` training steps and one validation, reading every signal at each step."""
     recorder = Recorder(path, rank=0, environment=environment.describe())
     optimizers = {str(n) if n else "": each for n, each in enumerate(setup.optimizers)}
     with kept(setup), Watch(recorder, budget=None, announce=False, blackbox=False) as watch:
