@@ -96,7 +96,7 @@ class Facts:
 
     @cached_property
     def gradient_scale(self) -> GradientScale | None:
-        """Gradient norm times weight norm over the loss, at the first step."""
+        """Gradient norm times RMS weight over the loss, at the first step."""
         return gradient_scale.gradient_scale(self)
 
     @cached_property
