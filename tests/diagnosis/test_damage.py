@@ -64,3 +64,12 @@ def test_a_loss_that_cannot_be_judged_is_a_hint(losses: dict[str, np.ndarray]) -
 )
 def test_too_early(signals: dict) -> None:
     assert isinstance(judged(run_of(signals)), NotExamined)
+
+
+@pytest.mark.parametrize("loss", [falling(), flat(19)])
+def test_a_condition_to_report_regardless_is_a_hint(loss: np.ndarray) -> None:
+    damage = damage_of(
+        exploding_weights, Facts(run_of({LOSS: {"": loss}})), "measured", regardless=True
+    )
+    assert isinstance(damage, Damage)
+    assert damage.confidence is Confidence.HINT

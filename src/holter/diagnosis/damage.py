@@ -27,23 +27,30 @@ class Damage:
 
 
 def damage_of(
-    rule: Rule, facts: Facts, measured: str, *, min_fall: float = -inf, max_loss: float = inf
+    rule: Rule,
+    facts: Facts,
+    measured: str,
+    *,
+    min_fall: float = -inf,
+    max_loss: float = inf,
+    regardless: bool = False,
 ) -> Damage | Normal | NotExamined:
     """Return the damage that goes with a condition, or the verdict of `rule` if there is none.
 
     A loss that fell by a share of at most `min_fall`, or that ends above `max_loss` times the best
     constant prediction, makes a hint. So does one that cannot be judged because optimizers compete
     or because it changes its sign. While losses are few, or the learning rate warms up, it is too
-    early.
+    early. A condition to report `regardless` of damage is a hint at least.
     """
     outcome = facts.outcome
     if outcome is not None and outcome.bad:
         return Damage(outcome.says, Confidence.LIKELY, (outcome.evidence,))
-    if outcome is not None and (outcome.fall <= min_fall or _ends_above(facts, max_loss)):
+    poor = outcome is not None and (outcome.fall <= min_fall or _ends_above(facts, max_loss))
+    if outcome is not None and (poor or regardless):
         return Damage(outcome.says, Confidence.HINT, (outcome.evidence,))
     if outcome is not None:
         return rule.harmless(f"{measured}, but {outcome.says}")
-    if _too_early(facts):
+    if _too_early(facts) and not regardless:
         return rule.not_examined(f"{measured}; too few losses after warm-up to judge the damage")
     return Damage("whether the loss fell cannot be judged", Confidence.HINT, ())
 

@@ -102,9 +102,4 @@ def weight_decay(facts: "Facts") -> Decay | None:
     if rates is None or not len(rates):
         return Decay(value, 0.0, says)
     rate = float(np.median(rates.values))
-    return Decay(value, value * rate, f"{says}, lr={rate:.3g}: {_share(value * rate)} per step")
-
-
-def _share(value: float) -> str:
-    percent = 100 * value
-    return f"{percent:.0f} %" if percent > 10 else f"{percent:.2g} %"
+    return Decay(value, value * rate, f"{says}, lr={rate:.3g}: {100 * value * rate:.2g} % per step")

@@ -65,9 +65,8 @@ def dead_units(
         yield dead_units.clear(f"at most {level:.0%} of a layer's units stay dead")
         return
     owner = dead.owners[column]
-    damage = damage_of(dead_units, facts, f"{level:.0%} of the units of {owner} are dead")
-    if not isinstance(damage, Damage) and level >= whole:
-        damage = Damage("other paths may replace it", Confidence.HINT, ())
+    measured = f"{level:.0%} of the units of {owner} are dead"
+    damage = damage_of(dead_units, facts, measured, regardless=level >= whole)
     if not isinstance(damage, Damage):
         yield damage
         return
@@ -78,7 +77,7 @@ def dead_units(
     sure = damage.confidence is Confidence.LIKELY and level >= whole
     yield dead_units.finding(
         f"{level:.0%} of the units of {owner}"
-        + (f" (and of {others} more layers)" if others > 0 else "")
+        + (f" (and {others} more)" if others > 0 else "")
         + f" are zero for every input since step {first}; {damage.says}",
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         severity=Severity.ERROR if sure else Severity.WARNING,

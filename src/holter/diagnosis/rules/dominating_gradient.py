@@ -70,7 +70,7 @@ def dominating_gradient(
     total = squares.sum(axis=1, keepdims=True)
     shares = np.median(squares / np.where(total > 0, total, 1), axis=0)
     worst = int(shares.argmax())
-    measured = f"{layers[worst]} has {_percent(shares[worst])} of the squared gradient norm"
+    measured = f"{layers[worst]} has {100 * shares[worst]:.3g} % of the squared gradient norm"
     if shares[worst] < share:
         yield dominating_gradient.clear(measured)
         return
@@ -97,8 +97,3 @@ def dominating_gradient(
         fix=f"normalise the inputs of {layers[worst]}, or give it its own learning rate:"
         ' `{"params": layer.parameters(), "lr": lr / 10}`',
     )
-
-
-def _percent(share: float) -> str:
-    """Keep the digits that tell 99.9 % from 100 %."""
-    return f"{share:.1%}" if share > 0.99 else f"{share:.0%}"

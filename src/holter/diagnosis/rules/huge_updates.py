@@ -15,6 +15,7 @@ from holter.diagnosis.facts.layers import Layer, Matrix, Sample, inner_activatio
 from holter.diagnosis.facts.outcome import CURVES
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
@@ -39,7 +40,7 @@ def learned_until_nonfinite(facts: Facts, size: float, min_fall: float) -> str |
     if end >= (1 - min_fall) * start:
         return None
     return (
-        f"the median relative update is {_percent(size)} of the weight norm, but the loss fell from"
+        f"the median relative update is {percent(size)} of the weight norm, but the loss fell from"
         f" {start:.3g} to {end:.3g} before it became non-finite"
     )
 
@@ -106,7 +107,7 @@ def huge_updates(
     size = float(_running_median(updates, samples).max())
     if size - (decay.rate if decay else 0.0) < limit:
         yield huge_updates.clear(
-            f"the median relative update is at most {_percent(size)} of the weight norm"
+            f"the median relative update is at most {percent(size)} of the weight norm"
             + (f", with {decay.says}" if decay and size >= limit else "")
         )
         return
@@ -117,7 +118,7 @@ def huge_updates(
     damage = damage_of(
         huge_updates,
         facts,
-        f"the median relative update is {_percent(size)} of the weight norm",
+        f"the median relative update is {percent(size)} of the weight norm",
         min_fall=min_fall,
         max_loss=max_loss,
     )
@@ -143,7 +144,7 @@ def _finding(facts: Facts, ratios: Sample, size: float, damage: Damage) -> Verdi
     if decay is not None and decay.ordinary:
         explains += ("collapsed-weights",)
     return huge_updates.finding(
-        f"the median relative update is {_percent(size)} of the weight norm per step"
+        f"the median relative update is {percent(size)} of the weight norm per step"
         + (f" (lr={rate})" if rate else "")
         + f"; {damage.says}",
         confidence=damage.confidence,
@@ -153,8 +154,8 @@ def _finding(facts: Facts, ratios: Sample, size: float, damage: Damage) -> Verdi
             Evidence(
                 UPDATE_RATIO,
                 (onset, int(ratios.steps[-1])),
-                f"median over matrices: {_percent(size)}, at most {_percent(updates.max())};"
-                f" about {_percent(_COMMON)} is common",
+                f"median over matrices: {percent(size)}, at most {percent(updates.max())};"
+                f" about {percent(_COMMON)} is common",
                 largest,
             ),
             *damage.evidence,
@@ -162,14 +163,9 @@ def _finding(facts: Facts, ratios: Sample, size: float, damage: Damage) -> Verdi
         ),
         fix=f"divide the learning rate by about {factor:g}"
         + (f" (now `lr={rate}`)" if rate else "")
-        + f"; the relative update should be near {_percent(_COMMON)}",
+        + f"; the relative update should be near {percent(_COMMON)}",
         explains=explains,
     )
-
-
-def _percent(share: float) -> str:
-    percent = 100 * share
-    return f"{percent:.0f} %" if 10 < percent < 1e4 else f"{percent:.2g} %"
 
 
 def _lost_units(facts: Facts, dead: float, saturated: float, samples: int) -> Evidence | None:

@@ -9,7 +9,7 @@ from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Sample, inner_activations
 from holter.diagnosis.rule import rule
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACTIVATION_SATURATED_FRACTION,
     ACTIVATION_STD,
@@ -74,17 +74,15 @@ def saturated_units(
         yield saturated_units.clear(f"at most {level:.0%} of a layer's outputs are saturated")
         return
     measured = f"{level:.0%} of the outputs of {owner} are saturated"
-    damage = damage_of(saturated_units, facts, measured)
-    if not isinstance(damage, Damage) and level >= nearly_all:
-        damage = Damage("hardly any gradient passes it", Confidence.HINT, ())
+    damage = damage_of(saturated_units, facts, measured, regardless=level >= nearly_all)
     if not isinstance(damage, Damage):
         yield damage
         return
     others = int((lower >= share).sum()) - 1
     yield saturated_units.finding(
-        f"{measured} from the first steps on"
-        + (f", and most of {others} more layers" if others else "")
-        + f"; {damage.says}",
+        f"{level:.0%} of the outputs of {owner}"
+        + (f" (and {others} more)" if others else "")
+        + f" are saturated from the first steps on; {damage.says}",
         confidence=damage.confidence,
         onset=int(saturated.steps[0]),
         evidence=(
