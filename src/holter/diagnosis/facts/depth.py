@@ -18,7 +18,7 @@ _LARGE_LOSS = 10.0  # times the best constant prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Depth:
+class DepthProfile:
     """The standard deviation of each layer's output at one early step, input first."""
 
     owners: tuple[str, ...]
@@ -45,7 +45,7 @@ class Depth:
         return Evidence(ACTIVATION_STD, (self.step, self.step), says, self.owners[-1])
 
 
-def depth(facts: "Facts") -> Depth | None:
+def depth(facts: "Facts") -> DepthProfile | None:
     """Return the deviations of layers with weights; None if too few were read, or too late.
 
     The last layer is left out: heads are small or large by design. Readings after a large update
@@ -63,7 +63,7 @@ def depth(facts: "Facts") -> Depth | None:
     step = int(deviations.steps[0])
     if _large_update_before(facts, step) and not _large_first_loss(facts):
         return None
-    return Depth(owners, early, step, geometric(early, layers=LAYERS))
+    return DepthProfile(owners, early, step, geometric(early, layers=LAYERS))
 
 
 def _large_update_before(facts: "Facts", step: int) -> bool:
