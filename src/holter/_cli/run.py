@@ -76,7 +76,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     recording.add_argument(
         "--no-black-box",
-        dest="blackbox",
+        dest="black_box",
         action="store_false",
         help="keep no copies of the last steps and the state",
     )
@@ -99,7 +99,7 @@ def execute(args: argparse.Namespace) -> int:
         out=args.out,
         resume=args.resume,
         budget=args.budget,
-        blackbox=args.blackbox,
+        black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from holter.watching.blackbox import OnNonfinite
+    from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.watch import Watch
 
@@ -43,7 +43,7 @@ def launch(
     out: Path | None = None,
     resume: bool = False,
     budget: float | None = 0.01,
-    blackbox: bool = True,
+    black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
 ) -> Outcome:
@@ -65,7 +65,7 @@ def launch(
         watch = _begin(
             recorder,
             budget=budget,
-            blackbox=blackbox,
+            black_box=black_box,
             on_nonfinite=on_nonfinite,
             capture_at=capture_at,
         )

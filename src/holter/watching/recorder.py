@@ -64,8 +64,7 @@ class Recorder:
     def __init__(
         self, path: Path, *, rank: int, meta: Mapping[str, Any], resume: bool = False
     ) -> None:
-        self.step = _steps_in(path, rank) if resume else 0
-        self._first = self.step
+        self._step = self._first = _steps_in(path, rank) if resume else 0
         self.see: See | None = None  # who looks at readings as they arrive
         self._began = time.time()
         self._under_way: deque[_Step] = deque()
@@ -78,9 +77,18 @@ class Recorder:
             self.event("resume")
 
     @property
+    def step(self) -> int:
+        """The number of the open step."""
+        return self._step
+
+    @property
     def steps(self) -> int:
-        """Number of steps written by this recorder."""
-        return self.step - self._first
+        """Number of steps that have ended since this recorder was opened, read or not."""
+        return self._step - self._first
+
+    def skip_step(self) -> None:
+        """Count a step of which nothing was read."""
+        self._step += 1
 
     def write_step(self, readings: list[Reading], events: Sequence[Events], settle: Settle) -> bool:
         """Send all readings of a step on their way; False if one that has arrived is a bad loss.
@@ -88,7 +96,7 @@ class Recorder:
         Readings of a GPU are written some steps later, when they have arrived without waiting. Then
         it is known how long the device worked between `events`, and `settle` says what that cost.
         """
-        step, self.step = self.step, self.step + 1
+        step, self._step = self._step, self._step + 1
         tensors = [each[2] for each in readings if isinstance(each[2], Tensor)]
         if not tensors and not self._under_way and len(readings) < _FEW:
             readings.append(Reading(WATCH_TIME, STEP, [settle(0.0, False)]))

@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import holter
 from holter.record.errors import HolterError
-from holter.watching.blackbox import NonfiniteError
 from holter.watching.blackbox.alarms import Alarm, Spikes
+from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.blackbox.capture import Capture, captures_in, load_capture, write_capture
 from holter.watching.blackbox.ring import Ring, tensors_of
 from holter.watching.blackbox.shadow import Shadow, Snapshot
@@ -80,7 +80,7 @@ def test_one_may_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_an_exception_leaves_one(tmp_path: Path) -> None:
-    with pytest.raises(NonfiniteError, match="still clean"):
+    with pytest.raises(NonfiniteError, match="have not been updated"):
         train(tmp_path / "run", on_nonfinite="raise")
     assert only(tmp_path / "run").alarm.kind == "nonfinite"
 
@@ -99,7 +99,7 @@ def test_a_training_can_be_stopped(tmp_path: Path) -> None:
 
 def test_weights_are_the_same_with_and_without(tmp_path: Path) -> None:
     with_it = train(tmp_path / "a", bad=0.5)
-    without = train(tmp_path / "b", bad=0.5, blackbox=False)
+    without = train(tmp_path / "b", bad=0.5, black_box=False)
     for ours, theirs in zip(with_it.parameters(), without.parameters(), strict=True):
         assert torch.equal(ours, theirs)
 

@@ -72,7 +72,7 @@ class Session:
             Recorder((out or new_folder(name)).absolute(), rank=0, meta=environment.describe()),
             budget=None,
             announce=False,
-            blackbox=False,
+            black_box=False,
         )
         Discovery(self.watch)
         self.start = Start()
