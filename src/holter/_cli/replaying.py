@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
-    """Replay the last capture of a run, on the training of its own command or of --on."""
+    """Replay the first capture of a run, on the training of its own command or of --on."""
     from holter.record import Run
     from holter.record.folders import newest_run
 

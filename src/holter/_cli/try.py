@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--json", action="store_true", help="short for --format json")
     failure = parser.add_argument_group("replay", "`holter try replay RUN`: of a captured failure")
     failure.add_argument(
-        "--capture", metavar="STEP", help="which capture of the run (default: the first)"
+        "--capture", metavar="STEP", help="which capture of the run (default: the first failure)"
     )
     failure.add_argument(
         "--on", metavar="MODULE:FUNCTION", help="the training, where its script cannot be run again"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from holter.watching.collectors.roster import Model
-from holter.watching.taps import LossCall
+from holter.watching.taps import TappedLoss
 
 
 class Evaluation:
@@ -20,7 +20,7 @@ class Evaluation:
         self.was_validated = False  # a validation loss was seen
         self._was_evaluated = False  # a model was put into eval mode
         # The last call of each loss function; one of each, because predictions may be large.
-        self._undecided: dict[str, LossCall] = {}
+        self._undecided: dict[str, TappedLoss] = {}
         self._modes: dict[int, bool] = {}
 
     @property
@@ -40,13 +40,13 @@ class Evaluation:
         self._modes[id(module)] = module.training
         return True
 
-    def postpone(self, call: LossCall) -> LossCall | None:
+    def postpone(self, call: TappedLoss) -> TappedLoss | None:
         """Keep a loss until it is decided; return the one that it proves a validation loss."""
         before = self._undecided.pop(call.function, None)
         self._undecided[call.function] = call
         return before
 
-    def take_undecided(self) -> list[LossCall]:
+    def take_undecided(self) -> list[TappedLoss]:
         """Return the losses that are to be decided now."""
         calls, self._undecided = list(self._undecided.values()), {}
         return calls

@@ -24,7 +24,7 @@ from holter.watching.schedules import Schedules
 from holter.watching.shield import Shield, shielded
 from holter.watching.stepping import Stepper
 from holter.watching.steps import Stage
-from holter.watching.taps import LossCall
+from holter.watching.taps import TappedLoss
 
 
 class Scout(Protocol):
@@ -128,7 +128,7 @@ class Loop:
             else:
                 self.validation_loss(call)
 
-    def validation_loss(self, call: LossCall) -> None:
+    def validation_loss(self, call: TappedLoss) -> None:
         """Publish the loss of a validation batch."""
         self.evaluation.was_validated = True
         moment = ValidationLoss(

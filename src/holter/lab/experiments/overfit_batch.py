@@ -38,7 +38,6 @@ from holter.record.signals import (
     OVERFIT_LOSS,
     OVERFIT_MOVED,
     OVERFIT_NOISE,
-    OVERFIT_PARAMETERS,
     OVERFIT_QUIET,
     OVERFIT_RATE,
     OVERFIT_REACHED,
@@ -65,7 +64,6 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
         OVERFIT_SAMPLES,
         OVERFIT_TARGETS,
         OVERFIT_RATE,
-        OVERFIT_PARAMETERS,
         OVERFIT_TRAINABLE,
         OVERFIT_HELD,
         OVERFIT_REACHED,
@@ -176,7 +174,6 @@ def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
     trainable = [each for each in parameters if each.requires_grad]
     held = {id(each) for each in setup.parameters(setup.phases[0])}
     counts = {
-        OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
         OVERFIT_HELD: sum(each.numel() for each in trainable if id(each) in held),
         OVERFIT_RATE: peaks(setup)[0],

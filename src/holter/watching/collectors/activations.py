@@ -1,4 +1,4 @@
-"""What the modules of a model return: mean, spread, extremes, zeros, dead and saturated units."""
+"""What the modules of a model return: mean, spread, extremes, dead and saturated units."""
 
 import itertools
 import time
@@ -16,14 +16,13 @@ from holter.record.signals import (
     ACTIVATION_MEAN,
     ACTIVATION_SATURATED_FRACTION,
     ACTIVATION_STD,
-    ACTIVATION_ZERO_FRACTION,
     Signal,
 )
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import is_compiled, is_silent
 from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.watching.collectors.naming import unwrapped
-from holter.watching.collectors.outputs import Slot, Window, gathered, pooled, readable, shares
+from holter.watching.collectors.outputs import DeadUnits, Slot, gathered, pooled, readable, shares
 from holter.watching.collectors.roster import Model, Roster
 
 _SILENT = 3  # windows without a single call after which nobody listens any more
@@ -51,7 +50,6 @@ class Activations:
         ACTIVATION_MEAN,
         ACTIVATION_STD,
         ACTIVATION_ABSMAX,
-        ACTIVATION_ZERO_FRACTION,
         ACTIVATION_DEAD_FRACTION,
         ACTIVATION_SATURATED_FRACTION,
     )
@@ -213,7 +211,7 @@ class Activations:
             places = [slot.clip_place for slot in ended]
             readings.append(Reading(ACTIVATION_DEAD_FRACTION, self._clipping, dead, places))
             for slot in ended:
-                slot.window = Window()
+                slot.window = DeadUnits()
         for slot in called:
             slot.forget()
         return readings
@@ -227,16 +225,14 @@ class Activations:
         for device, slots in devices.items():
             tables.append(pooled(slots) / self._elements(device, slots))
             order += slots
-        mean, square, absmax, filled = gathered(tables).unbind(1)
+        mean, square, absmax = gathered(tables).unbind(1)
         # Rounding may take the difference below zero; NaN stays NaN.
         std = (square - mean.square()).clamp(min=0).sqrt()
-        zeros = (1 - filled).clamp(min=0)
         places = [slot.place for slot in order]
         return [
             Reading(ACTIVATION_MEAN, self._names, mean, places),
             Reading(ACTIVATION_STD, self._names, std, places),
             Reading(ACTIVATION_ABSMAX, self._names, absmax, places),
-            Reading(ACTIVATION_ZERO_FRACTION, self._names, zeros, places),
         ]
 
     def _elements(self, device: torch.device, slots: Sequence["Slot"]) -> Tensor:
@@ -244,7 +240,7 @@ class Activations:
         sizes = [slot.elements for slot in slots]
         if self._sizes[0] != device or self._sizes[1] != sizes:
             wide = torch.float32 if device.type == "mps" else torch.float64
-            divisors = torch.tensor([[n, n, 1, n] for n in sizes], dtype=wide, device="cpu")
+            divisors = torch.tensor([[n, n, 1] for n in sizes], dtype=wide, device="cpu")
             if device.type == "cuda":
                 divisors = divisors.pin_memory()  # from elsewhere it would wait for the device
             self._sizes = device, sizes, divisors.to(device, non_blocking=True)

@@ -17,7 +17,7 @@ from holter.watching.collectors.moments import (
 from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
-from holter.watching.taps import LossCall
+from holter.watching.taps import TappedLoss
 
 
 class ForwardListener:
@@ -98,7 +98,7 @@ class ForwardListener:
                     self._loop.recorder.event("mode", model=model.label, training=module.training)
 
     @shielded
-    def loss_computed(self, call: LossCall) -> None:
+    def loss_computed(self, call: TappedLoss) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         if not call.has_graph and not torch.is_grad_enabled():
             self._loop.validation_loss(call.detached())

@@ -38,7 +38,7 @@ LOSS_FUNCTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class LossCall:
+class TappedLoss:
     """A call of a loss function; `has_graph` if any of what it was given requires a gradient."""
 
     function: str
@@ -47,7 +47,7 @@ class LossCall:
     has_graph: bool
     arguments: Mapping[str, Any]  # by name, with the defaults of what was not given
 
-    def detached(self) -> "LossCall":
+    def detached(self) -> "TappedLoss":
         """The same without the graph, so that it may be kept."""
         arguments = {
             name: each.detach() if isinstance(each, Tensor) else each
@@ -67,7 +67,7 @@ class LossListener(Protocol):
     def minds_losses(self) -> bool:
         """Whether to tell of a loss in training: not telling saves most of the cost."""
 
-    def loss_computed(self, call: LossCall) -> None:
+    def loss_computed(self, call: TappedLoss) -> None:
         """A loss function has returned."""
 
 
@@ -98,7 +98,7 @@ def tap_losses(listener: LossListener) -> list[Tap]:
         tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
         if isinstance(result, Tensor) and tensors and result.is_floating_point():
             listener.loss_computed(
-                LossCall(
+                TappedLoss(
                     function=original.__name__,
                     loss=result,
                     samples=max(len(tensors[0]), 1) if tensors[0].dim() else 1,
