@@ -64,8 +64,8 @@ class Budget:
             self._light.append((cost, length))
             if len(self._light) < _BUNCH:
                 return
-            cost = sum(each for each, _ in self._light) / _BUNCH
-            length = sum(each for _, each in self._light) / _BUNCH
+            cost = sum(seconds for seconds, _ in self._light) / _BUNCH
+            length = sum(seconds for _, seconds in self._light) / _BUNCH
             self._total += effort * (_BUNCH - 1)
             self._light.clear()
         self._total += effort

@@ -18,8 +18,8 @@ class Publisher:
         self, collectors: Iterable[Collector], fail: Callable[[str, Exception], None]
     ) -> None:
         self._collectors, self._fail = list(collectors), fail
-        self._asleep = [each for each in self._collectors if each.wakes_at]
-        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._asleep = [collector for collector in self._collectors if collector.wakes_at]
+        self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
         self._listening = _by_depth(self._collectors, self._asleep)
         self._readings: list[Reading] = []
         self._events: list[tuple[Any, Any]] = []
@@ -64,18 +64,20 @@ class Publisher:
 
     def spent_in_hooks(self) -> float:
         """Seconds that collectors took outside of `read` since this was last asked."""
-        total = sum(each.spent for each in self._collectors if isinstance(each, Hooked))
+        total = sum(
+            collector.spent for collector in self._collectors if isinstance(collector, Hooked)
+        )
         fresh, self._hook_time = total - self._hook_time, total
         return fresh
 
     def declined(self) -> list[str]:
         """What collectors cannot read in this training, a sentence each."""
-        hooked = [each for each in self._collectors if isinstance(each, Hooked)]
-        return [sentence for each in hooked for sentence in each.declined]
+        hooked = [collector for collector in self._collectors if isinstance(collector, Hooked)]
+        return [sentence for collector in hooked for sentence in collector.declined]
 
     def _wake(self, kind: type) -> None:
-        self._asleep = [each for each in self._asleep if kind not in each.wakes_at]
-        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._asleep = [collector for collector in self._asleep if kind not in collector.wakes_at]
+        self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
         self._listening = _by_depth(self._collectors, self._asleep)
 
 

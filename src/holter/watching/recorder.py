@@ -97,7 +97,7 @@ class Recorder:
         it is known how long the device worked between `events`, and `settle` says what that cost.
         """
         step, self._step = self._step, self._step + 1
-        tensors = [each[2] for each in readings if isinstance(each[2], Tensor)]
+        tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
         if not tensors and not self._under_way and len(readings) < _FEW:
             readings.append(Reading(WATCH_TIME, STEP, [settle(0.0, False)]))
             return self._gather(step, readings)
@@ -122,10 +122,12 @@ class Recorder:
         """Add a step to the bunch, and write that if it is due."""
         if not self._fits_the_bunch(readings):
             self.flush()
-            if any(each.at is not None or each.signal.stream != "steps" for each in readings):
+            if any(
+                reading.at is not None or reading.signal.stream != "steps" for reading in readings
+            ):
                 return self._put(step, time.time(), readings, [])
-            self._bunch_layout = [(each.signal.name, each.owners) for each in readings]
-            self._bunch_kinds = [(each.signal, each.owners) for each in readings]
+            self._bunch_layout = [(reading.signal.name, reading.owners) for reading in readings]
+            self._bunch_kinds = [(reading.signal, reading.owners) for reading in readings]
         values: list[float] = []
         fine = True
         for signal, _, given, _ in readings:

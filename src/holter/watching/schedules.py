@@ -47,18 +47,18 @@ class Schedules:
     def began(self) -> Iterator[Facts]:
         """An optimizer was stepped: the facts of all schedulers that have waited for it."""
         waiting, self._waiting = self._waiting, []
-        for each, reference in waiting:
+        for schedule, reference in waiting:
             scheduler = reference()
-            yield {**each, "early": scheduler is not None and self._calls.get(scheduler) == 1}
+            yield {**schedule, "early": scheduler is not None and self._calls.get(scheduler) == 1}
         self._calls.clear()
 
 
 def facts(scheduler: Scheduler) -> Facts:
     """How a scheduler is set up; its horizon is counted in calls, None where it has none."""
-    found: Facts = {"scheduler": type(scheduler).__name__, "horizon": _horizon(scheduler)}
-    found |= {name: value for name in _GIVEN if (value := vars(scheduler).get(name)) is not None}
+    setup: Facts = {"scheduler": type(scheduler).__name__, "horizon": _horizon(scheduler)}
+    setup |= {name: value for name in _GIVEN if (value := vars(scheduler).get(name)) is not None}
     milestones = _milestones(scheduler)
-    return found | {"milestones": milestones} if milestones else found
+    return setup | {"milestones": milestones} if milestones else setup
 
 
 def _horizon(scheduler: Scheduler) -> int | None:
@@ -78,4 +78,6 @@ def _horizon(scheduler: Scheduler) -> int | None:
 
 def _milestones(scheduler: Scheduler) -> list[int]:
     own = vars(scheduler)
-    return sorted(int(each) for each in own.get("milestones") or own.get("_milestones") or ())
+    return sorted(
+        int(milestone) for milestone in own.get("milestones") or own.get("_milestones") or ()
+    )

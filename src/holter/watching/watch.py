@@ -106,9 +106,9 @@ class Watch:
         if self._loop.shield.is_closed:
             return
         fresh = [
-            (label, each)
-            for label, each in _labelled(optimizers)
-            if self.roster.subject_of(each) is None
+            (label, optimizer)
+            for label, optimizer in _labelled(optimizers)
+            if self.roster.subject_of(optimizer) is None
         ]
         self._loop.join(self.roster.joined_by(_labelled(models), fresh))
         for _, optimizer in fresh:
@@ -239,7 +239,7 @@ def _labelled(things: Any) -> list[tuple[str, Any]]:
         return list(things.items())
     if isinstance(things, nn.Module | Optimizer):
         return [("", things)]
-    return [("", each) for each in things]
+    return [("", thing) for thing in things]
 
 
 def _summary(roster: Roster) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _summary(roster: Roster) -> dict[str, Any]:
         {
             "name": model.label,
             "class": type(model.module).__name__,
-            "parameters": sum(each.numel() for each in model.module.parameters()),
+            "parameters": sum(parameter.numel() for parameter in model.module.parameters()),
             "trainable": sum(e.numel() for e in model.module.parameters() if e.requires_grad),
             "mode_dependent_modules": len(model.mode_dependent),
         }
@@ -259,8 +259,8 @@ def _summary(roster: Roster) -> dict[str, Any]:
         if (optimizer := subject.optimizer()) is not None
     ]
     parameters = {
-        name: [list(each.shape), str(each.dtype).removeprefix("torch.")]
-        for name, each in zip(roster.names, roster.parameters, strict=True)
+        name: [list(parameter.shape), str(parameter.dtype).removeprefix("torch.")]
+        for name, parameter in zip(roster.names, roster.parameters, strict=True)
     }
     return {"model": models, "optimizers": optimizers, "parameters": parameters}
 

@@ -102,19 +102,19 @@ class Activations:
     # The window.
 
     def _listen(self, roster: Roster) -> None:
-        found: dict[int, tuple[str, nn.Module]] = {}
+        named: dict[int, tuple[str, nn.Module]] = {}
         for model in roster.models:
             if is_compiled(model.module):
                 self._decline(f"activations are not recorded: {model.label} is compiled")
                 self._stop()
                 return
             for name, module in self._leaves(model):
-                found.setdefault(id(module), (name, module))
+                named.setdefault(id(module), (name, module))
         slots: dict[int, Slot] = {}
-        for key, (_, module) in found.items():
-            known = self._slots.get(key)
-            slots[key] = known if known and known.module() is module else Slot(module)
-        pairs = [(name, slots[key]) for key, (name, _) in found.items()]
+        for key, (_, module) in named.items():
+            slot = self._slots.get(key)
+            slots[key] = slot if slot and slot.module() is module else Slot(module)
+        pairs = [(name, slots[key]) for key, (name, _) in named.items()]
         self._names = _kept(self._names, [name for name, _ in pairs])
         self._clipping = _kept(self._clipping, [name for name, slot in pairs if slot.clips])
         self._saturating = _kept(
@@ -219,7 +219,7 @@ class Activations:
     def _summaries(self, called: list["Slot"]) -> list[Reading]:
         """Pool the calls of each module: one short series of operations for all of them."""
         devices: dict[torch.device, list[Slot]] = {}
-        for slot in sorted(called, key=lambda each: len(each.rows)):
+        for slot in sorted(called, key=lambda slot: len(slot.rows)):
             devices.setdefault(slot.rows[0][0].device, []).append(slot)
         tables, order = [], []
         for device, slots in devices.items():

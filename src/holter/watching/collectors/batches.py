@@ -91,4 +91,4 @@ def _grid(shape: tuple[int, ...], most: int) -> tuple[slice, ...]:
         axis = left.index(max(left))
         every[axis] += 1
         left[axis] = -(-shape[axis] // every[axis])
-    return tuple(slice(None, None, each) for each in every)
+    return tuple(slice(None, None, stride) for stride in every)

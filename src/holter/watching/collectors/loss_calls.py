@@ -97,9 +97,9 @@ class Given:
             kept = target != self.ignored
             return ((answer == target) & kept).sum(), kept.sum()
         if self.family is Family.BINARY and prediction.shape == target.shape:
-            said = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
+            predicted = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
             meant = target > (0 if self.function == "soft_margin_loss" else 0.5)
-            return (said == meant).sum(), target.numel()
+            return (predicted == meant).sum(), target.numel()
         return None
 
 
@@ -157,19 +157,19 @@ def given(function: str, arguments: Mapping[str, Any]) -> Given | None:
         or prediction.device != target.device
     ):
         return None
-    found = Given(function, family, prediction.detach(), target.detach(), arguments)
+    call = Given(function, family, prediction.detach(), target.detach(), arguments)
     if family is Family.CLASSES:
         wanted = list(prediction.shape)
-        if not found.is_soft:
-            wanted = wanted[: found.axis] + wanted[found.axis + 1 :]
+        if not call.is_soft:
+            wanted = wanted[: call.axis] + wanted[call.axis + 1 :]
         if not prediction.dim() or list(target.shape) != wanted:
             return None
-    return found
+    return call
 
 
 def share(hits: Sequence[Hits]) -> Tensor:
     """Of all together, the share that is right."""
-    right = torch.stack([each for each, _ in hits]).sum()
+    right = torch.stack([hit for hit, _ in hits]).sum()
     return (right / sum(total for _, total in hits)).reshape(1)
 
 

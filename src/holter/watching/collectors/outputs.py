@@ -106,7 +106,7 @@ class DeadUnits:
             largest = output.reshape(-1, units).amax(0)
             samples = output.numel() // units
         else:
-            largest = output.amax([each for each in range(last + 1) if each != axis])
+            largest = output.amax([other for other in range(last + 1) if other != axis])
             samples = output.shape[0] if axis else 1
         key = (-1 if producer is None else producer.place, units)
         before = self._largest.get(key)
@@ -157,13 +157,13 @@ def readable(
     elif isinstance(output, tuple | list):
         parts = output
     elif dataclasses.is_dataclass(output) and not isinstance(output, type):
-        parts = [getattr(output, each.name, None) for each in dataclasses.fields(output)]
+        parts = [getattr(output, field.name, None) for field in dataclasses.fields(output)]
     else:
         return None
     for part in parts:
-        found = readable(part, depth - 1, kinds)
-        if found is not None:
-            return found
+        tensor = readable(part, depth - 1, kinds)
+        if tensor is not None:
+            return tensor
     return None
 
 
@@ -175,16 +175,16 @@ def _count(mask: Tensor) -> Count:
 def shares(counts: Sequence[tuple[Count, int]]) -> Tensor:
     """Each count over its total, on one device."""
     shares = [count / total for count, total in counts]
-    there = next((each.device for each in shares if isinstance(each, Tensor)), None)
+    there = next((share.device for share in shares if isinstance(share, Tensor)), None)
     if there is None:
         return torch.tensor(shares, dtype=torch.float32, device="cpu")
     # A number becomes a tensor of the device without a transfer.
     return torch.stack(
         [
-            each.to(there, non_blocking=True)
-            if isinstance(each, Tensor)
-            else torch.full((), each, device=there)
-            for each in shares
+            share.to(there, non_blocking=True)
+            if isinstance(share, Tensor)
+            else torch.full((), share, device=there)
+            for share in shares
         ]
     )
 
@@ -196,7 +196,7 @@ def pooled(slots: Sequence[Slot]) -> Tensor:
     """
     table = _table(row for slot in slots for row in slot.rows)
     blocks, start = [], 0
-    for calls, group in itertools.groupby(slots, key=lambda each: len(each.rows)):
+    for calls, group in itertools.groupby(slots, key=lambda slot: len(slot.rows)):
         stop = start + calls * sum(1 for _ in group)
         blocks.append(_reduced(table[start:stop].view(-1, calls, 4)))
         start = stop
@@ -224,8 +224,10 @@ def _table(rows: Iterable[Row]) -> Tensor:
 def gathered(parts: Sequence[Tensor]) -> Tensor:
     """One tensor of all parts, whatever devices they are on."""
     # From the CPU to a device, never the other way: that would wait for it.
-    target = next((each.device for each in parts if each.device.type != "cpu"), parts[0].device)
-    return torch.cat([each.to(target, non_blocking=True) for each in parts])
+    target = next(
+        (tensor.device for tensor in parts if tensor.device.type != "cpu"), parts[0].device
+    )
+    return torch.cat([tensor.to(target, non_blocking=True) for tensor in parts])
 
 
 def _units(module: nn.Module) -> tuple[int, tuple[int, ...]]:

@@ -50,8 +50,8 @@ class TappedLoss:
     def detached(self) -> "TappedLoss":
         """The same without the graph, so that it may be kept."""
         arguments = {
-            name: each.detach() if isinstance(each, Tensor) else each
-            for name, each in self.arguments.items()
+            name: value.detach() if isinstance(value, Tensor) else value
+            for name, value in self.arguments.items()
         }
         return replace(self, loss=self.loss.detach(), arguments=arguments)
 
@@ -95,14 +95,14 @@ def tap_losses(listener: LossListener) -> list[Tap]:
             result = original(*args, **kwargs)
         finally:
             inside = False
-        tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         if isinstance(result, Tensor) and tensors and result.is_floating_point():
             listener.loss_computed(
                 TappedLoss(
                     function=original.__name__,
                     loss=result,
                     samples=max(len(tensors[0]), 1) if tensors[0].dim() else 1,
-                    has_graph=any(each.requires_grad for each in tensors),
+                    has_graph=any(tensor.requires_grad for tensor in tensors),
                     arguments={**defaults, **dict(zip(defaults, args, strict=False)), **kwargs},
                 )
             )
