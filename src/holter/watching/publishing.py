@@ -12,7 +12,7 @@ Listening = dict[Depth, dict[type, tuple[Collector, ...]]]
 
 
 class Publisher:
-    """Keeps collectors by what they listen to. One that raises is told of once and left out."""
+    """Keeps collectors by what they listen to. One that raises is reported once and dropped."""
 
     def __init__(
         self, collectors: Iterable[Collector], fail: Callable[[str, Exception], None]
@@ -22,8 +22,8 @@ class Publisher:
         self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
         self._listening = _by_depth(self._collectors, self._asleep)
         self._readings: list[Reading] = []
-        self._events: list[tuple[Any, Any]] = []
-        self._events_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
+        self._timers: list[tuple[Any, Any]] = []
+        self._timers_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
         self._hook_time = 0.0
 
     def hears(self, kind: type, depth: Depth) -> bool:
@@ -53,13 +53,13 @@ class Publisher:
                     self._listening = _by_depth(self._collectors, self._asleep)
                     self._fail(f"the collector {type(collector).__name__.lower()}", error)
         if timed:
-            events = self._events_ahead if ahead else self._events
-            events.append((began, _gpu_event()))
+            timers = self._timers_ahead if ahead else self._timers
+            timers.append((began, _gpu_event()))
 
     def take(self) -> tuple[list[Reading], list[tuple[Any, Any]]]:
         """The readings of the step that ends, and the events around the work of a GPU."""
-        taken = self._readings, self._events
-        self._readings, self._events, self._events_ahead = [], self._events_ahead, []
+        taken = self._readings, self._timers
+        self._readings, self._timers, self._timers_ahead = [], self._timers_ahead, []
         return taken
 
     def spent_in_hooks(self) -> float:

@@ -33,7 +33,7 @@ _FEW = 12  # readings
 SEEN = frozenset((LOSS, GRAD_TOTAL_NORM, WEIGHT_NORM, ACTIVATION_ABSMAX, AMP_SCALE))
 
 
-Events = tuple[Any, Any]  # of a GPU: before and after some work of ours
+Timers = tuple[Any, Any]  # CUDA events before and after some work of holter
 
 
 Settle = Callable[[float, bool], float]  # device time, and whether the host is ahead -> the cost
@@ -49,7 +49,7 @@ class _Step(NamedTuple):
     wall: float
     readings: Sequence[Reading]
     packed: Packed
-    events: Sequence[Events]
+    timers: Sequence[Timers]
     settle: Settle
     is_hidden: bool  # the GPU was not yet done with the step before: our host time cost nothing
 
@@ -65,7 +65,7 @@ class Recorder:
         self, path: Path, *, rank: int, meta: Mapping[str, Any], resume: bool = False
     ) -> None:
         self._step = self._first = _steps_in(path, rank) if resume else 0
-        self.see: See | None = None  # who looks at readings as they arrive
+        self.see: See | None = None  # called with readings as they arrive
         self._began = time.time()
         self._under_way: deque[_Step] = deque()
         self._bunch: list[tuple[int, float, list[float]]] = []
@@ -90,11 +90,11 @@ class Recorder:
         """Count a step of which nothing was read."""
         self._step += 1
 
-    def write_step(self, readings: list[Reading], events: Sequence[Events], settle: Settle) -> bool:
-        """Send all readings of a step on their way; False if one that has arrived is a bad loss.
+    def write_step(self, readings: list[Reading], timers: Sequence[Timers], settle: Settle) -> bool:
+        """Start the transfer of a step's readings; False if a loss that has arrived is not finite.
 
         Readings of a GPU are written some steps later, when they have arrived without waiting. Then
-        it is known how long the device worked between `events`, and `settle` says what that cost.
+        the device time between `timers` is known, too, and `settle` returns what the step cost.
         """
         step, self._step = self._step, self._step + 1
         tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
@@ -102,7 +102,7 @@ class Recorder:
             readings.append(Reading(WATCH_TIME, STEP, [settle(0.0, False)]))
             return self._gather(step, readings)
         entry = _Step(
-            step, time.time(), readings, Packed(tensors), events, settle, bool(self._under_way)
+            step, time.time(), readings, Packed(tensors), timers, settle, bool(self._under_way)
         )
         self._under_way.append(entry)
         fine = True
@@ -151,10 +151,10 @@ class Recorder:
         return True
 
     def _write(self, step: _Step) -> bool:
-        worked = sum(before.elapsed_time(after) for before, after in step.events) / 1e3
+        worked = sum(before.elapsed_time(after) for before, after in step.timers) / 1e3
         readings = [*step.readings]
         readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked, step.is_hidden)]))
-        if step.events:
+        if step.timers:
             readings.append(Reading(WATCH_DEVICE_TIME, STEP, [worked]))
         return self._put(step.number, step.wall, readings, step.packed.unpack())
 
@@ -187,7 +187,7 @@ class Recorder:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What is known of the run by now."""
+        """The run's meta fields so far."""
         return self._writer.meta
 
     def event(self, kind: str, **data: object) -> None:
@@ -199,7 +199,7 @@ class Recorder:
         self._writer.update_meta(**fields)
 
     def close(self, status: str) -> None:
-        """Wait for what is under way, say how the training ended, and close the files."""
+        """Wait for readings under way, record how the training ended, and close the files."""
         while self._under_way:
             self._write(self._under_way.popleft())
         self.flush()

@@ -1,4 +1,4 @@
-"""The learning-rate schedulers of a training, and what is known of each."""
+"""The learning-rate schedulers of a training, and how each is set up."""
 
 import weakref
 from collections.abc import Iterator

@@ -73,7 +73,7 @@ class Stepper:
         self.device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
 
     def publish(self, moment: Moment) -> None:
-        """Let collectors read a moment, if the step that it belongs to is read so deep."""
+        """Let collectors read a moment that is of interest at the depth of its step."""
         step, kind = self.open, type(moment)
         if step.depth is Depth.NONE and (kind is ValidationLoss or kind is Logged):
             if kind is Logged:
@@ -125,12 +125,12 @@ class Stepper:
         if step.depth > Depth.LIGHT:
             hooks = self._publisher.spent_in_hooks()
             cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
-        readings, events = self._publisher.take()
+        readings, timers = self._publisher.take()
         settle = self._settlement(now)
         cost.step_ended(is_generous=self._budget.is_generous)
         step.end(now)
         self.loss_scale.step_ended()
-        if not self._recorder.write_step(readings, events, settle):
+        if not self._recorder.write_step(readings, timers, settle):
             self._budget.alert(self._recorder.step)
 
     def _settlement(self, now: float) -> Settle:

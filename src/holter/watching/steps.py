@@ -38,8 +38,8 @@ class OpenStep:
     any       the watch closes                        an updated step ends
     ========  ======================================  =========================================
 
-    A step of depth NONE is *deaf*: torch is not asked to tell of its backward passes. After its
-    update it waits in UNREAD, because what follows decides where it ends: a validation loss still
+    A step of depth NONE is *deaf*: the taps do not report its backward passes. After its update
+    it waits in UNREAD, because what follows decides where it ends: a validation loss still
     belongs to it, everything else to the next step.
     """
 
@@ -81,11 +81,11 @@ class OpenStep:
         return opens
 
     def backward_unread(self) -> None:
-        """Pass over a backward that was told although nothing of the step is read."""
+        """Pass over a backward that was reported although nothing of the step is read."""
         self.stage, self.is_deaf = Stage.BACKWARD, True
 
     def hear(self) -> None:
-        """Be told of the next backward, although nothing of the step is read."""
+        """Have the next backward reported, although nothing of the step is read."""
         self.is_deaf = False
 
     def updated(self, subject: Subject) -> None:

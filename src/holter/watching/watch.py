@@ -126,7 +126,7 @@ class Watch:
     def log(
         self, *, loss: Tensor | float | None = None, val_loss: Tensor | float | None = None
     ) -> None:
-        """File values under the open step, without waiting for a device."""
+        """Record values for the open step, without waiting for a device."""
         given = {"loss": loss, "val_loss": val_loss}
         self._loop.log(
             {
@@ -137,13 +137,13 @@ class Watch:
         )
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence about what could not be seen; reports show it."""
+        """Add a sentence about what could not be recorded; reports show it."""
         self._loop.shield.notes.append(sentence)
 
     def capture(self) -> Path | None:
-        """Write the last steps and the state before them to the run; where they will be.
+        """Write the last steps and the state before them to the run, for `holter try replay`.
 
-        `holter try replay` takes it from there. None where the black box is off, or still writing.
+        Return the folder, or None if the black box is off or still writing.
         """
         box = self._loop.black_box
         return (
@@ -151,7 +151,7 @@ class Watch:
         )
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
-        """While it lasts nothing is recorded: for steps that are no part of the training."""
+        """Record nothing while it lasts: for steps that are no part of the training."""
         return self._loop.paused()
 
     def close(self, *, error: BaseException | None = None) -> None:
@@ -162,8 +162,8 @@ class Watch:
         box = self._loop.black_box
         if box is not None:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
-                told = f"the training ended with {type(error).__name__}"
-                box.capture(Alarm("exception", self._recorder.step, told))
+                sentence = f"the training ended with {type(error).__name__}"
+                box.capture(Alarm("exception", self._recorder.step, sentence))
             box.finish()
         self._loop.shield.is_closed = self._loop.stepper.open.is_deaf = True
         for handle in reversed(self._handles):

@@ -17,7 +17,7 @@ class Fetch:
 
     loader: str
     batch: Any
-    versions: tuple[int, ...]  # of its tensors: whoever writes into one raises its version
+    versions: tuple[int, ...]  # of its tensors: a write into one raises its version
     random: Tensor
     random_cuda: Tensor | None
 
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Ring:
-    """The last steps, so many as fit into `limit` bytes; the oldest go first."""
+    """The last steps, as many as fit into `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, *, steps: int, limit: int, cuda: bool) -> None:
         self._limit, self._cuda = limit, cuda
@@ -78,8 +78,8 @@ class Ring:
         entries = [entry for entry in self.entries if entry.step >= step]
         fed = [{fetch.loader for fetch in entry.fetches} for entry in entries]
         if any(fed[1:]):  # of several loaders, only the steps to come tell which one trains
-            usual = set().union(*fed[1:])
-            kept = [fetch for fetch in entries[0].fetches if fetch.loader in usual]
+            training = set().union(*fed[1:])
+            kept = [fetch for fetch in entries[0].fetches if fetch.loader in training]
             entries[0] = replace(entries[0], fetches=kept)
         return entries
 
@@ -89,7 +89,7 @@ class Ring:
         self._measure(fetch)
         self.open.fetches.append(fetch)
         while self._bytes(self.open) > self._limit and len(self.open.fetches) > 1:
-            del self.open.fetches[0]  # someone goes through all the data before training
+            del self.open.fetches[0]  # a script may go through all its data before training
 
     def _measure(self, fetch: Fetch) -> None:
         seen = self._seen[fetch.loader] = self._seen.get(fetch.loader, -1) + 1

@@ -107,9 +107,9 @@ class Shadow:
                     s.clone() if id(s) in volatile else s for s in (sources[p] for p in on_gpu)
                 ]
                 self._copy_behind(still, [targets[p] for p in on_gpu])
-            beside = [place for place, tensor in enumerate(sources) if not tensor.is_cuda]
-            if beside:
-                torch._foreach_copy_([targets[p] for p in beside], [sources[p] for p in beside])
+            on_host = [place for place, tensor in enumerate(sources) if not tensor.is_cuda]
+            if on_host:
+                torch._foreach_copy_([targets[p] for p in on_host], [sources[p] for p in on_host])
         self._taken[turn] = (step, plain_state(self._optimizers))
 
     def before_update(self) -> None:
@@ -191,7 +191,7 @@ def state_tensors(
 
 
 def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
-    """What optimizers keep beside tensors: settings of groups, and counts."""
+    """What optimizers keep besides tensors: settings of groups, and counts."""
     return {
         label: {
             "class": type(optimizer).__name__,

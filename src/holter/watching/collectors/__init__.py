@@ -18,7 +18,7 @@ class Reading(NamedTuple):
 
     Device tensors stay on their device.
 
-    Pass the same `owners` tuple each time: it is told by identity. `at` gives the places of the
+    Pass the same `owners` tuple each time: it is compared by identity. `at` gives the places of the
     values where some owners have none.
     """
 

@@ -25,7 +25,7 @@ from holter.watching.collectors.naming import unwrapped
 from holter.watching.collectors.outputs import DeadUnits, Slot, gathered, pooled, readable, shares
 from holter.watching.collectors.roster import Model, Roster
 
-_SILENT = 3  # windows without a single call after which nobody listens any more
+_SILENT = 3  # windows without a single call after which the hook is removed for good
 
 _NO_OUTPUT = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was read before them
@@ -42,7 +42,7 @@ class Activations:
     It is torch's global forward hook that listens, for as long as a window is open. Hooks on each
     module would make `torch.jit.script` fail, would keep `nn.TransformerEncoderLayer` from its fast
     path in a validation between two steps, and would travel with copies and checkpoints of the
-    model. A global hook makes compiled modules warn or compile anew: with one of those among the
+    model. A global hook makes compiled modules warn or compile again: with one of those among the
     watched, none is set, and `declined` says so.
     """
 
@@ -75,7 +75,7 @@ class Activations:
         try:
             return self._read(moment)
         except Exception:
-            self._stop()  # nobody will call again
+            self._stop()  # no call will follow
             raise
 
     def _read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> list[Reading]:
@@ -248,5 +248,5 @@ class Activations:
 
 
 def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:
-    """The same tuple as before where nothing has changed: owners are told by identity."""
+    """The same tuple as before where nothing has changed: owners are compared by identity."""
     return names if names == tuple(now) else tuple(now)

@@ -1,4 +1,4 @@
-"""What can be known of targets without the input: frequencies of classes, mean and spread."""
+"""What targets say without their inputs: class frequencies, mean and spread."""
 
 import math
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class Labels:
         return self if seen is None else replace(self, counts=seen.counts + self.counts)
 
     def of_all(self) -> Scalars:
-        """What is said of all targets so far."""
+        """The signals of all targets so far."""
         return {
             TARGET_ENTROPY: self._entropy(),
             TARGET_CLASSES: (self.counts > 0).sum(),
@@ -51,7 +51,7 @@ class Labels:
         }
 
     def of_batch(self) -> Scalars:
-        """What is said of the targets of one step."""
+        """The signals of the targets of one step."""
         return {TARGET_BATCH_ENTROPY: self._entropy()}
 
     def _entropy(self) -> Tensor:
@@ -101,7 +101,7 @@ class Moments:
         )
 
     def of_all(self) -> Scalars:
-        """What is said of all targets so far."""
+        """The signals of all targets so far."""
         mean = self._mean_if_any()
         if not self.is_binary:
             variance = self.squares / (self.samples * mean.numel())
@@ -112,7 +112,7 @@ class Moments:
         return values
 
     def of_batch(self) -> Scalars:
-        """What is said of the targets of one step: with many units, a batch says little of each."""
+        """The signals of the targets of one step: with many units, a batch says little of each."""
         alone = self.is_binary and self.has_entropy and self.mean.numel() == 1
         return {TARGET_BATCH_ENTROPY: self._entropy()} if alone else {}
 

@@ -85,7 +85,7 @@ def _part(batch: Tensor, most: int) -> Tensor:
 
 @functools.lru_cache(maxsize=64)
 def _grid(shape: tuple[int, ...], most: int) -> tuple[slice, ...]:
-    """Every so many along each axis, so that at most so many are left."""
+    """Slices with a stride along each axis, so that a bounded number of values is left."""
     every, left = [1] * len(shape), list(shape)
     while math.prod(left) > most:
         axis = left.index(max(left))

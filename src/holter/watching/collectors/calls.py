@@ -1,4 +1,4 @@
-"""The calls of some modules, heard before their forwards, for as long as somebody listens."""
+"""The calls of some modules, seen by a hook before their forwards while it is attached."""
 
 import contextlib
 import sys
@@ -108,7 +108,7 @@ def is_silent() -> bool:
 
 def is_compiled(model: nn.Module) -> bool:
     """Whether the model or a part of it is compiled: global hooks make those compile again."""
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nobody has compiled
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nothing is compiled
     kind = () if dynamo is None else (dynamo.OptimizedModule,)
     return any(
         isinstance(module, kind) or module._compiled_call_impl is not None  # noqa: SLF001

@@ -18,7 +18,9 @@ from holter.watching.collectors.moments import (
 from holter.watching.stats.shards import local
 from holter.watching.stats.summary import norms
 
-_WATCHED = 8  # parameters of an optimizer to look at: whoever clears gradients clears them all
+_WATCHED = (
+    8  # parameters of an optimizer to look at: a script that clears gradients clears them all
+)
 
 State = tuple[int, int]  # identity of a gradient, and how often it was written to
 

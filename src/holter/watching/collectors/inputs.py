@@ -24,7 +24,7 @@ from holter.watching.collectors.naming import unwrapped
 from holter.watching.collectors.outputs import readable
 from holter.watching.collectors.roster import Roster
 
-_SILENT = 3  # windows without a single call after which nobody listens any more
+_SILENT = 3  # windows without a single call after which the hook is removed for good
 
 
 class _Taken(NamedTuple):
@@ -85,7 +85,7 @@ class Inputs:
 
     def _listen(self, roster: Roster) -> None:
         is_known = self._roster is not None and self._roster() is roster
-        # Who is compiled is asked for anew where much is read anyway.
+        # What is compiled is checked again in full steps only, where much is read anyway.
         if not is_known or self._depth is Depth.FULL:
             compiled = [model.label for model in roster.models if is_compiled(model.module)]
             if compiled:

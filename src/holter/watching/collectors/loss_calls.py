@@ -70,7 +70,7 @@ class Given:
         return ignored
 
     def thinned(self) -> "Given":
-        """Every so many samples and positions of what is too large to be looked at whole."""
+        """A regular subset of the samples and positions, if there are too many to read all."""
         prediction, target = self.prediction, self.target
         if self.family is not Family.CLASSES:
             return replace(self, prediction=_thin(prediction), target=_thin(target))
@@ -137,7 +137,7 @@ class Measurements(Generic[T]):
 
 
 class Owners(dict[str, tuple[str, ...]]):
-    """The same tuple for each loss function each time: owners are told by identity."""
+    """The same tuple for each loss function each time: owners are compared by identity."""
 
     def __missing__(self, function: str) -> tuple[str, ...]:
         owner = self[function] = (function,)

@@ -17,7 +17,7 @@ _BATCH_NORM = nn.modules.batchnorm._NormBase  # noqa: SLF001  (the base of all b
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An optimizer that was named, told by its parameters: scripts make optimizers anew."""
+    """An optimizer that has a name, identified by its parameters: scripts re-create optimizers."""
 
     index: int
     label: str

@@ -27,7 +27,7 @@ Saturated = Callable[[Tensor, torch.dtype], tuple[Count, int]]  # how many, of h
 
 
 class Slot:
-    """One module: what is known of it, and what its calls have left since the window opened."""
+    """One module: its properties, and the statistics of its calls since the step began."""
 
     __slots__ = (
         "axes",
@@ -89,8 +89,8 @@ class Slot:
 class DeadUnits:
     """The largest output of each unit over some steps; of a dead one it is zero.
 
-    Units are told apart by the module whose output is clipped: a ReLU that is called behind several
-    layers has the units of all of them, one behind a layer that is called twice has them once.
+    Units are distinguished by the module whose output is clipped: a ReLU that is called behind
+    several layers has the units of all of them, one behind a layer called twice has them once.
     """
 
     def __init__(self) -> None:

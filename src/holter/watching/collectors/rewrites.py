@@ -1,4 +1,4 @@
-"""Whether somebody writes to weights between one step and the next."""
+"""Whether the script writes to weights between one step and the next."""
 
 import weakref
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from holter.record.signals import WEIGHT_REWRITTEN_FRACTION, Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
 
-_WATCHED = 4  # parameters of an optimizer to look at: whoever loads weights loads them all
+_WATCHED = 4  # parameters of an optimizer to look at: a script that loads weights loads them all
 
 Written = tuple[weakref.ref[Tensor], int]  # a parameter, and how often it was written to
 
@@ -35,7 +35,7 @@ class Rewrites:
         before = self._left.pop(moment.subject.index, [])
         own = moment.subject.parameters[: moment.subject.held]
         if isinstance(moment, AfterUpdate):
-            if moment.next_depth >= self.depth:  # else the next update goes by unseen
+            if moment.next_depth >= self.depth:  # else the next update is not seen
                 chosen = own[:: max(1, len(own) // _WATCHED)][:_WATCHED]
                 self._left[moment.subject.index] = [_written(parameter) for parameter in chosen]
             return ()

@@ -20,7 +20,7 @@ Keys = frozenset[int]  # identities of parameters
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """One optimizer and what its step concerns: its parameters first, then those of nobody."""
+    """One optimizer, its parameters, and then parameters that no optimizer holds."""
 
     index: int
     label: str
@@ -34,7 +34,7 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model that is trained, and those of its modules that mind the difference train/eval."""
+    """A model that is trained, and its modules that behave differently in eval mode."""
 
     label: str
     prefix: str
@@ -110,7 +110,7 @@ class Roster:
     def without_dead(self) -> "Roster":
         """The roster without optimizers that are gone, and without models that only they trained.
 
-        A watch must not keep alive what the script has let go.
+        A watch must not keep alive what the script has deleted.
         """
         live = [s for s in self.subjects if s.optimizer() is not None]
         if len(live) == len(self.subjects):
@@ -175,17 +175,19 @@ def _subject(
     own = [entry for key, entry in everyone.items() if key in keys]
     # Of the models it trains (of all models, if it trains none), what no optimizer holds.
     trained = [family for family in families if family & keys]
-    if index == min(holder.values(), default=index):  # the first also sees to models of nobody
+    if index == min(
+        holder.values(), default=index
+    ):  # the first also covers models without an optimizer
         trained += [family for family in families if not family & set(holder)]
-    beside = set().union(*(trained or families))
-    nobodys = [entry for key, entry in everyone.items() if key in beside and key not in holder]
+    family = set().union(*(trained or families))
+    unheld = [entry for key, entry in everyone.items() if key in family and key not in holder]
     start = f"{label} " if label else ""
     return Subject(
         index=index,
         label=label,
         optimizer=weakref.ref(optimizer),
-        names=tuple(name for name, _ in own + nobodys),
-        parameters=tuple(parameter for _, parameter in own + nobodys),
+        names=tuple(name for name, _ in own + unheld),
+        parameters=tuple(parameter for _, parameter in own + unheld),
         held=len(own),
         groups=tuple(f"{start}group {number}" for number in range(len(optimizer.param_groups))),
         owner=(label,),

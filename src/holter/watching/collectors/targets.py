@@ -47,7 +47,7 @@ class Measured(NamedTuple):
 
 
 class Targets:
-    """Adds up targets over the run; what is said of a batch is of all calls of a step."""
+    """Accumulates targets over the run; signals of a batch are pooled over all calls of a step."""
 
     emits: ClassVar[tuple[Signal, ...]] = (
         TARGET_ENTROPY,

@@ -1,4 +1,4 @@
-"""All readings of a step in one buffer and one transfer that nobody waits for."""
+"""All readings of a step in one buffer and one asynchronous transfer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ class Packed:
             parts.setdefault(flat.device, []).append(flat)
             self._places.setdefault(flat.device, []).append((index, flat.numel()))
         self._copies = {device: _send(tensor) for device, tensor in parts.items()}
-        if self._copies:  # a while goes by until these are read: what is there already has to stay
+        if self._copies:  # these are read later: keep a copy of what is on the host already
             self._host = [None if buffer is None else buffer.copy() for buffer in self._host]
 
     @property

@@ -113,7 +113,7 @@ def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     if not before:
         return torch.zeros(0, 3)
     change = _foreach_sub(list(after), list(before))
-    # Two NaNs differ by NaN: such an element counts as changed, which no rule minds.
+    # Two NaNs differ by NaN: such an element counts as changed; no rule depends on it.
     moved = torch.stack([torch.count_nonzero(tensor) for tensor in change])
     sizes = torch.tensor([tensor.numel() for tensor in before], device=moved.device)
     return torch.stack([_norms(change), _norms(before), (sizes - moved).float()], dim=1)

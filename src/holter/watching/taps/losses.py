@@ -84,11 +84,11 @@ def tap_losses(listener: LossListener) -> list[Tap]:
                 is_grad_enabled() and not listener.is_evaluating and not listener.minds_losses
             ):  # as in most of training
                 return original(*args, **kwargs)
-            return told(original, defaults, args, kwargs)
+            return reported(original, defaults, args, kwargs)
 
         return computed
 
-    def told(original: Call, defaults: Mapping[str, Any], args: Any, kwargs: Any) -> Any:
+    def reported(original: Call, defaults: Mapping[str, Any], args: Any, kwargs: Any) -> Any:
         nonlocal inside
         inside = True
         try:
@@ -115,7 +115,7 @@ def _defaults(function: Call) -> dict[str, Any]:
     """The parameters of a function in their order, None where there is no default."""
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # somebody has put something odd in its place
+    except (TypeError, ValueError):  # something without a signature has replaced it
         return {}
     empty = inspect.Parameter.empty
     return {name: None if p.default is empty else p.default for name, p in parameters.items()}

@@ -38,7 +38,7 @@ class Tap:
                 return original(*args, **kwargs)
             return watched(*args, **kwargs)
 
-        wrapper: Any = watched  # which then has to see for itself that nobody listens any more
+        wrapper: Any = watched  # which must check for itself whether it is still wanted
         if guarded:
             # With the globals of the original, torch.jit.script compiles one as it would the other.
             code, closure = tapped.__code__, tapped.__closure__
