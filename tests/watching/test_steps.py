@@ -70,7 +70,8 @@ def test_every_step_counts_with_and_without_validation(tmp_path, depths, every, 
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-def test_logging_neither_adds_nor_drops_a_step(tmp_path, depths, where):
+@pytest.mark.usefixtures("depths")
+def test_logging_neither_adds_nor_drops_a_step(tmp_path, where):
     model, optimizer, x = make()
     with holter.watch(model, optimizer, tmp_path / "run", quiet=True) as watch:
         for _ in range(STEPS):
@@ -82,10 +83,11 @@ def test_logging_neither_adds_nor_drops_a_step(tmp_path, depths, where):
             optimizer.step()
             if where == "after":
                 watch.log(loss=loss)
-    assert len(depths) and watch.steps == STEPS
+    assert watch.steps == STEPS
 
 
-def test_skipped_steps_count_and_no_other_is_called_skipped(tmp_path, depths):
+@pytest.mark.usefixtures("depths")
+def test_skipped_steps_count_and_no_other_is_called_skipped(tmp_path):
     model, optimizer, x = make()
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
     bad = (9, 10, 23)
@@ -98,7 +100,7 @@ def test_skipped_steps_count_and_no_other_is_called_skipped(tmp_path, depths):
             scaler.step(optimizer)
             scaler.update()
             losses.append(loss.item())
-    assert len(depths) and watch.steps == STEPS
+    assert watch.steps == STEPS
     run = holter.Run.load(tmp_path / "run")
     skipped = [event.step for event in run.events if event.kind == "skipped step"]
     assert skipped == list(bad)
