@@ -16,9 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from holter import Run, check, diagnose
-from holter.diagnosis.engine import Checkup
+from holter.diagnosis.causes import explained_by, reach
+from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Confidence, Finding
-from zoo.recording import recordings
+from zoo.recording import Recorded, kept, recordings
 from zoo.specimens import Specimen, corpus
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +39,7 @@ class Result:
     findings: tuple[str, ...]
     seen: int | None  # the step by which the cause was first named
     steps: int
+    exceptions: tuple[str, ...] = ()  # that withheld a finding, as `rule/exception`
 
 
 def main() -> int:
@@ -50,11 +52,23 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes that record (default 2)")
     parser.add_argument("--no-delay", action="store_true", help="leave out the detection delay")
     parser.add_argument("--write", action="store_true", help="renew the committed table and page")
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        metavar="FOLDER",
+        help="judge the recordings in this folder, whichever version of holter made them",
+    )
     args = parser.parse_args()
+    if args.kept and args.write:
+        parser.error("--write needs recordings of the present code: leave --kept out")
     specimens = [each for each in corpus() if fnmatch.fnmatch(each.name, args.only)]
     if not specimens:
         parser.error(f"no specimen is named like {args.only!r}")
-    results = measure(specimens, args.seeds, workers=args.workers, delay=not args.no_delay)
+    if args.kept:
+        runs = kept(specimens, args.seeds, args.kept)
+    else:
+        runs = recordings(specimens, args.seeds, workers=args.workers)
+    results = measure(specimens, runs, len(args.seeds), delay=not args.no_delay)
     truth = {each.name: each for each in specimens}
     page = render(results, truth)
     print(page)
@@ -67,12 +81,12 @@ def main() -> int:
 
 
 def measure(
-    specimens: Sequence[Specimen], seeds: Sequence[int], *, workers: int, delay: bool
+    specimens: Sequence[Specimen], runs: Iterable[Recorded], seeds: int, *, delay: bool
 ) -> list[Result]:
     """Check the recording of every specimen with every seed."""
     results = []
-    total, began = len(specimens) * len(seeds), time.perf_counter()
-    for specimen, seed, path in recordings(specimens, seeds, workers=workers):
+    total, began = len(specimens) * seeds, time.perf_counter()
+    for specimen, seed, path in runs:
         results.append(judge(specimen, seed, Run.load(path), delay=delay))
         if sys.stderr.isatty():
             spent = time.perf_counter() - began
@@ -97,6 +111,9 @@ def judge(specimen: Specimen, seed: int, run: Run, *, delay: bool) -> Result:
         findings=tuple(_short(each) for each in named),
         seen=_seen(specimen, run) if delay and specimen.cause else None,
         steps=run.steps,
+        exceptions=tuple(
+            f"{each.rule}/{each.exception}" for each in checkup.normal if each.exception
+        ),
     )
 
 
@@ -187,6 +204,18 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "|---|--:|--:|--:|--:|",
         *_confidences(results, truth),
         "",
+        "## Exceptions",
+        "",
+        (
+            "A rule whose condition holds may have a named reason not to report it. `no-damage`"
+            " means that the training learned all the same. An exception that withholds a finding"
+            " on a faulty run is not wrong by that: another finding may be the cause."
+        ),
+        "",
+        "| rule | exception | on healthy runs | on faults | for example |",
+        "|---|---|--:|--:|---|",
+        *_exceptions(results, truth),
+        "",
         "## Every fault",
         "",
         "| fault | what was done wrong | cause | said | seen by step |",
@@ -247,21 +276,10 @@ def _kind(rule: str, result: Result, truth: dict[str, Specimen]) -> str:
 
 
 def _consequences(causes: Iterable[str]) -> set[str]:
-    from holter.diagnosis.engine import all_rules
-
-    reached: set[str] = set()
-    frontier = list(causes)
-    while frontier:
-        rule = all_rules().get(frontier.pop())
-        fresh = set(rule.explains) - reached if rule else set()
-        reached |= fresh
-        frontier += fresh
-    return reached
+    return reach(effect for cause in causes for effect in explained_by(cause))
 
 
 def _rules(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
-    from holter.diagnosis.engine import all_rules
-
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for each in results:
         for finding in each.findings:
@@ -276,6 +294,23 @@ def _rules(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
         for rule in all_rules()
         for n in [kinds[rule]]
     ]
+
+
+def _exceptions(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
+    """How often each exception applied, and on what; all that are declared are listed."""
+    applied: dict[tuple[str, str], list[str]] = {
+        (rule.name, each.name): [] for rule in all_rules().values() for each in rule.exceptions
+    }
+    for result in results:
+        for name in result.exceptions:
+            rule, _, reason = name.partition("/")
+            applied.setdefault((rule, reason), []).append(result.specimen)
+    lines = []
+    for (rule, reason), specimens in sorted(applied.items()):
+        sound = sum(truth[each].healthy for each in specimens)
+        example = min(specimens, default="-", key=lambda each: not truth[each].healthy)
+        lines.append(f"| {rule} | {reason} | {sound} | {len(specimens) - sound} | {example} |")
+    return lines
 
 
 def _confidences(results: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from holter.record import Writer
+from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.writer import Row
 
 PARAMETERS = tuple(f"blocks.{i // 2}.linear.{('weight', 'bias')[i % 2]}" for i in range(50))
@@ -97,16 +98,11 @@ def signals() -> dict[str, float]:
 def write(path: Path, steps: int) -> None:
     """A run as a healthy training leaves it."""
     random = np.random.default_rng(0)
-    shapes = {name: [[256, 256], "float32"] for name in PARAMETERS}
-    model = {"name": "model", "class": "Net", "parameters": 50 * 65536, "trainable": 50 * 65536}
-    writer = Writer(
-        path,
-        meta={
-            "model": [{**model, "mode_dependent_modules": 4}],
-            "optimizers": [{"label": "", "class": "AdamW", "groups": len(GROUPS)}],
-            "parameters": shapes,
-            "status": "running",
-        },
+    writer = Writer(path, status="running")
+    writer.update_meta(
+        model=(ModelSummary("model", "Net", 50 * 65536, 50 * 65536, mode_dependent_modules=4),),
+        optimizers=(OptimizerSummary("", "AdamW", len(GROUPS)),),
+        parameters={name: ParameterSummary((256, 256), "float32") for name in PARAMETERS},
     )
     facts: list[Row] = [
         (name, PARAMETERS, np.full(len(PARAMETERS), value, np.float32))

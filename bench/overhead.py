@@ -33,6 +33,8 @@ from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.data import DataLoader, dataloader
 
+from holter.record.events import HolterFailed
+
 BATCHES = 8  # made in advance, used in turn
 WARM_STEPS = {"cpu": 24, "cuda": 12}  # at least; excluded
 SECONDS = {"cpu": 0.1, "cuda": 0.4}  # of a bare block; CPUs are shared, so that short is better
@@ -697,8 +699,8 @@ def own_account(path: Path, first: int, result: Result) -> None:
     from holter.record import Run
 
     run = Run.load(path)
-    failed = [each for each in run.events if each.kind == "holter failed"]
-    result.remarks = [f"{each.data['where']} failed: {each.data['error']}" for each in failed]
+    failed = run.events_of(HolterFailed)
+    result.remarks = [f"{each.what.where} failed: {each.what.error}" for each in failed]
     seconds = {}
     for name in ("watch.time", "watch.device_time"):
         for series in run.tables.get(name, {}).values():

@@ -42,7 +42,7 @@ class Outcome:
     def kind(self) -> str:
         """What was born, or nothing."""
         birth = None if self.found is None else self.found.birth
-        return "none" if birth is None else birth["kind"]
+        return "none" if birth is None else birth.kind
 
     @property
     def birth_is_right(self) -> bool:
@@ -50,13 +50,13 @@ class Outcome:
         if self.found is None or self.found.birth is None:
             return self.found is not None and not self.truth.kind
         told = self.found.birth
-        return self.truth.kind == told["kind"] and self.truth.line in told["line"]
+        return self.truth.kind == told.kind and self.truth.line in told.line
 
     @property
     def cure(self) -> str:
         """The least cure that was found."""
         ladder = None if self.found is None else self.found.ladder
-        return "-" if ladder is None else ladder["minimal"] or NONE
+        return "-" if ladder is None else ladder.minimal or NONE
 
     @property
     def cure_is_right(self) -> bool:
@@ -66,7 +66,8 @@ class Outcome:
     @property
     def of(self) -> str:
         """Data, state, or what else was said."""
-        says = str(((self.found.triage if self.found else None) or {}).get("says", "-"))
+        triage = self.found.triage if self.found else None
+        says = "-" if triage is None else triage.says
         return says.partition(":")[0]
 
     @property
@@ -79,7 +80,7 @@ class Outcome:
         """What is wrong, with the truth."""
         wrong = []
         if not self.birth_is_right:
-            told = "" if self.found is None or not self.found.birth else self.found.birth["line"]
+            told = "" if self.found is None or not self.found.birth else self.found.birth.line
             wanted = f"{self.truth.kind or 'none'}, `{self.truth.line}`"
             wrong.append(f"born: {self.kind}, `{told.strip()}`; it is {wanted}")
         if not self.cure_is_right:

@@ -79,7 +79,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="holter-bench-") as folder:
         path = Path(folder) / "run"
         stages = 5
-        writer = Writer(path, meta={"status": "running"})
+        writer = Writer(path, status="running")
         rows = []
         for stage in range(stages):
             first, last = (args.steps * at // stages for at in (stage, stage + 1))

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from holter.record import Run, Series
+from holter.record import Meta, Run, Series
+from holter.record.meta import ParameterSummary
 from holter.record.signals import LOSS, Signal
 from synthetic import run_of, series
 
@@ -32,19 +33,19 @@ def broken(steps: int = STEPS) -> np.ndarray:
     return np.where(np.arange(steps) < steps // 2, 2.3, np.nan)
 
 
-def layers(count: int, *, shape: Sequence[int] = (32, 32), dtype: str = "float32") -> dict:
-    """What a run's meta file says of so many linear layers."""
-    parameters: dict[str, list] = {}
+def layers(count: int, *, shape: Sequence[int] = (32, 32), dtype: str = "float32") -> Meta:
+    """The meta of a run with so many linear layers."""
+    parameters: dict[str, ParameterSummary] = {}
     for number in range(count):
-        parameters[f"{number}.weight"] = [list(shape), dtype]
-        parameters[f"{number}.bias"] = [[shape[0]], dtype]
-    return {"parameters": parameters}
+        parameters[f"{number}.weight"] = ParameterSummary(tuple(shape), dtype)
+        parameters[f"{number}.bias"] = ParameterSummary((shape[0],), dtype)
+    return Meta(parameters=parameters)
 
 
 def layered(
     loss: np.ndarray,
     readings: Mapping[Signal, Mapping[str, float | Sequence[float] | np.ndarray | Series]],
-    meta: Mapping[str, object],
+    meta: Meta | None = None,
 ) -> Run:
     """A run with this loss; a single number stands for the same reading at every step."""
     made: dict[Signal, dict[str, Series]] = {LOSS: {"": series(loss)}}

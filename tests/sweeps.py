@@ -5,6 +5,7 @@ import numpy as np
 from holter.diagnosis.facts.rate_range import RangeTest, Trial
 from holter.diagnosis.facts.sweep import Sweep
 from holter.record import Event, Run
+from holter.record.events import LrRangeNote, LrRangeStop, Occurrence
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
     LR_RANGE_END,
@@ -92,8 +93,8 @@ def run_with(
         signals[LR_RANGE_END] = {
             f"confirm {rate:g}": START - START.mean() + ends[rate] + tilt for rate in rates
         }
-    noted = [Event(0, 0.0, "lr-range note", {"note": each}) for each in notes]
+    noted: list[Event[Occurrence]] = [Event(0, 0.0, LrRangeNote(each)) for each in notes]
     for number, each in enumerate(sweeps):
-        stop = {"trial": f"sweep {number}", "why": "diverged", "rate": float(each.rates[-1])}
-        noted.append(Event(0, 0.0, "lr-range stop", stop))
+        stop = LrRangeStop(f"sweep {number}", "diverged", float(each.rates[-1]))
+        noted.append(Event(0, 0.0, stop))
     return run_of(signals, events=noted)

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
-from holter.record import Event, Run, Series
+from holter.record import Event, Meta, Run, Series
+from holter.record.events import Occurrence
 from holter.record.findings import Finding, Verdict
 from holter.record.signals import Signal
 
@@ -19,8 +21,8 @@ def series(values: Sequence[float] | np.ndarray, steps: Sequence[int] | None = N
 def run_of(
     signals: Mapping[Signal, Mapping[str, Sequence[float] | np.ndarray | Series]],
     *,
-    events: Sequence[Event] = (),
-    meta: Mapping[str, object] | None = None,
+    events: Sequence[Event[Occurrence]] = (),
+    meta: Meta | None = None,
 ) -> Run:
     """A run from plain lists: `run_of({LOSS: {"": [1, 2, 3]}})`."""
     made = {
@@ -35,7 +37,7 @@ def run_of(
 
 def said(rule: Rule, run: Run, **options: object) -> list[Verdict]:
     """All that a rule says of a run, without the engine around it."""
-    return list(rule.function(run, **options))
+    return list(rule.function(Facts(run), **options))
 
 
 def found(rule: Rule, run: Run, **options: object) -> list[Finding]:

@@ -11,6 +11,7 @@ from bench.peers.peer import Alarm, Peer
 from bench.peers.report import Row, render
 from holter.diagnosis.engine import all_rules
 from holter.record import Run
+from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
     GRAD_NONFINITE,
@@ -23,7 +24,7 @@ from synthetic import run_of, series
 from zoo.specimens import Specimen
 
 FALLING = np.linspace(2.0, 1.0, 40)
-WEIGHT = {"parameters": {"layer.weight": [[100, 100], "float32"]}}
+WEIGHT = Meta(parameters={"layer.weight": ParameterSummary((100, 100), "float32")})
 
 
 def fired(run: Run) -> set[str]:

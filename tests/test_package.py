@@ -1,8 +1,11 @@
 """The package as a whole: what importing it costs, and what works without torch."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -86,3 +89,24 @@ def test_checking_never_imports_torch(tmp_path: Path) -> None:
     done = python(code, "check", str(tmp_path / "run"), "--format", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["run"]["steps"] == Run.load(tmp_path / "run").steps == 5
+
+
+@pytest.mark.parametrize("form", ["json", "sarif"])
+def test_a_source_tree_that_is_not_installed_reports_its_version(tmp_path: Path, form: str) -> None:
+    """`python -m holter` beside a copy of the source, where no metadata of holter is found."""
+    source = Path(holter.__file__).parent
+    skipped = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, tmp_path / "src" / "holter", ignore=skipped)
+    for package in ("numpy", "rich"):  # and what it needs, without what else is installed here
+        (tmp_path / "src" / package).symlink_to(Path(find_spec(package).origin).parent)
+    Writer(tmp_path / "run", status="finished").close()
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "holter", "check", str(tmp_path / "run"), "--format", form],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert holter.__version__ in done.stdout

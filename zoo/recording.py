@@ -52,6 +52,16 @@ def recordings(
             yield done.result()
 
 
+def kept(specimens: Iterable[Specimen], seeds: Iterable[int], folder: Path) -> Iterator[Recorded]:
+    """The recordings in `folder`, whichever version of holter made them."""
+    seeds = tuple(seeds)
+    for specimen in specimens:
+        for seed in seeds:
+            for path in folder.glob(f"{_name(specimen, seed, None)}-????????????"):
+                if (path / "done").exists():
+                    yield specimen, seed, path / "run"
+
+
 def recording(specimen: Specimen, seed: int = 0, *, experiment: str | None = None) -> Path:
     """The run of one specimen."""
     ((_, _, path),) = recordings([specimen], [seed], workers=1, experiment=experiment)

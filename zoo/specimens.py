@@ -77,7 +77,7 @@ def healthy(name: str, workload: str, *edits: Edit, why: str) -> Specimen:
 
 @cache
 def corpus() -> tuple[Specimen, ...]:
-    """All specimens: each workload as it is, the faults, the oddities, and the healthy twins."""
+    """All specimens: each workload as it is, the faults, the oddities, and the healthy cases."""
     plain = [
         Specimen(f"{path.stem}", path.stem, (), "the workload as it is")
         for path in sorted(WORKLOADS.glob("*.py"))
@@ -92,7 +92,16 @@ def corpus() -> tuple[Specimen, ...]:
         Specimen(f"twin-of-{path.parent.name}", f"{path.parent.name}/healthy", (), "a healthy twin")
         for path in sorted(CASES.glob("*/healthy.py"))
     ]
+    odd = [
+        Specimen(
+            f"odd-{path.parent.name}-{path.stem.removeprefix('odd_').replace('_', '-')}",
+            f"{path.parent.name}/{path.stem}",
+            (),
+            "the specimen of an exception",
+        )
+        for path in sorted(CASES.glob("*/odd_*.py"))
+    ]
     names = [each.name for each in (*plain, *listed)]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"specimens share a name: {', '.join(sorted(twice))}")
-    return (*plain, *listed, *twins)
+    return (*plain, *listed, *twins, *odd)

@@ -114,7 +114,7 @@ def alarms(run: Run) -> list[Alarm]:
 
 def vanishing_gradient(run: Run, threshold: float = 1e-7) -> bool:
     """The mean absolute gradient of a tensor is below a limit; here its root mean square."""
-    sizes = {name: np.prod(shape) for name, (shape, _) in run.meta.get("parameters", {}).items()}
+    sizes = {name: np.prod(shape) for name, (shape, _) in run.meta.parameters.items()}
     return any(
         (each.values / np.sqrt(sizes[owner]) < threshold).any()
         for owner, each in _read(run, GRAD_NORM)
@@ -219,7 +219,7 @@ def overtraining(run: Run, train: int = 5, validation: int = 10, delta: float = 
 
 def check_input_images(run: Run, threshold: float = 0.2, first: int = 8) -> bool:
     """The mean of images is far from 0; over all channels, of models with convolutions alone."""
-    shapes = [shape for shape, _ in run.meta.get("parameters", {}).values()]
+    shapes = [shape for shape, _ in run.meta.parameters.values()]
     if not any(len(shape) == 4 for shape in shapes):
         return False
     return any(abs(np.mean(each.values[:first])) > threshold for _, each in _read(run, INPUT_MEAN))

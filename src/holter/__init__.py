@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from holter._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from holter.diagnosis.differential import Diagnosis, diagnose
     from holter.diagnosis.engine import Checkup, check
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
         Severity,
     )
     from holter.watching.watch import Watch, watch
-
-__version__ = "0.1.0"
 
 # Where each public name lives. Nothing is imported before it is used: reading a run never imports
 # torch, and `import holter` costs a training script nothing.

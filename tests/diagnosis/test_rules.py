@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
+from typing import Annotated
 
 import pytest
 
@@ -19,9 +20,9 @@ HEALTHY = run_of({LOSS: {"": [1.0, 0.9, 0.8]}})
 
 
 @rule(severity=Severity.WARNING, level=Level.DATA, needs=(LOSS,))
-def made_up(run, *, limit: float = 0.5):
+def made_up(facts, *, limit: Annotated[float, "highest loss"] = 0.5):
     """A loss is above a limit."""
-    highest = float(run[LOSS][""].values.max())
+    highest = float(facts.run[LOSS][""].values.max())
     if highest > limit:
         yield made_up.finding(
             f"{highest:g} > {limit:g}",
@@ -45,6 +46,7 @@ def only(monkeypatch):
 def test_a_function_gives_the_rule_its_name_options_and_page() -> None:
     assert made_up.name == "made-up"
     assert made_up.options == {"limit": 0.5}
+    assert made_up.option_docs == {"limit": "highest loss"}
     assert made_up.title == "A loss is above a limit."
 
 

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 
 from holter.record import Writer
+from holter.record.events import LrRangeStop
 
 OWNERS = tuple(f"layer.{i}.weight" for i in range(40))
 ONE = ("",)
@@ -22,7 +23,7 @@ def norms(step: int) -> np.ndarray:
 def hammer(path: str, segment_bytes: int, stream_bytes: int, steps: int) -> None:
     writer = Writer(
         path,
-        meta={"status": "running"},
+        status="running",
         resume=True,
         segment_bytes=segment_bytes,
         stream_bytes=stream_bytes,
@@ -31,8 +32,8 @@ def hammer(path: str, segment_bytes: int, stream_bytes: int, steps: int) -> None
         writer.write("steps", step, [("loss", ONE, loss(step))])
         writer.write("parameters", step, [("grad.norm", OWNERS, norms(step))])
         if step % 50 == 0:
-            writer.event("checkpoint", step, loss=float("nan"))
-            writer.update_meta(step=step)
+            writer.event(LrRangeStop("", "", rate=float("nan")), step)
+            writer.update_meta(steps=step)
         os.write(1, step.to_bytes(8, "little"))  # acknowledged
     writer.close()
     writer.update_meta(status="finished")

@@ -14,6 +14,7 @@ import pytest
 from hammer import OWNERS, loss, norms
 
 from holter.record import Run, Writer, follow, verify
+from holter.record.events import ExceptionRaised, Resumed
 from holter.record.signals import GRAD_NORM, LOSS
 
 HERE = Path(__file__).parent
@@ -77,7 +78,7 @@ def test_nothing_acknowledged_is_lost_in_a_kill(tmp_path, kills, sizes):
         check_whole(run, acknowledged=last, folded="stream_bytes" in sizes)
         assert verify(path) > 0
         assert len(run.events) >= last // 50 + 1
-        assert run.meta["step"] >= last // 50 * 50
+        assert run.meta.steps >= last // 50 * 50
 
 
 def test_a_run_survives_kill_after_kill(tmp_path):
@@ -148,6 +149,7 @@ LIMITED = """
 import json, resource, signal, sys
 import numpy as np
 import holter.record.writer as module
+from holter.record import events
 
 module.RETRY_SECONDS = 0
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -163,8 +165,8 @@ train(0, 100)
 if sys.argv[2] == "all":  # nothing can be written any more
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     train(100, 150)
-    writer.event("checkpoint", 150)
-    writer.update_meta(note="lost")
+    writer.event(events.Resumed(), 150)
+    writer.update_meta(notes=("lost",))
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     train(150, 200)
     written_on_return = json.load(open(sys.argv[1] + "/meta.json"))["lost_records"]
@@ -184,8 +186,8 @@ def test_a_disk_that_takes_nothing_for_a_while(tmp_path):
     assert "training goes on" in said["told"][0]
     assert run[LOSS]["b"].steps.tolist() == [*range(100), *range(150, 200)]
     assert run[LOSS]["b"].values.tolist() == [-step for step in [*range(100), *range(150, 200)]]
-    assert run.meta["lost_records"] == said["lost"] == said["on_return"] == 51
-    assert run.meta["note"] == "lost"
+    assert run.meta.lost_records == said["lost"] == said["on_return"] == 51
+    assert run.meta.notes == ("lost",)
     assert verify(tmp_path) == 150
 
 
@@ -194,7 +196,7 @@ def test_a_limit_on_the_size_of_a_file_costs_a_record_a_segment(tmp_path):
     run = Run.load(tmp_path)
     assert len(said["told"]) == 1
     assert 1 <= said["lost"] < 10
-    assert run.meta["lost_records"] == said["lost"]
+    assert run.meta.lost_records == said["lost"]
     assert len(run[LOSS]["a"]) == 1000 - said["lost"]
     assert np.array_equal(run[LOSS]["a"].values, run[LOSS]["a"].steps)
     assert verify(tmp_path) == 1000 - said["lost"]
@@ -229,7 +231,7 @@ def test_a_full_disk(small_disk, monkeypatch):
                 "parameters", step, [("grad.norm", owners, np.full(100, step, np.float32))]
             )
             writer.write("steps", step, [("loss", ONE, loss(step))])
-            writer.event("checkpoint", step)
+            writer.event(Resumed(), step)
 
     train(0, 600)
     assert writer.lost > 100
@@ -243,7 +245,7 @@ def test_a_full_disk(small_disk, monkeypatch):
     writer.close()
     assert len(told) == 1
     run = Run.load(small_disk / "run")
-    assert run.meta["lost_records"] == writer.lost
+    assert run.meta.lost_records == writer.lost
     assert set(range(600, 650)) <= set(run[GRAD_NORM]["layer.99"].steps.tolist())
     for series in run[GRAD_NORM].values():
         assert np.array_equal(series.values, series.steps)
@@ -255,7 +257,7 @@ def use_everything(writer: Writer) -> None:
     for step in range(20):
         writer.write("steps", step, [("loss", ONE, loss(step))])
         writer.write("parameters", step, [("grad.norm", OWNERS, norms(step))])
-    writer.event("exception", 20, text="x")
+    writer.event(ExceptionRaised("x", "x"), 20)
     writer.update_meta(status="finished")
     writer.close()
     writer.close()
@@ -315,5 +317,5 @@ def test_a_folder_turned_read_only(tmp_path, monkeypatch):
     assert "Read-only" in told[0]
     assert writer.lost == 41
     use_everything(writer)  # it can be written again, and the loss is noted
-    assert Run.load(tmp_path / "run").meta["lost_records"] == 41
+    assert Run.load(tmp_path / "run").meta.lost_records == 41
     assert len(Run.load(tmp_path / "run")[LOSS][""]) == 20

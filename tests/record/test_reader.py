@@ -7,7 +7,9 @@ import pytest
 
 from holter.record import Event, Run, Series, Writer, follow, verify
 from holter.record.errors import HolterError
+from holter.record.events import PassBegan, Unknown
 from holter.record.format import ABSENT, FORMAT
+from holter.record.meta import Meta
 from holter.record.signals import GRAD_NORM, LOSS
 
 ONE = ("",)
@@ -20,7 +22,7 @@ def floats(*values: float) -> np.ndarray:
 @pytest.fixture
 def ten(tmp_path):
     """A run of ten steps in one segment, and that segment."""
-    writer = Writer(tmp_path / "run", meta={"status": "running"})
+    writer = Writer(tmp_path / "run", status="running")
     for step in range(10):
         writer.write("steps", step, [("loss", ("a", "b"), floats(step, -step))])
     writer.close()
@@ -93,7 +95,7 @@ def test_a_damaged_meta_gets_a_sentence_and_none_is_no_harm(ten, content):
     with pytest.raises(HolterError, match=r"meta\.json .* remove it"):
         Run.load(path)
     (path / "meta.json").unlink()
-    assert Run.load(path).meta == {}
+    assert Run.load(path).meta == Meta()
 
 
 @pytest.mark.parametrize("read", [Run.load, verify])
@@ -117,7 +119,7 @@ def test_torn_and_foreign_lines_among_the_events_are_left_out(ten):
     path, _ = ten
     lines = ['{"step": 1, "wall": 0.5, "kind": "a"}', "[1]", "3", "{}", "\x00\x00", '{"step": 2,']
     (path / "rank-0" / "events.jsonl").write_text("\n".join(lines))
-    assert Run.load(path).events == (Event(1, 0.5, "a", {}),)
+    assert Run.load(path).events == (Event(1, 0.5, Unknown("a", {})),)
 
 
 def test_rows_of_a_window(tmp_path):
@@ -170,12 +172,13 @@ def test_records_that_come_late_are_put_in_order(tmp_path):
 def test_a_run_in_memory_equals_the_one_on_disk(tmp_path):
     steps = np.array([0, 1, 5, 9])
     values = {"a": floats(1, np.nan, np.inf, -0.0), "b": floats(4, 3, 2, 1)}
-    writer = Writer(tmp_path, meta={"seed": 3})
+    writer = Writer(tmp_path)
+    writer.update_meta(seed=3)
     for at, step in enumerate(steps):
         writer.write(
             "steps", int(step), [("loss", ("a", "b"), floats(values["a"][at], values["b"][at]))]
         )
-    writer.event("checkpoint", 5, path="x")
+    writer.event(PassBegan("x"), 5)
     writer.close()
     loaded = Run.load(tmp_path)
     made = Run.of(
@@ -217,7 +220,7 @@ def test_loading_does_not_copy_and_an_old_snapshot_stays_as_it_was(ten):
 
 
 def test_follow_yields_growth_and_ends_when_the_run_does(tmp_path):
-    writer = Writer(tmp_path, meta={"status": "running"})
+    writer = Writer(tmp_path, status="running")
     writer.write("steps", 0, [("loss", ONE, floats(0))])
     seen = []
     for run in follow(tmp_path, every=0.001):

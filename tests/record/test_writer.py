@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holter.record import Run, Writer, verify
 from holter.record.errors import HolterError
+from holter.record.events import PassBegan, Resumed, Unknown
 from holter.record.format import ABSENT, ABSENT_BITS
 from holter.record.segment import open_segments
 from holter.record.signals import GRAD_NORM, LOSS, LR, WEIGHT_NORM
@@ -136,10 +137,11 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path):
 
 
 def test_resuming_goes_on_in_new_segments_past_a_torn_one(tmp_path):
-    writer = Writer(tmp_path, meta={"seed": 1, "status": "running"})
+    writer = Writer(tmp_path, status="running")
+    writer.update_meta(seed=1)
     for step in range(5):
         writer.write("steps", step, [("loss", ONE, floats(step))])
-    writer.event("checkpoint", 3)
+    writer.event(PassBegan("a"), 3)
     writer.update_meta(status="crashed")
     torn = tmp_path / "rank-0" / "steps-000000.seg"
     os.truncate(torn, torn.stat().st_size - 5)
@@ -147,18 +149,17 @@ def test_resuming_goes_on_in_new_segments_past_a_torn_one(tmp_path):
         file.write('{"step": 4, "wa')
     (tmp_path / "rank-0" / "parameters-000003.tmp").write_bytes(b"left over")
 
-    again = Writer(tmp_path, resume=True, meta={"resumed": True})
+    again = Writer(tmp_path, resume=True)
     for step in range(3, 7):  # from a checkpoint: two steps are trained a second time
         again.write("steps", step, [("loss", ONE, floats(step + 100))])
     again.write("parameters", 3, [("grad.norm", ONE, floats(1))])
-    again.event("resume", 3)
+    again.event(Resumed(), 3)
     again.close()
     run = Run.load(tmp_path)
     assert run[LOSS][""].steps.tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert run[LOSS][""].values.tolist() == [0, 1, 2, 103, 104, 105, 106]
-    assert [event.kind for event in run.events] == ["checkpoint", "resume"]
-    assert run.meta["seed"] == 1
-    assert run.meta["resumed"] is True
+    assert [event.what for event in run.events] == [PassBegan("a"), Resumed()]
+    assert run.meta.seed == 1
     assert not run.finished
     assert not list(tmp_path.glob("rank-0/*.tmp"))
     assert verify(tmp_path) == 4 + 4 + 1
@@ -167,46 +168,47 @@ def test_resuming_goes_on_in_new_segments_past_a_torn_one(tmp_path):
 def test_events_hold_anything_and_nan_stays_nan(tmp_path):
     writer = Writer(tmp_path)
     odd = {"loss": np.nan, "up": np.inf, "down": -np.inf, "nested": [1, {"x": np.nan}]}
-    writer.event("validation", 3, **odd)
-    writer.event("odd", 4, path=Path("/x"), small=np.float32(0.5), many=np.arange(2), text="nan\n")
+    writer.event(Unknown("validation", odd), 3)
+    many = {"small": np.float32(0.5), "many": np.arange(2)}
+    writer.event(Unknown("odd", {"path": Path("/x"), **many, "text": "nan\n"}), 4)
     writer.close()
     first, second = Run.load(tmp_path).events
-    assert (first.kind, first.step) == ("validation", 3)
-    assert np.isnan(first.data["loss"])
-    assert np.isnan(first.data["nested"][1]["x"])
-    assert (first.data["up"], first.data["down"]) == (np.inf, -np.inf)
-    assert second.data == {"path": "/x", "small": 0.5, "many": [0, 1], "text": "nan\n"}
+    assert (first.what.name, first.step) == ("validation", 3)
+    assert np.isnan(first.what.data["loss"])
+    assert np.isnan(first.what.data["nested"][1]["x"])
+    assert (first.what.data["up"], first.what.data["down"]) == (np.inf, -np.inf)
+    assert second.what.data == {"path": "/x", "small": 0.5, "many": [0, 1], "text": "nan\n"}
     for line in (tmp_path / "rank-0" / "events.jsonl").read_text().splitlines():
         json.loads(line, parse_constant=pytest.fail)  # strict JSON, for every other reader
 
 
 def test_meta_is_replaced_whole_and_states_its_format(tmp_path):
-    writer = Writer(tmp_path, meta={"status": "running", "floor": np.nan})
+    writer = Writer(tmp_path, status="running")
     path = tmp_path / "meta.json"
     before = path.open("rb")
-    writer.update_meta(status="finished", folder=tmp_path)
+    writer.update_meta(status="finished", duration=np.nan)
     assert json.loads(before.read())["status"] == "running"
     before.close()
     meta = Run.load(tmp_path).meta
-    assert meta["status"] == "finished"
-    assert meta["format"] == 1
-    assert meta["folder"] == str(tmp_path)
-    assert np.isnan(meta["floor"])
+    assert meta.status == "finished"
+    assert np.isnan(meta.duration)
+    assert json.loads(path.read_text())["format"] == 1
     assert not list(tmp_path.glob("*.tmp"))
     writer.close()
 
 
 def test_ranks_have_files_of_their_own(tmp_path):
     for rank in (0, 1, 10):
-        writer = Writer(tmp_path, rank=rank, meta={"rank": rank})
+        writer = Writer(tmp_path, rank=rank)
+        writer.update_meta(seed=rank)
         writer.write("steps", 0, [("loss", ONE, floats(rank))])
         writer.close()
     run = Run.load(tmp_path)
     assert run.ranks == (0, 1, 10)
-    assert run.meta["rank"] == 0
+    assert run.meta.seed == 0
     other = Run.load(tmp_path, rank=10)
     assert other[LOSS][""].values.tolist() == [10]
-    assert other.meta["rank"] == 10
+    assert other.meta.seed == 10
     with pytest.raises(HolterError, match="no rank 2; it has 0, 1, 10"):
         Run.load(tmp_path, rank=2)
 
@@ -217,7 +219,7 @@ def test_closing_twice_and_writing_after_closing(tmp_path):
     writer.close()
     writer.close()
     writer.write("steps", 1, [("loss", ONE, floats(1))])
-    writer.event("late", 1)
+    writer.event(Resumed(), 1)
     writer.close()
     run = Run.load(tmp_path)
     assert run[LOSS][""].steps.tolist() == [0, 1]
@@ -262,6 +264,6 @@ def test_a_short_write_that_cannot_be_taken_back_leaves_later_records_aligned(
     writer.close()
     run = Run.load(tmp_path)
     assert run[LOSS][""].values.tolist() == [step for step in range(30) if step % 10 != 5]
-    assert run.meta["lost_records"] == writer.lost == 3
+    assert run.meta.lost_records == writer.lost == 3
     assert verify(tmp_path) == 27
     assert len(told) == 1

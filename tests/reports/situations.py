@@ -3,10 +3,13 @@
 import inspect
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.rule import Rule
 from holter.record import Event, Run
+from holter.record.events import ExceptionRaised, Occurrence
 from holter.record.findings import (
     Clear,
     Confidence,
@@ -17,6 +20,7 @@ from holter.record.findings import (
     NotExamined,
     Severity,
 )
+from holter.record.meta import Environment, Git, Machine, Meta, ModelSummary
 from holter.record.signals import GRAD_NORM, GRAD_TOTAL_NORM, LOSS, LR, WATCH_TIME
 from synthetic import run_of
 
@@ -24,21 +28,20 @@ SUMMARY = (
     "12 of 14 trainable parameters get gradients but are in no optimizer:"
     " features.0.weight, features.0.bias and 10 more"
 )
-META = {
-    "format": 1,
-    "holter": "0.1.0",
-    "status": "finished",
-    "command": ["train.py", "--epochs", "3"],
-    "started": "2026-03-01T12:00:00",
-    "duration": 30.0,
-    "model": [{"name": "model", "class": "Net", "parameters": 14, "trainable": 14}],
-    "notes": [],
-    "torch": "2.6.0",
-    "python": "3.11.9",
-    "host": "box",
-    "git": {"commit": "abc1234", "dirty": False},
-    "seed": 0,
-}
+META = Meta(
+    status="finished",
+    duration=30.0,
+    seed=0,
+    model=(ModelSummary("model", "Net", parameters=14, trainable=14),),
+    environment=Environment(
+        command=("train.py", "--epochs", "3"),
+        started="2026-03-01T12:00:00",
+        python="3.11.9",
+        versions={"holter": "0.1.0", "torch": "2.6.0"},
+        machine=Machine("box"),
+        git=Git("abc1234", dirty=False),
+    ),
+)
 
 
 def _rule(
@@ -150,18 +153,18 @@ UNKNOWN = (
 NORMAL = (Normal("odd-norms", "pre-clip norm 11,140 on one step of 300; update unchanged"),)
 
 
-def run(*, steps: int = 300, events: tuple[Event, ...] = (), **meta: object) -> Run:
+def run(*, steps: int = 300, events: tuple[Event[Occurrence], ...] = (), **meta: Any) -> Run:
     if steps == 0:
-        return run_of({}, events=events, meta={**META, **meta})
+        return run_of({}, events=events, meta=replace(META, **meta))
     signals = {
         LOSS: {"": [2.3] * (steps - 1) + [math.nan]},
         LR: {"": [0.1] * steps},
         WATCH_TIME: {"": [0.0007] * steps},
     }
-    return run_of(signals, events=events, meta={**META, **meta})
+    return run_of(signals, events=events, meta=replace(META, **meta))
 
 
-_RAISED = Event(120, 0.0, "exception", {"type": "ValueError", "message": "bad\nshape: 100%, so"})
+_RAISED = Event(120, 0.0, ExceptionRaised("ValueError", "bad\nshape: 100%, so"))
 
 SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
     "known": (run(), Checkup((OUTSIDE, FLAT, ODD), NORMAL, RULED_OUT, UNKNOWN)),
@@ -177,7 +180,7 @@ SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
     "interrupted": (run(status="interrupted"), Checkup((FLAT,), (), (), ())),
     "running": (run(status="running"), Checkup((), (), RULED_OUT, ())),
     "notes": (
-        run(notes=["the optimizer of model.head is built in compiled code", "no loader was seen"]),
+        run(notes=("the optimizer of model.head is built in compiled code", "no loader was seen")),
         Checkup((), (), RULED_OUT, ()),
     ),
 }

@@ -1,4 +1,5 @@
 from holter.record import Event
+from holter.record.events import SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -15,7 +16,7 @@ from synthetic import run_of
 
 
 def test_sizes_classes_and_samples() -> None:
-    shown = {"split": "train", "index": 17, "inputs": "[0.1 0.2] (2)", "targets": "1"}
+    shown = SampleShown("train", 17, inputs="[0.1 0.2] (2)", targets="1")
     run = run_of(
         {
             DATASET_EXAMINED: {"train": [100], "valid": [50]},
@@ -27,7 +28,7 @@ def test_sizes_classes_and_samples() -> None:
             DATASET_CLASS_COUNT: {"train": [75, 25], "valid": [2] * 19 + [12]},
             DATASET_LABEL_CHANGES: {"train": [0.01]},
         },
-        events=[Event(0, 0.0, "sample", shown)],
+        events=[Event(0, 0.0, shown)],
     )
     said = painted(lines(run, 90), color=False)
     assert "100 of 400 samples read; inputs 0.5 ± 0.25, largest 1" in said

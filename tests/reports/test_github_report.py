@@ -5,6 +5,7 @@ import dataclasses
 from situations import FLAT, SITUATIONS, run
 
 from holter.diagnosis.engine import Checkup
+from holter.record.meta import Environment
 from holter.reports import github
 
 
@@ -27,16 +28,20 @@ def test_the_cause_may_be_unknown() -> None:
 
 def test_escapes() -> None:
     odd = dataclasses.replace(FLAT, summary="100 %\r\n::error::x", fix="", evidence=())
-    rendered = github.render(run(command=["a,b:c/train.py"]), Checkup((odd,)))
+    rendered = github.render(run(environment=Environment(("a,b:c/train.py",))), Checkup((odd,)))
     assert rendered.count("\n") == 1
     assert "::100 %25%0D%0A::error::x%0A" in rendered
     assert "file=a%2Cb%3Ac/train.py,title=" in rendered
 
 
 def test_a_script_outside_the_repository_is_no_file() -> None:
-    for command in (["/root/train.py"], ["../train.py"], ["C:\\x\\train.py"], ["torchrun"], None):
-        assert "file=" not in github.render(run(command=command), Checkup((FLAT,)))
-    assert "file=src/train.py," in github.render(run(command=["src\\train.py"]), Checkup((FLAT,)))
+    for command in (["/root/train.py"], ["../train.py"], ["C:\\x\\train.py"], ["torchrun"], []):
+        assert "file=" not in github.render(
+            run(environment=Environment(tuple(command))), Checkup((FLAT,))
+        )
+    assert "file=src/train.py," in github.render(
+        run(environment=Environment(("src\\train.py",))), Checkup((FLAT,))
+    )
 
 
 def test_nothing_found_is_a_notice() -> None:

@@ -2,13 +2,17 @@
 
 import json
 import math
+import platform
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from situations import SITUATIONS, run
 
+import holter
 from holter.record.findings import Confidence, Level, Severity
 from holter.reports import json as json_report
 
@@ -69,3 +73,32 @@ def test_cost_is_measured_or_null() -> None:
 def test_numbers_that_json_lacks_are_strings() -> None:
     document = json.loads(json_report.render(run(seed=math.nan), SITUATIONS["nothing"][1]))
     assert document["run"]["seed"] == "nan"
+
+
+def test_a_recorded_run_names_its_versions_and_machine(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True):
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(4, 2)).mean().backward()
+            optimizer.step()
+    recorded = holter.Run.load(tmp_path / "run")
+    document = json.loads(json_report.render(recorded, holter.check(recorded)))
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    about = document["run"]
+    assert about["torch"] == version("torch")
+    assert about["host"] == platform.node()
+    assert about["python"] == platform.python_version()
+    assert about["seed"] == torch.initial_seed()
+    assert (about["status"], about["steps"]) == ("finished", 3)
+    assert about["model"] == [
+        {
+            "name": "Linear",
+            "class": "Linear",
+            "parameters": 3,
+            "trainable": 3,
+            "mode_dependent_modules": 0,
+        }
+    ]

@@ -9,6 +9,7 @@ import pytest
 from situations import FLAT, ODD, RULES, SITUATIONS, run
 
 from holter.diagnosis.engine import Checkup
+from holter.record.meta import Environment
 from holter.reports import sarif
 
 
@@ -54,10 +55,15 @@ def test_the_script_is_the_place() -> None:
     known = rendered(SITUATIONS["known"])["results"][0]
     (location,) = known["locations"]
     assert location["physicalLocation"]["artifactLocation"]["uri"] == "train.py"
-    spaced = rendered((run(command=["my train.py"]), Checkup((FLAT,))))["results"][0]
+    spaced = rendered((run(environment=Environment(("my train.py",))), Checkup((FLAT,))))[
+        "results"
+    ][0]
     uri = spaced["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert uri == "my%20train.py"
-    assert "locations" not in rendered((run(command=None), Checkup((FLAT,))))["results"][0]
+    assert (
+        "locations"
+        not in rendered((run(environment=Environment()), Checkup((FLAT,))))["results"][0]
+    )
 
 
 def test_a_fingerprint_lasts_from_run_to_run_and_is_never_shared() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
+SCRIPTS = Path(__file__).parent / "ordinary"
 CASES = Path(__file__).parent.parent.parent / "cases"
 HOLTER = ("-m", "holter")
 

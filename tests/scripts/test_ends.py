@@ -11,6 +11,7 @@ import pytest
 from launched import SCRIPTS, Ended, Twins, holter_run, python
 
 import holter
+from holter.record.events import ExceptionRaised
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS
 from holter.reports import text
 
@@ -47,8 +48,8 @@ def test_an_exception_has_its_own_traceback(failed: Twins) -> None:
 
 def test_an_exception_is_an_event_of_the_run(failed: Twins) -> None:
     run = holter.Run.load(failed.run)
-    assert run.meta["status"] == "failed"
-    (event,) = (each for each in run.events if each.kind == "exception")
+    assert run.meta.status == "failed"
+    (event,) = run.events_of(ExceptionRaised)
     lines = (SCRIPTS / "exception.py").read_text().splitlines()
     raised = next(n for n, line in enumerate(lines, 1) if "raise ValueError" in line)
     assert event.data == {
@@ -62,7 +63,7 @@ def test_an_interrupt_kills_as_it_kills_python(interrupted: Twins) -> None:
     assert interrupted.plain.code == interrupted.watched.code == -signal.SIGINT
     assert interrupted.plain.err.endswith("KeyboardInterrupt\n")
     assert interrupted.watched.err == _with_report(interrupted)
-    assert holter.Run.load(interrupted.run).meta["status"] == "interrupted"
+    assert holter.Run.load(interrupted.run).meta.status == "interrupted"
 
 
 def test_sys_exit_keeps_its_code(exited: Twins) -> None:
@@ -78,7 +79,7 @@ def test_what_was_recorded_is_kept(which: str, request: pytest.FixtureRequest) -
     assert twins.watched_truth == twins.truth
     run = holter.Run.load(twins.run)
     assert run.finished
-    assert run.meta["steps"] == run.steps == len(twins.truth["loss"]) >= 20
+    assert run.meta.steps == run.steps == len(twins.truth["loss"]) >= 20
     for recorded, key in ((LOSS, "loss"), (GRAD_TOTAL_NORM, "grad_norm")):
         series = run[recorded][""]
         assert series.steps.tolist() == list(range(run.steps))

@@ -11,6 +11,7 @@ from launched import SCRIPTS, Twins
 
 import holter
 from holter._cli import main
+from holter.record.events import ExceptionRaised, HolterFailed
 from holter.record.signals import (
     AMP_SCALE,
     AMP_SKIPPED,
@@ -162,7 +163,7 @@ def test_skipped_steps_are_those_that_were_skipped(twins: Twins, run: holter.Run
 
 def test_parameters_have_their_names(name: str, run: holter.Run) -> None:
     names = [each for each in run[GRAD_NORM] if len(run[GRAD_NORM][each])]
-    assert set(names) <= set(run.meta["parameters"])
+    assert set(names) <= set(run.meta.parameters)
     if name in PARAMETERS:
         assert sorted(names) == sorted(PARAMETERS[name])
 
@@ -226,7 +227,7 @@ def test_nothing_is_found(
 
 
 def test_nothing_of_holter_failed(run: holter.Run) -> None:
-    assert [each for each in run.events if each.kind in ("holter failed", "exception")] == []
+    assert [*run.events_of(HolterFailed), *run.events_of(ExceptionRaised)] == []
 
 
 def _by_owner(truth: Any) -> Mapping[str, list[float]]:

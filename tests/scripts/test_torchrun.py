@@ -52,8 +52,8 @@ def test_two_ranks_record_into_one_run_and_one_reports(name: str, tmp_path: Path
             series = run[signal][""]
             assert series.steps.tolist() == list(range(40))
             np.testing.assert_allclose(series.values, truth[key], rtol=1e-4)
-        assert run.meta["status"] == "finished"
-        assert run.meta["notes"] == []  # no collector had to give up
+        assert run.meta.status == "finished"
+        assert run.meta.notes == ()  # no collector had to give up
         assert holter.check(run).findings == ()
 
     for said in ("holter: recording to", "nothing wrong found", f"run: {folder.name}"):

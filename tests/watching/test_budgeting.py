@@ -107,7 +107,7 @@ def test_steps_that_are_not_read_still_count(tmp_path, monkeypatch) -> None:
                     held_out = nn.functional.mse_loss(model(x), x.sum(1, keepdim=True)).item()
     assert w.steps == 900
     run = holter.Run.load(tmp_path / "run")
-    assert run.meta["steps"] == 900
+    assert run.meta.steps == 900
     series = run[LOSS][""]
     late = series.steps[series.steps > 300]
     # The step with the validation is read, too.

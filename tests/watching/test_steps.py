@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 import holter
+from holter.record.events import SkippedStep
 from holter.record.signals import LOSS, VAL_LOSS
 from holter.watching.budget import Budget
 from holter.watching.collectors.moments import Depth
@@ -56,7 +57,7 @@ def test_every_step_counts_with_and_without_validation(tmp_path, depths, every, 
                 validations[step] = validate(model, x, context=context)
     assert watch.steps == STEPS
     run = holter.Run.load(tmp_path / "run")
-    assert run.meta["steps"] == STEPS
+    assert run.meta.steps == STEPS
     if LOSS in run:  # each loss has the number of the step it was computed in
         series = run[LOSS][""]
         np.testing.assert_allclose(series.values, np.array(losses)[series.steps], rtol=1e-5)
@@ -102,7 +103,7 @@ def test_skipped_steps_count_and_no_other_is_called_skipped(tmp_path):
             losses.append(loss.item())
     assert watch.steps == STEPS
     run = holter.Run.load(tmp_path / "run")
-    skipped = [event.step for event in run.events if event.kind == "skipped step"]
+    skipped = [event.step for event in run.events_of(SkippedStep)]
     assert skipped == list(bad)
     if LOSS in run:
         series = run[LOSS][""]

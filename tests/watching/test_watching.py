@@ -15,6 +15,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
 import holter
+from holter.record.events import ExceptionRaised, Resumed
 from holter.record.reader import verify
 from holter.record.signals import (
     BACKWARD_CALLS,
@@ -77,7 +78,7 @@ def test_a_plain_loop(model, optimizer, path):
     assert w.steps == 5
     assert w.path == path
     assert values(path, LOSS) == pytest.approx(losses)
-    assert holter.Run.load(path).meta["status"] == "finished"
+    assert holter.Run.load(path).meta.status == "finished"
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -212,13 +213,13 @@ def test_an_exception_in_the_loop(model, optimizer, path, error, status):
         raise error
     assert caught.value is error
     run = holter.Run.load(path)
-    assert run.meta["status"] == status
+    assert run.meta.status == status
     assert len(run[LOSS][""]) == 2  # the open step is written
-    events = [each for each in run.events if each.kind == "exception"]
+    events = run.events_of(ExceptionRaised)
     assert len(events) == (status != "finished")
     if events:
-        assert events[0].data["type"] == type(error).__name__
-        assert Path(__file__).name in events[0].data["where"]
+        assert events[0].what.type == type(error).__name__
+        assert Path(__file__).name in events[0].what.where
     assert not optimizer._optimizer_step_pre_hooks
 
 
@@ -240,7 +241,7 @@ def test_as_an_object_closed_twice_and_used_afterwards(model, optimizer, path, c
 def test_a_note_is_kept(model, optimizer, path):
     with watch(model, optimizer, path) as w:
         w.note("something stayed unseen")
-    assert "something stayed unseen" in holter.Run.load(path).meta["notes"]
+    assert "something stayed unseen" in holter.Run.load(path).meta.notes
 
 
 @pytest.mark.parametrize(
@@ -292,8 +293,8 @@ def test_resuming_goes_on_counting(model, optimizer, path):
     assert w.steps == 2
     run = holter.Run.load(path)
     assert run[LOSS][""].steps.tolist() == [0, 1, 2, 3, 4]
-    assert run.meta["status"] == "finished"
-    assert [each.step for each in run.events if each.kind == "resume"] == [3]
+    assert run.meta.status == "finished"
+    assert [event.step for event in run.events_of(Resumed)] == [3]
 
 
 def test_resuming_where_nothing_is(model, optimizer, path):
@@ -445,7 +446,7 @@ def test_forked_workers_record_nothing(model, optimizer, path):
             optimizer.step()
     run = holter.Run.load(path)
     assert w.steps == run.steps == 4
-    assert run.meta["status"] == "finished"
+    assert run.meta.status == "finished"
     records = sum(len(each.stamps) for name in ("loss",) for each in run.tables[name]._chunks)
     assert records == 4
     assert verify(path) > 0
@@ -458,9 +459,9 @@ def test_closing_in_a_forked_child_leaves_the_run_open(model, optimizer, path):
         w.close()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    assert holter.Run.load(path).meta["status"] == "running"
+    assert holter.Run.load(path).meta.status == "running"
     w.close()
-    assert holter.Run.load(path).meta["status"] == "finished"
+    assert holter.Run.load(path).meta.status == "finished"
 
 
 def saved(model):
@@ -496,7 +497,7 @@ def test_a_compiled_model(model, optimizer, path, backend):
         losses = [float(step(compiled, optimizer)) for _ in range(3)]
     assert w.steps == 3
     run = holter.Run.load(path)
-    notes = run.meta["notes"]
+    notes = run.meta.notes
     assert notes and all("is compiled" in note for note in notes)
     assert values(path, LOSS) == pytest.approx(losses)
     assert set(run[GRAD_NORM]) == names
@@ -518,7 +519,7 @@ def test_a_compiled_training_step(model, optimizer, path):
             loss.backward()
             losses.append(float(loss.detach()))
             optimizer.step()
-    notes = holter.Run.load(path).meta["notes"]
+    notes = holter.Run.load(path).meta.notes
     assert notes and all("may be compiled" in note for note in notes)
     assert values(path, LOSS) == pytest.approx(losses)
 
@@ -545,7 +546,7 @@ def test_an_exception_in_backward_passes(model, optimizer, path):
         optimizer.step()
         step(model, optimizer)
     assert w.steps == 2
-    assert holter.Run.load(path).meta["notes"] == []
+    assert holter.Run.load(path).meta.notes == ()
 
 
 def test_switching_gradients_off_does_not_change_what_is_read(model, optimizer, path):

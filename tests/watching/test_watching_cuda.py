@@ -70,7 +70,7 @@ def test_a_watched_step_never_waits_for_the_device(tmp_path: Path, kind) -> None
             torch.cuda.set_sync_debug_mode("default")
         assert w.steps >= 20
     run = holter.Run.load(tmp_path / "run")
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert len(run[LOSS][""]) == len(run[GRAD_TOTAL_NORM][""]) == 23
     assert np.isfinite(run[LOSS][""].values).all()
 
@@ -123,7 +123,7 @@ def test_weights_are_bit_identical(tmp_path: Path, scaled, monkeypatch) -> None:
     finally:
         torch.use_deterministic_algorithms(False)
     run = holter.Run.load(tmp_path / "run")
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert len(run[LOSS][""]) == 30
     if scaled:
         assert run[AMP_SKIPPED][""].values[0] == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holter._cli.rules import as_fields
 from holter._cli.terminal import text_width, wants_color
+from holter.diagnosis.causes import explained_by
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -61,7 +62,7 @@ def _page(rule: "Rule", width: int) -> list["Line"]:
             lines.append((("  ", ""), *code_spans(line)))
     facts = {
         "Needs": [", ".join(signal.name for signal in rule.needs)],
-        "Explains": [", ".join(rule.explains)],
+        "Explains": [", ".join(sorted(explained_by(rule.name)))],
         "Is explained by": [", ".join(_causes(rule))],
         "Options": [f"{name} = {value!r}" for name, value in rule.options.items()],
     }
@@ -81,4 +82,4 @@ def _page(rule: "Rule", width: int) -> list["Line"]:
 def _causes(rule: "Rule") -> list[str]:
     from holter.diagnosis.engine import all_rules
 
-    return [each.name for each in all_rules().values() if rule.name in each.explains]
+    return [each.name for each in all_rules().values() if rule.name in explained_by(each.name)]

@@ -48,7 +48,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             return report(folder)
 
     script, *arguments = _command(run, folder)
-    module = run.meta.get("module")
+    module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
     # Without a loader only the script itself knows what its steps are given.
@@ -89,8 +89,8 @@ def _capture(folder: Path, name: str | None) -> "Capture":
 
 
 def _command(run: "Run", folder: Path) -> list[str]:
-    command = [str(each) for each in run.meta.get("command", ())]
-    if not command or not Path(run.meta.get("folder", "."), command[0]).is_file():
+    command = list(run.meta.environment.command)
+    if not command or not Path(run.meta.environment.folder or ".", command[0]).is_file():
         raise HolterError(
             f"{folder} does not say which script made it, or the script is gone: name a function"
             " that gives the training with `--on module:function`."
@@ -101,7 +101,7 @@ def _command(run: "Run", folder: Path) -> list[str]:
 @contextlib.contextmanager
 def _in_folder(run: "Run") -> Iterator[None]:
     """Where the script was run: it may read files from there."""
-    place = run.meta.get("folder")
+    place = run.meta.environment.folder
     if place and Path(place).is_dir():
         os.chdir(place)  # for good: the script may end the process
     yield

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.terminal import text_width, wants_color
+from holter.diagnosis.causes import explained_by
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -59,7 +60,7 @@ def as_fields(rule: "Rule") -> dict[str, Any]:
         "preview": rule.preview,
         "symptom": rule.symptom,
         "needs": [signal.name for signal in rule.needs],
-        "explains": list(rule.explains),
+        "explains": sorted(explained_by(rule.name)),
         "options": rule.options,
     }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import add_checking, check_and_report, settings_of
 from holter.record.errors import NEEDS_TORCH, HolterError
+from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def _conduct(
     many = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} experiments"
     tell(f"{many} on the step{source}, which takes {1e3 * pace:.3g} ms")
     with Lab(path, quiet=False) as lab:
-        lab.event("tried", experiments=[each.name for each in chosen])
+        lab.event(ExperimentsChosen(tuple(each.name for each in chosen)))
         conduct(chosen, setup, lab, options)
 
 

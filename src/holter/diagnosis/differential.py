@@ -1,9 +1,10 @@
 """From many findings to one cause: what leads, what it explains, what was ruled out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from holter.diagnosis.causes import explained_by, members, reach
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Clear, Finding, NotExamined
 
@@ -71,11 +72,12 @@ def diagnose(checkup: Checkup) -> Diagnosis:
 
 def _effects(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
     """The findings that follow from `cause`."""
-    reach = _closure(cause.explains)
+    explained = explained_by(cause.rule) if cause.explains is None else members(cause.explains)
+    reached = reach(explained)
     return [
         each
         for each in findings
-        if each is not cause and each.rule in reach and _may_precede(cause, each)
+        if each is not cause and each.rule in reached and _may_precede(cause, each)
     ]
 
 
@@ -93,7 +95,7 @@ def _moved(finding: Finding) -> tuple[int, int]:
 
 def _could_explain(name: str, symptoms: set[str]) -> bool:
     rule = all_rules().get(name)
-    return rule is not None and bool((_closure(rule.explains) - {name}) & symptoms)
+    return rule is not None and bool((reach(explained_by(name)) - {name}) & symptoms)
 
 
 def _nearest_first(verdicts: list[_V], leading: Finding) -> tuple[_V, ...]:
@@ -102,19 +104,6 @@ def _nearest_first(verdicts: list[_V], leading: Finding) -> tuple[_V, ...]:
 
     def distance(verdict: _V) -> tuple[bool, int, int]:
         rule = rules[verdict.rule]
-        return leading.rule not in rule.explains, -rule.severity, rule.level
+        return leading.rule not in explained_by(rule.name), -rule.severity, rule.level
 
     return tuple(sorted(verdicts, key=distance))
-
-
-def _closure(names: Iterable[str]) -> set[str]:
-    """These rules, and every rule whose findings may follow from theirs."""
-    rules = all_rules()
-    reached: set[str] = set()
-    frontier = list(names)
-    while frontier:
-        name = frontier.pop()
-        if name not in reached:
-            reached.add(name)
-            frontier += rules[name].explains if name in rules else ()
-    return reached

@@ -11,9 +11,11 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from holter.diagnosis import rules as _rules
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
+from holter.record.events import NotApplicable
 from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
 from holter.record.notices import tell
 
@@ -69,9 +71,10 @@ def check(
     """
     options = options or {}
     _reject_unknown_options(options)
+    facts = Facts(run)
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
-        verdicts += _apply(each, run, options.get(each.name, {}))
+        verdicts += _apply(each, facts, options.get(each.name, {}))
     findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
@@ -98,12 +101,12 @@ def named_rule(name: str) -> Rule:
         raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
 
 
-def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
-    missing = [signal.name for signal in each.needs if signal not in run]
+def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:
+    missing = [signal.name for signal in each.needs if signal not in facts.run]
     if missing:
-        return [NotExamined(each.name, _why_missing(run, missing), tuple(missing))]
+        return [NotExamined(each.name, _why_missing(facts.run, missing), tuple(missing))]
     try:
-        said = list(each.function(run, **options))
+        said = list(each.function(facts, **options))
     except Exception as error:
         return [each.not_examined(f"the rule itself failed: {error!r}; please report it")]
     if not said or all(isinstance(verdict, Normal) for verdict in said):
@@ -112,9 +115,9 @@ def _apply(each: Rule, run: Run, options: Mapping[str, Any]) -> list[Verdict]:
 
 
 def _why_missing(run: Run, missing: list[str]) -> str:
-    for event in run.events:  # an experiment says itself why it could not be made
-        if event.kind == "not applicable" and set(missing) & set(event.data["signals"]):
-            return str(event.data["why"])
+    for event in run.events_of(NotApplicable):  # an experiment states why it could not be made
+        if set(missing) & set(event.what.signals):
+            return event.what.why
     return f"no {', '.join(missing)} in this run"
 
 

@@ -1,10 +1,10 @@
-"""Rule: a pure function of a recorded run, with what is known of it without running it."""
+"""Rule: condition, damage and named exceptions, as a pure function of what is known of a run."""
 
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from holter.record.findings import (
     Clear,
@@ -19,9 +19,36 @@ from holter.record.findings import (
 )
 from holter.record.signals import Signal
 
-HEADINGS = ("What it does", "Why it matters", "What to do", "When it is wrong", "How to confirm")
+HEADINGS = (
+    "What it does",
+    "Why it matters",
+    "Example",
+    "What to do",
+    "When it is wrong",
+    "How to confirm",
+)
+NO_DAMAGE = "no-damage"  # the exception that every rule has: the run learned all the same
 
 RuleFunction = Callable[..., Iterator[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedException:
+    """A reason for a rule not to report although its condition holds."""
+
+    name: str
+    because: str  # one sentence: why the condition is harmless
+    measure: Callable[..., str | None]
+
+
+def exception(function: Callable[..., str | None]) -> NamedException:
+    """Turn a function into a named exception: `rate_raised` becomes `rate-raised`.
+
+    It is given what the rule gives to `Rule.excused`, and returns what it measured, as a sentence,
+    or None if it does not apply. Its docstring is the reason why the condition is harmless.
+    """
+    because = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    return NamedException(function.__name__.replace("_", "-").strip("-"), because, function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +59,9 @@ class Rule:
     severity: Severity
     level: Level
     needs: tuple[Signal, ...]
-    explains: tuple[str, ...]
     symptom: bool
     preview: bool
+    exceptions: tuple[NamedException, ...]
     function: RuleFunction
 
     @property
@@ -49,14 +76,23 @@ class Rule:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Thresholds a user may change: the function's keyword-only parameters."""
+        """Numbers that decide a verdict, with their defaults: the keyword-only parameters."""
         parameters = inspect.signature(self.function).parameters.values()
         return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
 
+    @property
+    def option_docs(self) -> dict[str, str]:
+        """What each option is, from `min_steps: Annotated[int, "losses needed"] = 100`."""
+        hints = get_type_hints(self.function, include_extras=True)
+        return {
+            name: get_args(hints[name])[1] if get_origin(hints.get(name)) is Annotated else ""
+            for name in self.options
+        }
+
     def section(self, heading: str) -> str:
         """The text under one heading of the page."""
-        found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.doc, re.M | re.S)
-        return found.group(1).strip() if found else ""
+        match = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", self.doc, re.M | re.S)
+        return match.group(1).strip() if match else ""
 
     @property
     def experiments(self) -> tuple[str, ...]:
@@ -73,9 +109,12 @@ class Rule:
         evidence: Iterable[Evidence],
         fix: str,
         severity: Severity | None = None,
-        explains: tuple[str, ...] | None = None,
+        explains: Iterable[str] | None = None,
     ) -> Finding:
-        """This rule's condition holds; severity and what it explains are the rule's by default."""
+        """The condition holds, and does damage.
+
+        `explains` narrows or widens what `causes.py` says of this rule, for this finding alone.
+        """
         return Finding(
             rule=self.name,
             severity=self.severity if severity is None else severity,
@@ -85,20 +124,32 @@ class Rule:
             onset=onset,
             evidence=tuple(evidence),
             fix=fix,
-            explains=self.explains if explains is None else explains,
+            explains=None if explains is None else tuple(explains),
             preview=self.preview,
         )
 
+    def excused(self, *subject: object) -> Normal | None:
+        """Return a note if one of the rule's exceptions applies to `subject`, else None."""
+        for each in self.exceptions:
+            measured = each.measure(*subject)
+            if measured is not None:
+                return Normal(self.name, measured, exception=each.name)
+        return None
+
+    def harmless(self, summary: str, evidence: Iterable[Evidence] = ()) -> Normal:
+        """The condition holds, but did no damage: `summary` says by which measurement."""
+        return Normal(self.name, summary, tuple(evidence), exception=NO_DAMAGE)
+
     def normal(self, summary: str, evidence: Iterable[Evidence] = ()) -> Normal:
-        """Something this rule looks at is odd but not a fault."""
+        """Something this rule looks at is unusual, and its condition does not hold."""
         return Normal(self.name, summary, tuple(evidence))
 
     def clear(self, because: str) -> Clear:
-        """This rule's condition does not hold, and what was measured to know it."""
+        """The condition does not hold; `because` is the measurement."""
         return Clear(self.name, because)
 
     def not_examined(self, because: str) -> NotExamined:
-        """This rule cannot tell yet, and why."""
+        """The rule cannot tell yet, and why."""
         return NotExamined(self.name, because)
 
 
@@ -107,18 +158,18 @@ def rule(
     severity: Severity,
     level: Level,
     needs: tuple[Signal, ...],
-    explains: tuple[str, ...] = (),
     symptom: bool = False,
     preview: bool = False,
+    exceptions: tuple[NamedException, ...] = (),
 ) -> Callable[[RuleFunction], Rule]:
     """Turn a function into a rule named after it: `flat_loss` becomes `flat-loss`.
 
-    `explains` names the rules whose findings are consequences of this one. A `symptom` is an
-    effect: when nothing explains it, the differential says that the cause is unknown.
+    A `symptom` is an effect: when nothing explains it, its cause is unknown. What a rule explains
+    is said in `causes.py`.
     """
 
     def make(function: RuleFunction) -> Rule:
         name = function.__name__.replace("_", "-")
-        return Rule(name, severity, level, needs, explains, symptom, preview, function)
+        return Rule(name, severity, level, needs, symptom, preview, exceptions, function)
 
     return make

@@ -5,11 +5,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from holter.record import Writer
+from holter.record.events import Occurrence
+from holter.record.meta import Environment
 from holter.record.signals import Signal
 
 _T = TypeVar("_T")
@@ -19,8 +21,8 @@ _WIDTH = 24  # characters of a progress bar
 class Lab:
     """An open run that experiments write to. Use it as a context manager."""
 
-    def __init__(self, path: Path, *, meta: dict[str, Any] | None = None, quiet: bool = True):
-        self._writer = Writer(path, meta=meta or {}, resume=True)
+    def __init__(self, path: Path, *, environment: Environment | None = None, quiet: bool = True):
+        self._writer = Writer(path, environment=environment, resume=True)
         self._quiet = quiet or not sys.stderr.isatty()
         self._shown = 0.0
 
@@ -44,9 +46,9 @@ class Lab:
         for trial, value in values.items():
             self.write(signal, [value], trial=trial)
 
-    def event(self, kind: str, **data: object) -> None:
+    def event(self, what: Occurrence) -> None:
         """Write down something that is not a number."""
-        self._writer.event(kind, 0, **data)
+        self._writer.event(what, 0)
 
     def progress(self, items: Iterable[_T], what: str, *, total: int | None = None) -> Iterator[_T]:
         """Go through `items`, with a bar on a terminal."""

@@ -11,7 +11,7 @@ from holter.watching.watch import Watch
 
 def record_first_steps(setup: Setup, path: Path, steps: int) -> None:
     """Train for `steps` steps and one validation under a watch that reads everything."""
-    recorder = Recorder(path, rank=0, meta=environment.describe())
+    recorder = Recorder(path, rank=0, environment=environment.describe())
     optimizers = {str(n) if n else "": each for n, each in enumerate(setup.optimizers)}
     with kept(setup), Watch(recorder, budget=None, announce=False, black_box=False) as watch:
         watch.add(setup.models, optimizers)

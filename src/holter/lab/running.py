@@ -11,6 +11,7 @@ from holter.lab.setup import Setup
 from holter.lab.state import kept
 from holter.record import Run, environment
 from holter.record.errors import HolterError
+from holter.record.events import ExperimentMade, NotApplicable
 from holter.record.folders import new_folder, require_free
 
 Options = Mapping[str, Mapping[str, Any]]  # experiment -> option -> value
@@ -33,7 +34,7 @@ def run(
             )
     folder = Path(path) if path is not None else new_folder(name)
     require_free(folder, 0)
-    with Lab(folder, meta=environment.describe(), quiet=quiet) as lab:
+    with Lab(folder, environment=environment.describe(), quiet=quiet) as lab:
         conduct([chosen], setup, lab, {name: options})
     return Run.load(folder)
 
@@ -51,9 +52,9 @@ def conduct(
             _decline(lab, each, str(reason))
         except Exception as error:
             _decline(lab, each, f"it failed: {type(error).__name__}: {error}")
-        lab.event("experiment", experiment=each.name, seconds=time.perf_counter() - began)
+        lab.event(ExperimentMade(each.name, time.perf_counter() - began))
 
 
 def _decline(lab: Lab, each: Experiment, why: str) -> None:
-    signals = [signal.name for signal in each.emits]
-    lab.event("not applicable", experiment=each.name, why=why, signals=signals)
+    signals = tuple(signal.name for signal in each.emits)
+    lab.event(NotApplicable(each.name, why, signals))

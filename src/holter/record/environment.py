@@ -7,9 +7,11 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-_PACKAGES = ("holter", "torch", "numpy", "lightning", "transformers", "accelerate", "triton")
+from holter._version import __version__
+from holter.record.meta import Environment, Git, Machine
+
+_PACKAGES = ("torch", "numpy", "lightning", "transformers", "accelerate", "triton")
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUBLAS_WORKSPACE_CONFIG",
@@ -23,23 +25,19 @@ _VARIABLES = (
 )
 
 
-def describe() -> dict[str, Any]:
-    """Command line, versions, machine and git commit, as a run's meta file holds them."""
-    return {
-        "command": [sys.argv[0] or sys.executable, *sys.argv[1:]],
-        "folder": str(Path.cwd()),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "versions": {name: found for name in _PACKAGES if (found := _version(name))},
-        "machine": {
-            "host": platform.node(),
-            "system": platform.platform(),
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-        },
-        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
-        "git": _git(),
-    }
+def describe() -> Environment:
+    """Return command line, versions, machine and git commit of this process."""
+    versions = {name: found for name in _PACKAGES if (found := _version(name))}
+    return Environment(
+        command=(sys.argv[0] or sys.executable, *sys.argv[1:]),
+        folder=str(Path.cwd()),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        python=platform.python_version(),
+        versions={"holter": __version__, **versions},
+        machine=Machine(platform.node(), platform.platform(), platform.machine(), os.cpu_count()),
+        variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        git=_git(),
+    )
 
 
 def _version(package: str) -> str | None:
@@ -49,12 +47,12 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _git() -> dict[str, Any] | None:
+def _git() -> Git | None:
     """Commit of the working directory, and whether it has changes that are not committed."""
     commit = _ask_git("rev-parse", "HEAD")
     if not commit:
         return None
-    return {"commit": commit, "dirty": bool(_ask_git("status", "--porcelain", "-uno"))}
+    return Git(commit, dirty=bool(_ask_git("status", "--porcelain", "-uno")))
 
 
 def _ask_git(*arguments: str) -> str | None:

@@ -56,7 +56,8 @@ class Evidence:
 class Finding:
     """One thing that is wrong with a run, and the evidence for it.
 
-    `explains` names the rules whose findings are consequences of this one.
+    `explains` names rules whose findings are consequences of this one, where that differs from
+    what the differential assumes of the rule.
     """
 
     rule: str
@@ -67,17 +68,21 @@ class Finding:
     onset: int
     evidence: tuple[Evidence, ...]
     fix: str
-    explains: tuple[str, ...] = ()
+    explains: tuple[str, ...] | None = None
     preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Something that looks odd and is not a fault, with the reason why."""
+    """Something that looks unusual and is not a fault, with the reason why.
+
+    `exception` names the reason for which a rule whose condition holds does not report it.
+    """
 
     rule: str
     summary: str
     evidence: tuple[Evidence, ...] = ()
+    exception: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,16 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holter.record.errors import HolterError
-from holter.record.format import require_format
+from holter.record.events import Event, Occurrence
+from holter.record.format import FORMAT, require_format
 
 _NOT_FINITE = ("nan", "inf", "-inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened once: a validation, a mode change, an exception."""
-
-    step: int
-    wall: float
-    kind: str
-    data: Mapping[str, Any]
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -49,7 +39,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     """Replace `meta.json`: a reader sees the old one or the new one, never a part."""
     fresh = folder / "meta.tmp"
     try:
-        fresh.write_bytes(encode(meta, indent=1) + b"\n")
+        fresh.write_bytes(encode({**meta, "format": FORMAT}, indent=1) + b"\n")
         fresh.replace(folder / "meta.json")
     except OSError:
         with contextlib.suppress(OSError):
@@ -57,7 +47,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
         raise
 
 
-def read_events(path: Path) -> tuple[Event, ...]:
+def read_events(path: Path) -> tuple[Event[Occurrence], ...]:
     """All events of a file; a line torn by a crash is left out."""
     try:
         lines = path.read_bytes().splitlines()
@@ -66,18 +56,15 @@ def read_events(path: Path) -> tuple[Event, ...]:
     events = []
     for line in lines:
         try:
-            fields = decode(line)
-            step, wall, kind = fields.pop("step"), fields.pop("wall"), fields.pop("kind")
-        except (ValueError, KeyError, AttributeError, TypeError):
+            events.append(Event.of(decode(line)))
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
-        events.append(Event(step, wall, kind, fields))
     return tuple(events)
 
 
-def append_event(path: Path, event: Event) -> None:
+def append_event(path: Path, event: Event[Occurrence]) -> None:
     """Append one line. The file is not kept open: events are few, and folders vanish."""
-    fields = {"step": event.step, "wall": event.wall, "kind": event.kind, **event.data}
-    line = encode(fields) + b"\n"
+    line = encode(event.to_json()) + b"\n"
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         size = os.fstat(file).st_size

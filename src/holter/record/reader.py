@@ -2,15 +2,23 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from holter.record.errors import HolterError
-from holter.record.journal import Event, read_events, read_meta
+from holter.record.events import (
+    Event,
+    ExperimentMade,
+    ExperimentsChosen,
+    Occurrence,
+    What,
+)
+from holter.record.journal import read_events, read_meta
+from holter.record.meta import Meta
 from holter.record.segment import open_segments
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.record.table import Chunk, Series, Stamps, Table, in_order
@@ -21,8 +29,8 @@ class Run:
     """A recording: its readings by signal, its events, and what is known of it (`meta`)."""
 
     tables: Mapping[str, Table]
-    events: tuple[Event, ...] = ()
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    events: tuple[Event[Occurrence], ...] = ()
+    meta: Meta = field(default_factory=Meta)
     path: Path | None = None
     rank: int = 0
 
@@ -39,8 +47,16 @@ class Run:
         signals = ((CATALOGUE.get(name), table) for name, table in self.tables.items())
         trained = [table for signal, table in signals if not (signal and signal.per is Per.TRIAL)]
         read = max((table.last_step for table in trained), default=-1) + 1
-        counted = self.meta.get("steps")
-        return max(read, counted) if isinstance(counted, int) else read
+        return max(read, self.meta.steps or 0)
+
+    def events_of(self, kind: type[What]) -> list[Event[What]]:
+        """Return the events of one kind, in the order in which they happened."""
+        return [cast("Event[What]", event) for event in self.events if isinstance(event.what, kind)]
+
+    @property
+    def is_experiment(self) -> bool:
+        """Whether the run is that of an experiment, not of a whole training."""
+        return bool(self.events_of(ExperimentsChosen) or self.events_of(ExperimentMade))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -52,15 +68,15 @@ class Run:
         cls,
         series: Mapping[Signal, Mapping[str, Series]],
         *,
-        events: Sequence[Event] = (),
-        meta: Mapping[str, Any] | None = None,
+        events: Sequence[Event[Occurrence]] = (),
+        meta: Meta | None = None,
     ) -> "Run":
         """A run held in memory: from another tool's log, or made by hand."""
         tables = {
             signal.name: Table([_chunk(owner, each) for owner, each in owners.items()])
             for signal, owners in series.items()
         }
-        return cls(tables, tuple(events), meta or {})
+        return cls(tables, tuple(events), meta or Meta())
 
     @classmethod
     def load(cls, path: str | Path, *, rank: int | None = None) -> "Run":
@@ -74,7 +90,7 @@ class Run:
         if rank not in ranks:
             raise HolterError(f"{folder} has no rank {rank}; it has {', '.join(map(str, ranks))}.")
         own = folder / f"rank-{rank}"
-        meta = {**read_meta(folder), **read_meta(own)}
+        meta = Meta.of({**read_meta(folder), **read_meta(own)})
         chunks: dict[str, list[Chunk]] = {}
         for segment in open_segments(own):
             if len(segment.records):
@@ -100,7 +116,7 @@ class Run:
         return Run(
             {name: table for name, table in tables.items() if table.last_step >= 0},
             tuple(event for event in self.events if event.step <= step),
-            {**self.meta, "status": "running"} if step + 1 < self.steps else self.meta,
+            replace(self.meta, status="running") if step + 1 < self.steps else self.meta,
             self.path,
             self.rank,
         )
@@ -108,7 +124,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether the writer has closed the run."""
-        return self.meta.get("status") not in (None, "running")
+        return self.meta.status not in (None, "running")
 
 
 def follow(path: str | Path, *, every: float = 1.0) -> Iterator[Run]:

@@ -4,7 +4,8 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from holter.record.decimation import Decimator
+from holter.record.events import Event, Occurrence
 from holter.record.folders import require_free
 from holter.record.format import (
     ABSENT,
-    FORMAT,
     Block,
     Floats,
     checksum,
     encode_header,
     record_dtype,
 )
-from holter.record.journal import Event, append_event, read_meta, write_meta
+from holter.record.journal import append_event, read_meta, write_meta
+from holter.record.meta import Environment, Meta
 from holter.record.notices import tell
 from holter.record.segment import place_of, segment_path
 
@@ -48,7 +50,8 @@ class Writer:
         path: str | Path,
         *,
         rank: int = 0,
-        meta: Mapping[str, Any] | None = None,
+        status: str | None = None,
+        environment: Environment | None = None,
         resume: bool = False,
         notify: Callable[[str], None] = tell,
         segment_bytes: int = SEGMENT_BYTES,
@@ -60,10 +63,11 @@ class Writer:
         if not resume:
             require_free(self.path, rank)
         self._folder.mkdir(parents=True, exist_ok=True)
-        before = read_meta(self._meta_folder) if resume else {}
-        before.pop("status", None)
-        self._meta: dict[str, Any] = {**before, **(meta or {}), "format": FORMAT}
-        self.lost = self._noted = int(before.get("lost_records", 0))
+        self._before = read_meta(self._meta_folder) if resume else {}  # with foreign fields
+        self._meta = replace(Meta.of(self._before), status=status)
+        if environment is not None:
+            self._meta = replace(self._meta, environment=environment)
+        self.lost = self._noted = self._meta.lost_records
         self._noted_at = 0.0
         self._notify, self._told = notify, False
         self._segment_bytes, self._stream_bytes = segment_bytes, stream_bytes
@@ -71,7 +75,7 @@ class Writer:
         self._write_meta()
 
     @property
-    def meta(self) -> Mapping[str, Any]:
+    def meta(self) -> Meta:
         """What `meta.json` says by now."""
         return self._meta
 
@@ -101,16 +105,16 @@ class Writer:
                 self._noted_at = walls[-1]
                 self._note_loss()
 
-    def event(self, kind: str, step: int, **data: object) -> None:
+    def event(self, what: Occurrence, step: int) -> None:
         """Append one event."""
         try:
-            append_event(self._folder / "events.jsonl", Event(step, time.time(), kind, data))
+            append_event(self._folder / "events.jsonl", Event(step, time.time(), what))
         except OSError as error:
             self._lose(error)
 
-    def update_meta(self, **fields: object) -> None:
-        """Set fields of `meta.json`, replacing the file whole."""
-        self._meta.update(fields)
+    def update_meta(self, **fields: Any) -> None:
+        """Set fields of `Meta`, and replace `meta.json` whole."""
+        self._meta = replace(self._meta, **fields)
         self._write_meta()
 
     def close(self) -> None:
@@ -133,13 +137,13 @@ class Writer:
         return found
 
     def _note_loss(self) -> None:
-        self._meta["lost_records"] = self.lost
+        self._meta = replace(self._meta, lost_records=self.lost)
         if self._write_meta():
             self._noted = self.lost
 
     def _write_meta(self) -> bool:
         try:
-            write_meta(self._meta_folder, self._meta)
+            write_meta(self._meta_folder, {**self._before, **self._meta.to_json()})
         except OSError as error:
             self._tell(error)
             return False

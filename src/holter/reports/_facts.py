@@ -8,6 +8,7 @@ import numpy as np
 
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
+from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, NotExamined
 from holter.record.signals import WATCH_TIME
 
@@ -26,41 +27,34 @@ def cost(run: Run) -> Cost:
         return Cost()
     readings = [series.values.astype(np.float64) for series in run[WATCH_TIME].values()]
     seconds = sum(float(values[np.isfinite(values)].sum()) for values in readings)
-    duration = run.meta.get("duration")
-    if not isinstance(duration, int | float) or not 0 < duration < float("inf"):
+    duration = run.meta.duration
+    if duration is None or not 0 < duration < float("inf"):
         return Cost(seconds)
     return Cost(seconds, seconds / duration)
 
 
 def ending(run: Run) -> str:
     """How the training ended, in a sentence; nothing where it finished or nobody knows."""
-    status = run.meta.get("status")
+    status = run.meta.status
     if status == "running":
         return "the recording is not closed: the training still runs, or was killed"
     if status == "interrupted":
         return f"the training was interrupted after {count(run.steps, 'step')}"
     if status != "failed":
         return ""
-    raised = [event for event in run.events if event.kind == "exception"]
+    raised = run.events_of(ExceptionRaised)
     if not raised:
         return f"the training failed after {count(run.steps, 'step')}"
-    kind, message = raised[-1].data.get("type", "an exception"), raised[-1].data.get("message", "")
-    told = f": {first_line(str(message))}" if message else ""
-    return f"the training ended with {kind} at step {raised[-1].step}{told}"
-
-
-def notes(run: Run) -> tuple[str, ...]:
-    """What holter could not see in the script, a sentence each."""
-    told = run.meta.get("notes")
-    return tuple(map(str, told)) if isinstance(told, list | tuple) else ()
+    last = raised[-1].what
+    message = f": {first_line(last.message)}" if last.message else ""
+    return (
+        f"the training ended with {last.type or 'an exception'} at step {raised[-1].step}{message}"
+    )
 
 
 def script(run: Run) -> str | None:
     """The script of the run, as a relative path with forward slashes; None where unknown."""
-    command = run.meta.get("command")
-    if not isinstance(command, list | tuple):
-        return None
-    for word in map(str, command):
+    for word in run.meta.environment.command:
         if word.endswith(".py"):
             path = PureWindowsPath(word) if "\\" in word else PurePath(word)
             inside = not path.is_absolute() and not path.drive and ".." not in path.parts

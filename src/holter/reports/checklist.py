@@ -7,7 +7,8 @@ from holter.diagnosis.checklist import Row, Status, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
-from holter.reports._facts import count, ending, notes
+from holter.record.events import ExperimentMade
+from holter.reports._facts import count, ending
 from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.reports.text import WIDTH, card
 
@@ -35,7 +36,7 @@ def render(
         lines += [BLANK, *card(leading, diagnose(checkup), width, whole=whole)]
     if said := ending(run):
         lines += [BLANK, *hanging(said, width=width, style="yellow")]
-    for note in notes(run):
+    for note in run.meta.notes:
         lines += hanging(note, width=width, lead=(("note  ", "dim"),))
     if run.path is not None:
         lines += [BLANK, ((f"run: {run.path}", "dim"),)]
@@ -64,6 +65,6 @@ def _tally(answered: Iterable[Row]) -> str:
 
 
 def _cost(run: Run) -> str:
-    made = [event for event in run.events if event.kind == "experiment"]
-    seconds = sum(float(event.data["seconds"]) for event in made)
+    made = run.events_of(ExperimentMade)
+    seconds = sum(event.what.seconds for event in made)
     return f"  {count(run.steps, 'step')} and {count(len(made), 'experiment')} in {seconds:.1f} s"

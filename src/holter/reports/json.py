@@ -3,21 +3,19 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from typing import Any
 
+from holter._version import __version__
 from holter.diagnosis.checklist import rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
+from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
-from holter.reports._facts import cost, notes
+from holter.record.typed import to_json
+from holter.reports._facts import cost
 
 SCHEMA = 1
-_FROM_META = (
-    *("status", "command", "started", "duration", "model"),
-    *("torch", "python", "host", "git", "seed"),
-)
 
 
 def render(run: Run, checkup: Checkup) -> str:
@@ -30,24 +28,8 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
     diagnosis, spent = diagnose(checkup), cost(run)
     return {
         "schema": SCHEMA,
-        "holter": version("holter"),
-        "run": {
-            "path": None if run.path is None else str(run.path),
-            "rank": run.rank,
-            "ranks": list(run.ranks),
-            "steps": run.steps,
-            **{key: run.meta.get(key) for key in _FROM_META},
-            "notes": list(notes(run)),
-            "exceptions": [
-                {
-                    "step": event.step,
-                    "type": str(event.data.get("type", "")),
-                    "message": str(event.data.get("message", "")),
-                }
-                for event in run.events
-                if event.kind == "exception"
-            ],
-        },
+        "holter": __version__,
+        "run": _run(run),
         "diagnosis": {
             "leading": None if diagnosis.leading is None else _finding(diagnosis.leading),
             "known": diagnosis.known,
@@ -63,14 +45,35 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         "not_examined": _reasons(checkup.not_examined),
         "checklist": [
             {"check": row.check.name, "status": row.status.value, "says": row.says}
-            for row in (rows(run, checkup) if _is_tried(run) else ())
+            for row in (rows(run, checkup) if run.is_experiment else ())
         ],
         "cost": {"seconds": spent.seconds, "share": spent.share},
     }
 
 
-def _is_tried(run: Run) -> bool:
-    return any(event.kind in ("tried", "experiment") for event in run.events)
+def _run(run: Run) -> dict[str, Any]:
+    meta, environment = run.meta, run.meta.environment
+    return {
+        "path": None if run.path is None else str(run.path),
+        "rank": run.rank,
+        "ranks": list(run.ranks),
+        "steps": run.steps,
+        "status": meta.status,
+        "command": list(environment.command) or None,
+        "started": environment.started,
+        "duration": meta.duration,
+        "model": to_json(meta.model) or None,
+        "torch": environment.versions.get("torch"),
+        "python": environment.python,
+        "host": environment.machine.host or None,
+        "git": to_json(environment.git),
+        "seed": meta.seed,
+        "notes": list(meta.notes),
+        "exceptions": [
+            {"step": event.step, "type": event.what.type, "message": event.what.message}
+            for event in run.events_of(ExceptionRaised)
+        ],
+    }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections import Counter
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from holter._version import __version__
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.diagnosis.rule import Rule
@@ -27,7 +27,7 @@ def render(run: Run, checkup: Checkup) -> str:
     known = all_rules()
     driver = {
         "name": "holter",
-        "semanticVersion": version("holter"),
+        "semanticVersion": __version__,
         "rules": [_descriptor(known[name]) if name in known else {"id": name} for name in names],
     }
     log = {

@@ -17,7 +17,6 @@ from holter.reports._facts import (
     cost,
     count,
     ending,
-    notes,
     step_range,
     tally,
     without_findings,
@@ -51,7 +50,7 @@ def render(
         _section("not examined", _unexamined(checkup, diagnosis, width, whole=whole))
         if run.steps
         else [],
-        _section("could not see", [line for note in notes(run) for line in _item(note, width)]),
+        _section("could not see", [line for note in run.meta.notes for line in _item(note, width)]),
         _footer(run, checkup, width),
     ]
     lines: list[Line] = []

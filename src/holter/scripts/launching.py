@@ -5,14 +5,15 @@ import importlib.util
 import os
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter.record import environment
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.folders import new_folder, require_free
+from holter.record.meta import Environment
 from holter.record.notices import tell
 from holter.scripts.running import AfterTorch, find_module, find_script, report_end
 
@@ -60,8 +61,12 @@ def launch(
     began: list[Watch] = []
 
     def begin() -> None:
-        meta = {"command": [found.argument, *arguments], "module": script if as_module else None}
-        recorder = _recorder(found.name, out, resume=resume, meta=meta)
+        described = replace(
+            environment.describe(),
+            command=(found.argument, *arguments),
+            module=script if as_module else None,
+        )
+        recorder = _recorder(found.name, out, described, resume=resume)
         watch = _begin(
             recorder,
             budget=budget,
@@ -101,11 +106,11 @@ def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def _recorder(name: str, out: Path | None, *, resume: bool, meta: Mapping[str, Any]) -> "Recorder":
+def _recorder(name: str, out: Path | None, described: Environment, *, resume: bool) -> "Recorder":
     from holter.watching.recorder import Recorder
 
-    meta = {**environment.describe(), **meta}
-    return Recorder(out or new_folder(name), rank=_rank(), meta=meta, resume=resume)
+    folder = out or new_folder(name)
+    return Recorder(folder, rank=_rank(), environment=described, resume=resume)
 
 
 def _begin(recorder: "Recorder", **options: Any) -> "Watch":

@@ -7,6 +7,8 @@ from typing import Any
 from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler
 
+from holter.record.events import LoaderSeen
+
 _MOST = 16  # loaders with a name of their own: some scripts make one every epoch
 
 
@@ -44,16 +46,21 @@ def samples(batch: object) -> int:
     return next((size for part in parts if (size := samples(part))), 0)
 
 
-def facts(loader: DataLoader[Any]) -> dict[str, Any]:
-    """How a loader is set up."""
+def batch_count(loader: DataLoader[Any]) -> int | None:
+    """Return the number of batches in a pass, or None for an iterable dataset without a length."""
     try:
-        batches = len(loader)
-    except TypeError:  # an iterable dataset without a length
-        batches = None
-    return {
-        "batches": batches,
-        "batch_size": loader.batch_size,
-        "workers": loader.num_workers,
-        "shuffled": isinstance(loader.sampler, RandomSampler),
-        "drop_last": loader.drop_last,
-    }
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def facts(label: str, loader: DataLoader[Any]) -> LoaderSeen:
+    """Return how a loader is set up."""
+    return LoaderSeen(
+        label,
+        batches=batch_count(loader),
+        batch_size=loader.batch_size,
+        workers=loader.num_workers,
+        shuffled=isinstance(loader.sampler, RandomSampler),
+        drop_last=loader.drop_last,
+    )

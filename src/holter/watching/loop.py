@@ -144,7 +144,7 @@ class Loop:
     def record_schedules(self) -> None:
         """Record the schedulers that were stepped before the first update."""
         for schedule in self.schedules.began():
-            self.recorder.event("scheduler", **schedule)
+            self.recorder.event(schedule)
 
     def blind_spots(self) -> list[str]:
         """What this training may have done that no tap can see, a sentence each."""

@@ -5,14 +5,17 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from holter.record import Run, Writer
-from holter.record.format import ABSENT, FORMAT, Floats, is_absent
+from holter.record import Meta, Run, Writer
+from holter.record.events import Occurrence, Resumed
+from holter.record.format import ABSENT, Floats, is_absent
+from holter.record.meta import Environment
 from holter.record.notices import tell
 from holter.record.signals import (
     ACTIVATION_ABSMAX,
@@ -62,7 +65,12 @@ class Recorder:
     """
 
     def __init__(
-        self, path: Path, *, rank: int, meta: Mapping[str, Any], resume: bool = False
+        self,
+        path: Path,
+        *,
+        rank: int,
+        environment: Environment | None = None,
+        resume: bool = False,
     ) -> None:
         self._step = self._first = _steps_in(path, rank) if resume else 0
         self.see: See | None = None  # called with readings as they arrive
@@ -71,10 +79,10 @@ class Recorder:
         self._bunch: list[tuple[int, float, list[float]]] = []
         self._bunch_layout: list[tuple[str, tuple[str, ...]]] = []
         self._bunch_kinds: list[tuple[Signal, tuple[str, ...]]] = []
-        self._writer = _open(path, rank=rank, meta=meta, resume=resume)
+        self._writer = _open(path, rank=rank, environment=environment, resume=resume)
         self.path = self._writer.path
         if self._first:
-            self.event("resume")
+            self.event(Resumed())
 
     @property
     def step(self) -> int:
@@ -186,16 +194,16 @@ class Recorder:
         return fine
 
     @property
-    def meta(self) -> Mapping[str, Any]:
+    def meta(self) -> Meta:
         """The run's meta fields so far."""
         return self._writer.meta
 
-    def event(self, kind: str, **data: object) -> None:
+    def event(self, what: Occurrence) -> None:
         """Write an event under the step that is open."""
-        self._writer.event(kind, self.step, **data)
+        self._writer.event(what, self.step)
 
-    def update_meta(self, **fields: object) -> None:
-        """Set fields of the run's meta file."""
+    def update_meta(self, **fields: Any) -> None:
+        """Set fields of `Meta`."""
         self._writer.update_meta(**fields)
 
     def close(self, status: str) -> None:
@@ -211,12 +219,12 @@ def _steps_in(path: Path, rank: int) -> int:
     return Run.load(path, rank=rank).steps if (path / f"rank-{rank}").exists() else 0
 
 
-def _open(path: Path, *, rank: int, meta: Mapping[str, Any], resume: bool) -> Writer:
+def _open(path: Path, *, rank: int, environment: Environment | None, resume: bool) -> Writer:
     """A writer to `path`, or to a temporary folder if that cannot be written: training goes on."""
-    fields = {"format": FORMAT, "status": "running", **meta}
+    open_at = partial(Writer, rank=rank, status="running", environment=environment)
     try:
-        return Writer(path, rank=rank, meta=fields, resume=resume)
+        return open_at(path, resume=resume)
     except OSError as error:
         elsewhere = Path(tempfile.mkdtemp(prefix="holter-")) / path.name
         tell(f"cannot write to {path} ({error.strerror or error}); recording to {elsewhere}.")
-        return Writer(elsewhere, rank=rank, meta=fields)
+        return open_at(elsewhere)

@@ -2,15 +2,15 @@
 
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 from torch.optim import lr_scheduler
 
+from holter.record.events import SchedulerSeen
+
 Scheduler = lr_scheduler.LRScheduler
-Facts = dict[str, Any]
 
 _HORIZONS = ("T_max", "total_steps", "total_iters", "T_0")  # where schedulers keep their length
-_GIVEN = ("gamma", "step_size")
 
 
 class Schedules:
@@ -22,7 +22,7 @@ class Schedules:
 
     def __init__(self) -> None:
         self._known: weakref.WeakSet[Scheduler] = weakref.WeakSet()
-        self._waiting: list[tuple[Facts, weakref.ref[Scheduler]]] = []
+        self._waiting: list[tuple[SchedulerSeen, weakref.ref[Scheduler]]] = []
         self._calls: weakref.WeakKeyDictionary[Scheduler, int] = weakref.WeakKeyDictionary()
 
     @property
@@ -30,7 +30,7 @@ class Schedules:
         """Whether a scheduler was stepped before any optimizer."""
         return bool(self._waiting)
 
-    def stepped(self, scheduler: Scheduler, *, trained: bool) -> Facts | None:
+    def stepped(self, scheduler: Scheduler, *, trained: bool) -> SchedulerSeen | None:
         """A scheduler was stepped, after an update or before all; its facts, if they are due."""
         if scheduler in self._known:
             if self._waiting and scheduler in self._calls:
@@ -39,26 +39,31 @@ class Schedules:
         self._known.add(scheduler)
         optimizer = getattr(scheduler, "optimizer", None)
         if trained or getattr(optimizer, "_opt_called", False):  # as torch itself keeps it
-            return {**facts(scheduler), "early": False}
+            return facts(scheduler)
         self._calls[scheduler] = 1
         self._waiting.append((facts(scheduler), weakref.ref(scheduler)))
         return None
 
-    def began(self) -> Iterator[Facts]:
+    def began(self) -> Iterator[SchedulerSeen]:
         """An optimizer was stepped: the facts of all schedulers that have waited for it."""
         waiting, self._waiting = self._waiting, []
         for schedule, reference in waiting:
             scheduler = reference()
-            yield {**schedule, "early": scheduler is not None and self._calls.get(scheduler) == 1}
+            early = scheduler is not None and self._calls.get(scheduler) == 1
+            yield replace(schedule, early=early)
         self._calls.clear()
 
 
-def facts(scheduler: Scheduler) -> Facts:
+def facts(scheduler: Scheduler) -> SchedulerSeen:
     """How a scheduler is set up; its horizon is counted in calls, None where it has none."""
-    setup: Facts = {"scheduler": type(scheduler).__name__, "horizon": _horizon(scheduler)}
-    setup |= {name: value for name in _GIVEN if (value := vars(scheduler).get(name)) is not None}
-    milestones = _milestones(scheduler)
-    return setup | {"milestones": milestones} if milestones else setup
+    own = vars(scheduler)
+    return SchedulerSeen(
+        type(scheduler).__name__,
+        horizon=_horizon(scheduler),
+        gamma=own.get("gamma"),
+        step_size=own.get("step_size"),
+        milestones=tuple(_milestones(scheduler)),
+    )
 
 
 def _horizon(scheduler: Scheduler) -> int | None:
@@ -78,6 +83,5 @@ def _horizon(scheduler: Scheduler) -> int | None:
 
 def _milestones(scheduler: Scheduler) -> list[int]:
     own = vars(scheduler)
-    return sorted(
-        int(milestone) for milestone in own.get("milestones") or own.get("_milestones") or ()
-    )
+    given = own.get("milestones") or own.get("_milestones") or ()
+    return sorted(int(milestone) for milestone in given)

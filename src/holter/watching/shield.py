@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from holter.record.events import HolterFailed
 from holter.record.notices import tell
 from holter.watching.recorder import Recorder
 
@@ -48,7 +49,7 @@ class Shield:
     def fail(self, where: str, error: Exception) -> None:
         """Record an internal error, and print the first of its kind."""
         trace = "".join(traceback.format_exception(error))
-        self._recorder.event("holter failed", where=where, error=repr(error), trace=trace)
+        self._recorder.event(HolterFailed(where, repr(error), trace))
         sentence = f"{where} failed ({error!r}); training continues without it"
         if sentence not in self.notes:
             self.notes.append(sentence)

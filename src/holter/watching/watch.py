@@ -16,7 +16,9 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter.record import environment
+from holter.record.events import ExceptionRaised
 from holter.record.folders import new_folder
+from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
 from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
@@ -172,10 +174,9 @@ class Watch:
         status = "finished"
         if error is not None and not _is_exit(error):
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            self._recorder.event(
-                "exception", type=type(error).__name__, message=str(error), where=_where(error)
-            )
-        self._recorder.update_meta(notes=self._loop.shield.notes + self._loop.blind_spots())
+            raised = ExceptionRaised(type(error).__name__, str(error), _where(error))
+            self._recorder.event(raised)
+        self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
         self._loop.black_box = self._recorder.see = None
         self._loop.renew(Roster())
@@ -221,7 +222,7 @@ def watch(
         raise ValueError(f"on_nonfinite is one of {get_args(OnNonfinite)}, not {on_nonfinite!r}")
     folder = Path(out) if out is not None else new_folder(Path(sys.argv[0]).stem or "run")
     rank = int(os.environ.get("RANK", "0"))
-    recorder = Recorder(folder, rank=rank, meta=environment.describe(), resume=resume)
+    recorder = Recorder(folder, rank=rank, environment=environment.describe(), resume=resume)
     made = Watch(
         recorder,
         budget=budget,
@@ -243,23 +244,23 @@ def _labelled(things: Any) -> list[tuple[str, Any]]:
 
 
 def _summary(roster: Roster) -> dict[str, Any]:
-    models = [
-        {
-            "name": model.label,
-            "class": type(model.module).__name__,
-            "parameters": sum(parameter.numel() for parameter in model.module.parameters()),
-            "trainable": sum(e.numel() for e in model.module.parameters() if e.requires_grad),
-            "mode_dependent_modules": len(model.mode_dependent),
-        }
+    models = tuple(
+        ModelSummary(
+            model.label,
+            type(model.module).__name__,
+            parameters=sum(p.numel() for p in model.module.parameters()),
+            trainable=sum(p.numel() for p in model.module.parameters() if p.requires_grad),
+            mode_dependent_modules=len(model.mode_dependent),
+        )
         for model in roster.models
-    ]
-    optimizers = [
-        {"label": subject.label, "class": type(optimizer).__name__, "groups": len(subject.groups)}
+    )
+    optimizers = tuple(
+        OptimizerSummary(subject.label, type(optimizer).__name__, len(subject.groups))
         for subject in roster.subjects
         if (optimizer := subject.optimizer()) is not None
-    ]
+    )
     parameters = {
-        name: [list(parameter.shape), str(parameter.dtype).removeprefix("torch.")]
+        name: ParameterSummary(tuple(parameter.shape), str(parameter.dtype).removeprefix("torch."))
         for name, parameter in zip(roster.names, roster.parameters, strict=True)
     }
     return {"model": models, "optimizers": optimizers, "parameters": parameters}

@@ -4,6 +4,7 @@ import pytest
 from holter.diagnosis.rules.constant_clipping import constant_clipping
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
+from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, LOSS, LR, UPDATE_RATIO
 from synthetic import found, run_of, said
 
@@ -31,7 +32,7 @@ def clipped(
     }
     if update is not None:
         signals[UPDATE_RATIO] = {"weight": [update] * STEPS}
-    return run_of(signals, meta={"optimizers": [{"label": "", "class": optimizer}]})
+    return run_of(signals, meta=Meta(optimizers=(OptimizerSummary("", optimizer),)))
 
 
 def test_a_limit_that_leaves_sgd_nothing() -> None:

@@ -4,12 +4,14 @@ import pytest
 from holter.diagnosis.rules.decayed_norms_and_biases import decayed_norms_and_biases
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 from synthetic import found, run_of, said
 
 STEPS = 400
 SHRINKING = 7 * np.exp(-4 * np.arange(STEPS) / STEPS)
-META = {"parameters": {"norm.weight": [[48], "float32"], "0.weight": [[48, 48], "float32"]}}
+WEIGHT = {"0.weight": ParameterSummary((48, 48), "float32")}
+META = Meta(parameters={"norm.weight": ParameterSummary((48,), "float32"), **WEIGHT})
 
 
 def given(
@@ -17,7 +19,7 @@ def given(
     *,
     decays: tuple[float, ...] = (1.0,),
     rate: float = 1e-2,
-    meta: dict | None = None,
+    meta: Meta | None = None,
 ) -> Run:
     groups = {f"group {place}": decay for place, decay in enumerate(decays)}
     return run_of(
@@ -45,7 +47,7 @@ def test_gains_shrink_as_the_decay_pulls() -> None:
         given(SHRINKING, decays=(1.0, 0.0)),  # gains are in the group without decay
         given(SHRINKING, decays=(0.01,)),  # shrunk for another reason
         given(np.linspace(7, 3.6, STEPS)),  # a little over half is left
-        given(SHRINKING, meta={"parameters": {"0.weight": [[48, 48], "float32"]}}),
+        given(SHRINKING, meta=Meta(parameters=WEIGHT)),
     ],
 )
 def test_silent(run: Run) -> None:

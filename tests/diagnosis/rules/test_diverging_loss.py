@@ -3,6 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.diverging_loss import diverging_loss
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined, Severity
@@ -64,7 +65,7 @@ def test_growing_gradients_make_it_likely_and_name_the_onset() -> None:
 def test_growth_that_ends_in_nan_is_likely(loss: list[float]) -> None:
     (finding,) = found(diverging_loss, run_with(np.array(loss), known=False))
     assert finding.confidence is Confidence.LIKELY
-    assert "nonfinite-loss" in finding.explains
+    assert "nonfinite-loss" in explained_by(finding.rule)
 
 
 def test_explosion_is_seen_within_ten_steps() -> None:

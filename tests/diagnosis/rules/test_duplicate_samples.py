@@ -2,6 +2,7 @@ import pytest
 
 from holter.diagnosis.rules.duplicate_samples import duplicate_samples
 from holter.record import Event, Run
+from holter.record.events import SamplesFound
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 from holter.record.signals import (
     DATASET_CONFLICTS,
@@ -39,7 +40,7 @@ def training_set(
     if values is not None:
         signals[DATASET_VALUES] = {"train": [values]}
     events = [
-        Event(0, 0.0, "samples found", {"what": what, "split": "train", "indices": [[5, 99]]})
+        Event(0, 0.0, SamplesFound(what, "train", indices=([5, 99],)))
         for what in ("duplicates", "conflicts")
     ]
     return run_of(signals, events=events)

@@ -13,7 +13,7 @@ TIME = np.linspace(0, 1, STEPS)
 
 def given(loss: np.ndarray, deep: np.ndarray, first: np.ndarray | float = 1.0) -> Run:
     norms = {"0.norm": first, "1.norm": 1.2, "2.norm": 1.5, "norm": deep}
-    return layered(loss, {NORMALISATION_INPUT_RMS: norms}, {})
+    return layered(loss, {NORMALISATION_INPUT_RMS: norms})
 
 
 def growing(times: float) -> np.ndarray:

@@ -1,5 +1,6 @@
 import numpy as np
 
+from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.idle_clipping import idle_clipping
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
@@ -29,7 +30,7 @@ def test_a_jump_under_the_limit_that_spoils_the_loss() -> None:
     assert finding.severity is Severity.INFO
     assert finding.confidence is Confidence.HINT
     assert "step 100" in finding.summary
-    assert "diverging-loss" in finding.explains
+    assert "diverging-loss" in explained_by(finding.rule)
 
 
 def test_a_jump_that_changes_nothing_is_a_note() -> None:

@@ -1,14 +1,15 @@
 import numpy as np
 import pytest
 
-from holter.diagnosis.facts.layers import geometric, median, sample, trained_layers
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import geometric, median
 from holter.record.signals import GRAD_NORM, PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE
 from layered import by_layer, falling, layered, layers
 from synthetic import run_of, series
 
 
 def test_layers_in_order_of_registration_without_vectors() -> None:
-    assert [each.name for each in trained_layers(run_of({}, meta=layers(3)))] == [
+    assert [each.name for each in Facts(run_of({}, meta=layers(3))).layers] == [
         "0.weight",
         "1.weight",
         "2.weight",
@@ -21,13 +22,13 @@ def test_frozen_and_foreign_weights_are_left_out() -> None:
         {PARAMETER_OPTIMIZER: by_layer([0, -1, 0]), PARAMETER_TRAINABLE: by_layer([1, 1, 0])},
         layers(3),
     )
-    assert [each.name for each in trained_layers(run)] == ["0.weight"]
+    assert [each.name for each in Facts(run).layers] == ["0.weight"]
 
 
 def test_a_sample_keeps_the_order_asked_for_and_drops_steps_without_readings() -> None:
     signals = {"a": series([1, np.inf], [0, 4]), "b": series([3, 5], [0, 8])}
     run = run_of({GRAD_NORM: {**signals, "c": [1.0] * 9}})
-    read = sample(run, GRAD_NORM, ["b", "missing", "a"])
+    read = Facts(run).sample(GRAD_NORM, ["b", "missing", "a"])
     assert read.owners == ("b", "a")
     assert read.steps.tolist() == [0, 4, 8]
     np.testing.assert_array_equal(read.values, [[3, 1], [np.nan, np.nan], [5, np.nan]])
@@ -35,7 +36,7 @@ def test_a_sample_keeps_the_order_asked_for_and_drops_steps_without_readings() -
 
 def test_long_runs_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holter.diagnosis.facts.layers.CELLS", 160)
-    read = sample(run_of({GRAD_NORM: {"a": np.arange(1000.0)}}), GRAD_NORM)
+    read = Facts(run_of({GRAD_NORM: {"a": np.arange(1000.0)}})).sample(GRAD_NORM)
     assert len(read) == 160
     assert read.steps[0] == 0
     assert read.steps[-1] == 999

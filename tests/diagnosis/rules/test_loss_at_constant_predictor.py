@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.flat_loss import flat_loss
 from holter.diagnosis.rules.loss_at_constant_predictor import loss_at_constant_predictor
 from holter.record import Run
@@ -81,7 +82,7 @@ def test_predictions_that_begin_to_differ_are_a_model_that_begins_to_learn() -> 
 def test_leads_over_flat_loss() -> None:
     run = classifier(ENTROPY + 0.003 * np.random.default_rng(0).normal(size=200))
     (finding,), (flat,) = found(loss_at_constant_predictor, run), found(flat_loss, run)
-    assert "flat-loss" in finding.explains
+    assert "flat-loss" in explained_by(finding.rule)
     first = finding.onset, finding.evidence[0].signal.phase
     assert first < (flat.onset, flat.evidence[0].signal.phase)
 

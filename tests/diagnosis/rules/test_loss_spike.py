@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.loss_spike import loss_spike
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
-from holter.record.signals import GRAD_TOTAL_NORM, INPUT_STD, LOSS, LR, UPDATE_RATIO
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
+from holter.record.signals import GRAD_TOTAL_NORM, INPUT_STD, LOSS, LR, TARGET_STD, UPDATE_RATIO
 from synthetic import found, run_of, said
 
 SEEDS = range(20)
@@ -106,14 +106,32 @@ def test_other_data_are_normal() -> None:
     loss = calm(rng) + spike(400, 0.5, lasts=0.3)
     (note,) = said(loss_spike, run_of({LOSS: {"": loss}, INPUT_STD: {"net": std}}))
     assert isinstance(note, Normal)
-    assert "input.std" in note.summary
+    assert note.exception == "new-data"
+
+
+def grown_targets(times: float) -> list[object]:
+    rng = np.random.default_rng(0)
+    loss = 0.1 + 0.002 * rng.normal(size=800) + np.where(T < 400, 0.0, 0.2)
+    std = np.where(T < 400, 1.0, times) * (1 + 0.01 * rng.normal(size=800))
+    return said(loss_spike, run_of({LOSS: {"": loss}, TARGET_STD: {"mse_loss": std}}))
+
+
+def test_targets_that_grow_as_much_as_the_loss_are_normal() -> None:
+    (note,) = grown_targets(2.0)
+    assert isinstance(note, Normal)
+    assert note.exception == "growing-targets"
+
+
+def test_a_loss_that_rises_more_than_its_targets_is_a_spike() -> None:
+    (finding,) = grown_targets(1.3)
+    assert isinstance(finding, Finding)
 
 
 def test_a_spike_at_the_end_is_too_early_to_tell() -> None:
     loss = calm(np.random.default_rng(0)) + spike(780, 1.0, lasts=0.5)
     note, _ = said(loss_spike, run_of({LOSS: {"": loss}}))
     assert isinstance(note, Normal)
-    assert "too near the end" in note.summary
+    assert "too close to the end" in note.summary
 
 
 @pytest.mark.parametrize(

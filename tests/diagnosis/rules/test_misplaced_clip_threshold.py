@@ -1,5 +1,6 @@
 import numpy as np
 
+from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.misplaced_clip_threshold import misplaced_clip_threshold
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
@@ -31,7 +32,7 @@ def test_a_limit_that_holds_the_training_back() -> None:
     (finding,) = found(misplaced_clip_threshold, run_with(0.002))
     assert finding.severity is Severity.INFO
     assert finding.confidence is Confidence.LIKELY
-    assert "constant-clipping" in finding.explains
+    assert "constant-clipping" in explained_by(finding.rule)
     assert f"{np.percentile(NORMS, 95):.2g}" in finding.fix
 
 

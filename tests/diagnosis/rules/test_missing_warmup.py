@@ -4,6 +4,7 @@ import pytest
 from holter.diagnosis.rules.missing_warmup import missing_warmup
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, OptimizerSummary, ParameterSummary
 from holter.record.signals import (
     LOSS,
     LR,
@@ -39,10 +40,10 @@ def run_with(
     }
     if entropy is not None:
         signals[TARGET_ENTROPY] = {"cross_entropy": [entropy] * steps}
-    meta = {
-        "optimizers": [{"label": "", "class": optimizer}],
-        "parameters": {parameter: [[4, 4], "float32"]},
-    }
+    meta = Meta(
+        optimizers=(OptimizerSummary("", optimizer),),
+        parameters={parameter: ParameterSummary((4, 4), "float32")},
+    )
     return run_of(signals, meta=meta)
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.mixed_samples import mixed_samples
 from holter.record import Event, Run
+from holter.record.events import MixingModule
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
     MIXING_MODULES,
@@ -34,8 +35,7 @@ def replaced(
     events = []
     if facts:
         signals[MIXING_MODULES] = {"rnn": series([0.5], [4])}
-        data = {"module": "rnn", "type": "LSTM", "batch_norm": False, **facts}
-        events = [Event(0, 0.0, "mixing module", data)]
+        events = [Event(0, 0.0, MixingModule("rnn", **{"type": "LSTM", **facts}))]
     return run_of(signals, events=events)
 
 

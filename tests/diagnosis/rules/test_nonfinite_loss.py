@@ -5,7 +5,7 @@ import pytest
 from holter.diagnosis.rules.nonfinite_loss import nonfinite_loss
 from holter.record.findings import Clear, Confidence, Normal
 from holter.record.signals import AMP_SKIPPED, BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
-from synthetic import found, run_of
+from synthetic import found, run_of, said
 
 
 def test_names_the_first_bad_step() -> None:
@@ -23,7 +23,7 @@ def test_infinity_counts_and_may_come_back() -> None:
 
 def test_steps_that_amp_skipped_are_left_out() -> None:
     run = run_of({LOSS: {"": [math.inf, 1.0]}, AMP_SKIPPED: {"": [1.0, 0.0]}})
-    (verdict,) = nonfinite_loss.function(run)
+    (verdict,) = said(nonfinite_loss, run)
     assert isinstance(verdict, Clear)
 
 
@@ -38,7 +38,7 @@ def guarded(*bad: int, norm: float = 1.0, calls: float = 2.0) -> dict:
 
 
 def test_rare_losses_that_the_script_throws_away_are_noted() -> None:
-    note, verdict = nonfinite_loss.function(run_of(guarded(30, 70)))
+    note, verdict = said(nonfinite_loss, run_of(guarded(30, 70)))
     assert isinstance(note, Normal)
     assert isinstance(verdict, Clear)
 

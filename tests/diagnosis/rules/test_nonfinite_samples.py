@@ -1,5 +1,6 @@
 from holter.diagnosis.rules.nonfinite_samples import nonfinite_samples
 from holter.record import Event, Run
+from holter.record.events import SamplesFound
 from holter.record.findings import Clear, Confidence, Finding, Normal, Severity
 from holter.record.signals import (
     DATASET_EXAMINED,
@@ -18,8 +19,8 @@ def samples(lost: float | None = None, **counts: float) -> Run:
     }
     if lost is not None:
         signals[DATASET_NONFINITE_LOSS] = {"train": [lost]}
-    data = {"what": "nonfinite inputs", "split": "train", "indices": [17, 40]}
-    return run_of(signals, events=[Event(0, 0.0, "samples found", data)])
+    named_samples = SamplesFound("nonfinite inputs", "train", indices=(17, 40))
+    return run_of(signals, events=[Event(0, 0.0, named_samples)])
 
 
 def test_all_finite() -> None:

@@ -6,6 +6,7 @@ from holter.diagnosis.rules.exploding_gradients import exploding_gradients
 from holter.diagnosis.rules.loss_plateau import loss_plateau
 from holter.diagnosis.rules.loss_spike import loss_spike
 from holter.record import Event
+from holter.record.events import PassBegan
 from holter.record.findings import Finding, Normal
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, LR
 from synthetic import run_of, said
@@ -50,7 +51,7 @@ def test_a_norm_that_rises_late_in_a_decay():
 def test_stairs_at_the_edges_of_epochs():
     steps = np.arange(300)
     loss = noisy(2.0 - 0.25 * (steps // 50), size=0.005)
-    passes = [Event(step, 0.0, "pass", {"loader": "loader 0"}) for step in range(0, 300, 50)]
+    passes = [Event(step, 0.0, PassBegan("loader 0")) for step in range(0, 300, 50)]
     found = notes(loss_plateau, run_of({LOSS: {"": loss}}, events=passes))
     assert any("in stairs" in note for note in found)
     smooth = noisy(2.0 - 0.005 * steps, size=0.005)

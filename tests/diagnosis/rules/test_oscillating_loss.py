@@ -5,6 +5,7 @@ import pytest
 
 from holter.diagnosis.rules.oscillating_loss import oscillating_loss
 from holter.record import Event, Run
+from holter.record.events import PassBegan
 from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.signals import (
     DATA_BATCH_SIZE,
@@ -38,7 +39,7 @@ def run_with(
     if update is not None:
         signals[UPDATE_RATIO] = {"fc.weight": update * each}
     starts = range(0, len(loss), epoch) if epoch else ()
-    events = [Event(at, 0.0, "pass", {"loader": "loader 0"}) for at in starts]
+    events = [Event(at, 0.0, PassBegan("loader 0")) for at in starts]
     return run_of(signals, events=events)
 
 

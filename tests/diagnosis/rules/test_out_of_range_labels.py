@@ -1,5 +1,6 @@
 from holter.diagnosis.rules.out_of_range_labels import out_of_range_labels
 from holter.record import Event, Run
+from holter.record.events import SamplesFound
 from holter.record.findings import Clear, Finding, NotExamined
 from holter.record.signals import (
     DATASET_EXAMINED,
@@ -11,7 +12,7 @@ from synthetic import run_of, said
 
 
 def labels(*, trained: int = 0, **outside: float) -> Run:
-    data = {"what": "out of range", "split": "train", "indices": [7]}
+    named = SamplesFound("out of range", "train", indices=(7,))
     return run_of(
         {
             DATASET_EXAMINED: {key: [500.0] for key in outside},
@@ -19,7 +20,7 @@ def labels(*, trained: int = 0, **outside: float) -> Run:
             DATASET_OUT_OF_RANGE: {split: [count] for split, count in outside.items()},
             TARGET_COUNT: {"cross_entropy": [32.0] * (trained // 32)},
         },
-        events=[Event(0, 0.0, "samples found", data)],
+        events=[Event(0, 0.0, named)],
     )
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from holter.diagnosis.rules.overlapping_splits import overlapping_splits
 from holter.record import Event, Run
+from holter.record.events import SamplesFound
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import (
     DATASET_DIMENSIONS,
@@ -41,7 +42,7 @@ def splits(
         signals[DATASET_VALUES] = {"train": [values]}
     if positions is not None:
         signals[DATASET_SHARED_POSITIONS] = {name: [each] for name, each in positions.items()}
-    pairs = Event(0, 0.0, "samples found", {"what": "overlap", "pairs": [[3, 17]]})
+    pairs = Event(0, 0.0, SamplesFound("overlap", pairs=([3, 17],)))
     return run_of(signals, events=[pairs])
 
 

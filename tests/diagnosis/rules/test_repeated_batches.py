@@ -5,6 +5,7 @@ import pytest
 
 from holter.diagnosis.rules.repeated_batches import repeated_batches
 from holter.record import Event, Run, Series
+from holter.record.events import LoaderSeen
 from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.signals import (
     DATA_BATCHES,
@@ -33,8 +34,8 @@ def given(
     }
     if targets is not None:
         signals[TARGET_BATCH_ENTROPY] = {"cross_entropy": targets}
-    facts = {"loader": "loader", "batches": batches, "shuffled": shuffled}
-    return run_of(signals, events=[Event(0, 0.0, "loader", facts)])
+    seen = LoaderSeen("loader", batches=batches, shuffled=shuffled)
+    return run_of(signals, events=[Event(0, 0.0, seen)])
 
 
 def test_always_the_first_batch() -> None:
@@ -98,13 +99,13 @@ def test_not_examined(run: Run) -> None:
 
 
 def test_targets_of_numbers_count_as_well() -> None:
-    facts = {"loader": "loader", "batches": 32, "shuffled": True}
+    seen = LoaderSeen("loader", batches=32, shuffled=True)
     run = run_of(
         {
             INPUT_FINGERPRINT: {"Net": [7.0] * STEPS},
             DATA_BATCHES: {"loader": [1.0] * STEPS},
             TARGET_MAX: {"mse_loss": [float(each) for each in range(STEPS)]},
         },
-        events=[Event(0, 0.0, "loader", facts)],
+        events=[Event(0, 0.0, seen)],
     )
     assert not found(repeated_batches, run)

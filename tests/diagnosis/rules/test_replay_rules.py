@@ -1,44 +1,57 @@
 """What rules conclude from a replayed failure, on events made by hand."""
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from holter import Run, Series, check
 from holter.diagnosis.engine import Checkup
 from holter.record import Event
+from holter.record.births import Birth
+from holter.record.events import (
+    BirthFound,
+    LadderClimbed,
+    Occurrence,
+    Reproduced,
+    RungClimbed,
+    TriageMade,
+)
 from holter.record.findings import Confidence
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
+from holter.record.typed import from_json
 
-BIRTH = {
-    "operation": "log",
-    "kind": "log of zero",
-    "phase": "forward",
-    "where": "train.py:13",
-    "line": "loss = -p.log().mean()",
-    "module": "",
-    "says": "-inf is born in log at train.py:13",
-}
-DATA = {"batch_on_older_weights": True, "older_batch_on_these_weights": False, "says": "data"}
-STATE = {"batch_on_older_weights": False, "older_batch_on_these_weights": True, "says": "state"}
+BIRTH = BirthFound(
+    from_json(
+        Birth,
+        {
+            "operation": "log",
+            "kind": "log of zero",
+            "phase": "forward",
+            "where": "train.py:13",
+            "line": "loss = -p.log().mean()",
+            "says": "-inf is born in log at train.py:13",
+        },
+    ),
+    failing=59,
+)
+DATA = TriageMade("data", batch_on_older_weights=True, older_batch_on_these_weights=False)
+STATE = TriageMade("state", batch_on_older_weights=False, older_batch_on_these_weights=True)
 RULES = ("nonfinite-birth", "irreproducible-failure", "oversized-steps", "poisonous-batch")
 
 
-def event(kind: str, **data: Any) -> Event:
-    return Event(0, 0.0, kind, data)
-
-
 def replay(
-    *events: Event, verdict: str = "bit for bit", alarm: str = "nonfinite", onset: int = 59
+    *occurrences: Occurrence,
+    verdict: str = "bit for bit",
+    alarm: str = "nonfinite",
+    onset: int = 59,
 ) -> Run:
-    about = {"failing": 59, "onset": onset, "state_step": 33, "alarm": alarm}
-    first = event("reproduction", verdict=verdict, says="it is said", **about)
+    first = Reproduced(verdict, "it is said", failing=59, onset=onset, state_step=33, alarm=alarm)
     series = Series(np.arange(33, 60), np.ones(27, np.float32))
     tables = {REPLAY_LOSS: {"as it was": series}, REPLAY_NORM: {"as it was": series}}
-    return Run.of(tables, events=[first, *events])
+    return Run.of(tables, events=[Event(0, 0.0, what) for what in (first, *occurrences)])
 
 
-def rungs(**outcomes: str) -> list[Event]:
+def rungs(**outcomes: str) -> list[Occurrence]:
     families = {
         "rate": "learning rate / 10",
         "clip": "clip to 1.0",
@@ -47,10 +60,10 @@ def rungs(**outcomes: str) -> list[Event]:
         "skip": "skip the step",
     }
     told = [
-        event("rung", name=families[family], family=family, outcome=outcome, says="loss 1")
+        RungClimbed(families[family], family, outcome, "loss 1")
         for family, outcome in outcomes.items()
     ]
-    return [*told, event("ladder", minimal=None, cures=[])]
+    return [*told, LadderClimbed()]
 
 
 def checked(run: Run) -> Checkup:
@@ -62,7 +75,7 @@ def found(run: Run) -> set[str]:
 
 
 def test_a_birth_is_certain_and_says_where() -> None:
-    (finding,) = checked(replay(event("birth", birth=BIRTH))).findings
+    (finding,) = checked(replay(BIRTH)).findings
     assert finding.rule == "nonfinite-birth"
     assert finding.confidence is Confidence.CERTAIN
     assert "train.py:13" in finding.summary
@@ -91,12 +104,12 @@ def test_what_does_not_come_again_is_told() -> None:
 
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:
     climbed = rungs(rate="cures", clip="cures", precision="does not", batch="does not")
-    assert found(replay(*climbed, event("triage", **STATE))) == {"oversized-steps"}
+    assert found(replay(*climbed, STATE)) == {"oversized-steps"}
 
 
 def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
     climbed = rungs(rate="cures", clip="cures", batch="cures", skip="cures")
-    run = replay(*climbed, event("triage", **DATA, samples=[27]))
+    run = replay(*climbed, replace(DATA, samples=(27,)))
     (finding,) = checked(run).findings
     assert finding.rule == "poisonous-batch"
     assert "27" in finding.summary
@@ -104,24 +117,23 @@ def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
 
 def test_a_batch_that_older_weights_bear_is_not_poisonous() -> None:
     climbed = rungs(rate="does not", batch="cures", skip="cures")
-    assert found(replay(*climbed, event("triage", **STATE))) == set()
+    assert found(replay(*climbed, STATE)) == set()
 
 
 def test_a_batch_that_broke_the_weights_before_leads() -> None:
     from holter import diagnose
 
     climbed = rungs(rate="does not", batch="cures", skip="cures")
-    told = event("triage", **DATA, samples=None)
-    late = replay(event("birth", birth=BIRTH), *climbed, told, onset=55)
+    late = replay(BIRTH, *climbed, DATA, onset=55)
     leading = diagnose(checked(late)).leading
     assert leading is not None and leading.rule == "poisonous-batch"
-    at_once = replay(event("birth", birth=BIRTH), *climbed, told)
+    at_once = replay(BIRTH, *climbed, DATA)
     leading = diagnose(checked(at_once)).leading
     assert leading is not None and leading.rule == "nonfinite-birth"
 
 
 def test_only_the_last_replay_counts() -> None:
-    earlier = replay(event("birth", birth=BIRTH))
+    earlier = replay(BIRTH)
     later = replay()
     both = Run(later.tables, (*earlier.events, *later.events))
     assert found(both) == set()

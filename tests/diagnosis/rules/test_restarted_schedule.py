@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.restarted_schedule import restarted_schedule
 from holter.record import Event, Run
+from holter.record.events import Occurrence, Resumed, SchedulerSeen
 from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.signals import LOSS, LR, OPTIMIZER_AGE
 from synthetic import found, run_of, said
@@ -11,16 +12,16 @@ STEPS, CUT = 200, 100
 AT = np.arange(STEPS)
 DECAY = 0.1 * (1 - AT / STEPS)
 RESTARTED = np.concatenate([DECAY[:CUT], DECAY[:CUT]])
-RESUME = Event(CUT, 0.0, "resume", {})
+RESUME = Event(CUT, 0.0, Resumed())
 
 
 def scheduler(step: int, name: str = "LambdaLR") -> Event:
-    return Event(step, 0.0, "scheduler", {"scheduler": name, "early": False})
+    return Event(step, 0.0, SchedulerSeen(name))
 
 
 def run_with(
     rate: np.ndarray,
-    *events: Event,
+    *events: Event[Occurrence],
     loss: np.ndarray | None = None,
     age: np.ndarray | None = None,
 ) -> Run:
@@ -92,7 +93,7 @@ def test_not_examined(events: tuple[Event, ...]) -> None:
 
 
 def test_a_resume_at_the_end_and_a_rate_that_is_not_a_number() -> None:
-    late = Event(STEPS - 1, 0.0, "resume", {})
+    late = Event(STEPS - 1, 0.0, Resumed())
     assert not found(restarted_schedule, run_with(DECAY, late))
     rate = RESTARTED.copy()
     rate[30] = np.nan

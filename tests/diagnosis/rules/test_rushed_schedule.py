@@ -3,7 +3,9 @@ import pytest
 
 from holter.diagnosis.rules.rushed_schedule import rushed_schedule
 from holter.record import Event, Run
+from holter.record.events import LoaderSeen, Occurrence, PassBegan, SchedulerSeen
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta
 from holter.record.signals import DATA_BATCH_SIZE, LOSS, LR, SCHEDULE_STEPS
 from synthetic import found, run_of, said, series
 
@@ -21,11 +23,11 @@ def run_with(
     epochs: int = EPOCHS,
     **scheduler: object,
 ) -> Run:
-    events = [
-        Event(int(step), 0.0, "pass", {"loader": "loader"})
+    events: list[Event[Occurrence]] = [
+        Event(int(step), 0.0, PassBegan("loader"))
         for step in np.linspace(0, STEPS, epochs, endpoint=False)
     ]
-    events.append(Event(0, 0.0, "scheduler", {"early": False, "horizon": None, **scheduler}))
+    events.append(Event(0, 0.0, SchedulerSeen(**{"scheduler": "", **scheduler})))
     signals = {
         LR: {"group 0": rate},
         SCHEDULE_STEPS: {"": np.ones(STEPS) if calls is None else calls},
@@ -33,7 +35,7 @@ def run_with(
     }
     if loss is not None:
         signals[LOSS] = {"": loss}
-    return run_of(signals, events=events, meta={"status": "finished"})
+    return run_of(signals, events=events, meta=Meta(status="finished"))
 
 
 def stopped(at: int) -> np.ndarray:
@@ -55,12 +57,13 @@ def test_step_lr_for_epochs() -> None:
 
 def test_loaders_that_are_made_anew_for_each_epoch() -> None:
     length = STEPS // EPOCHS
-    events = [Event(0, 0.0, "scheduler", {"early": False, "scheduler": "StepLR", "step_size": 3})]
+    seen = SchedulerSeen("StepLR", step_size=3)
+    events: list[Event[Occurrence]] = [Event(0, 0.0, seen)]
     sizes = {}
     for epoch in range(EPOCHS):
         name, at = f"loader {epoch}", epoch * length
-        events.append(Event(at, 0.0, "loader", {"loader": name, "batches": length}))
-        events.append(Event(at, 0.0, "pass", {"loader": name}))
+        events.append(Event(at, 0.0, LoaderSeen(name, batches=length)))
+        events.append(Event(at, 0.0, PassBegan(name)))
         sizes[name] = series([32] * length, range(at, at + length))
     signals = {
         LR: {"group 0": 0.1 * 0.3 ** (AT // 3)},

@@ -2,14 +2,15 @@ import math
 
 from holter.diagnosis.rules.scheduler_before_optimizer import scheduler_before_optimizer
 from holter.record import Event, Run
+from holter.record.events import Occurrence, Resumed, SchedulerSeen
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import AMP_SKIPPED, LR, SCHEDULE_STEPS
 from synthetic import found, run_of, said
 
 
 def run_with(*early: bool, skipped: tuple[int, ...] = (), resumed: bool = False) -> Run:
-    events = [Event(0, 0.0, "resume", {})] if resumed else []
-    events += [Event(0, 0.0, "scheduler", {"scheduler": "StepLR", "early": each}) for each in early]
+    events: list[Event[Occurrence]] = [Event(0, 0.0, Resumed())] if resumed else []
+    events += [Event(0, 0.0, SchedulerSeen("StepLR", early=each)) for each in early]
     signals = {SCHEDULE_STEPS: {"": [1] * 5}, LR: {"group 0": [0.1, math.nan, 0.1, 0.1, 0.1]}}
     if skipped:
         signals[AMP_SKIPPED] = {"": [int(step in skipped) for step in range(5)]}

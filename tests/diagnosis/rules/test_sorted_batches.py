@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.sorted_batches import sorted_batches
 from holter.record import Event, Run
+from holter.record.events import PassBegan
 from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.signals import (
     DATA_BATCH_SIZE,
@@ -84,7 +85,7 @@ def tasks(steps: int = 200, *, each: int = 40, again: bool = False) -> Run:
             },
         },
         events=[
-            Event(at, 0.0, "pass", {"loader": f"loader {number[at]}"})
+            Event(at, 0.0, PassBegan(f"loader {number[at]}"))
             for at in ((0,) if again else (0, 40, 80, 120))
         ],
     )

@@ -3,7 +3,9 @@ import pytest
 
 from holter.diagnosis.rules.stalled_schedule import stalled_schedule
 from holter.record import Event, Run
+from holter.record.events import Occurrence, PassBegan, SchedulerSeen
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta
 from holter.record.signals import DATA_BATCH_SIZE, LR, SCHEDULE_STEPS
 from synthetic import found, run_of, said
 
@@ -21,17 +23,16 @@ def run_with(
     **scheduler: object,
 ) -> Run:
     per_epoch = (AT % LENGTH == LENGTH - 1).astype(float)
-    events = [Event(LENGTH, 0.0, "scheduler", {"early": False, "horizon": None, **scheduler})]
+    seen = SchedulerSeen(**{"scheduler": "", **scheduler})
+    events: list[Event[Occurrence]] = [Event(LENGTH, 0.0, seen)]
     signals = {
         LR: {"group 0": rate},
         SCHEDULE_STEPS: {"": per_epoch if calls is None else calls},
     }
     if passes:
         signals[DATA_BATCH_SIZE] = {"loader": [32] * STEPS}
-        events += [
-            Event(step, 0.0, "pass", {"loader": "loader"}) for step in range(0, STEPS, LENGTH)
-        ]
-    return run_of(signals, events=events, meta={"status": status})
+        events += [Event(step, 0.0, PassBegan("loader")) for step in range(0, STEPS, LENGTH)]
+    return run_of(signals, events=events, meta=Meta(status=status))
 
 
 ONE_CYCLE = 0.004 + 0.096 * CALL / 120  # the warm-up of a OneCycleLR over 400 calls

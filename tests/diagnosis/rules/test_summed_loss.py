@@ -4,12 +4,13 @@ import pytest
 from holter.diagnosis.rules.summed_loss import summed_loss
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
 from layered import STEPS, broken, falling, flat, layered, rising
 from synthetic import found, run_of, said
 
-SGD = {"optimizers": [{"label": "", "class": "SGD"}]}
-ADAM = {"optimizers": [{"label": "", "class": "Adam"}]}
+SGD = Meta(optimizers=(OptimizerSummary("", "SGD"),))
+ADAM = Meta(optimizers=(OptimizerSummary("", "Adam"),))
 
 
 def given(
@@ -17,7 +18,7 @@ def given(
     *,
     summed: float = 1.0,
     update: float | np.ndarray = 0.02,
-    meta: dict | None = None,
+    meta: Meta | None = None,
 ) -> Run:
     readings = {
         LOSS_SUMMED: {"mse_loss": summed},

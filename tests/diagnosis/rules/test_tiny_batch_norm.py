@@ -1,5 +1,6 @@
 import numpy as np
 
+from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.tiny_batch_norm import tiny_batch_norm
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
@@ -32,7 +33,7 @@ def test_two_values() -> None:
 def test_with_a_validation_that_is_worse_from_the_start() -> None:
     (finding,) = found(tiny_batch_norm, run_with([2.0] * STEPS, [5.0, 9.0, 4.0, 7.0]))
     assert finding.confidence is Confidence.LIKELY
-    assert {"validation-mismatch", "erratic-validation"} <= set(finding.explains)
+    assert {"validation-mismatch", "erratic-validation"} <= explained_by(finding.rule)
 
 
 def test_a_validation_that_is_as_good_makes_it_a_hint() -> None:

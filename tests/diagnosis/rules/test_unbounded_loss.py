@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.unbounded_loss import unbounded_loss
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM
 from synthetic import found, run_of, said
 
@@ -68,7 +69,7 @@ def test_adversaries_climb_on_purpose() -> None:
     two = {"generator": [-1.0] * 50, "critic": [1.0] * 50}
     (verdict,) = said(unbounded_loss, run_of({LOSS: two, **shares}))
     assert isinstance(verdict, NotExamined)
-    meta = {"optimizers": [{"class": "Adam"}, {"class": "Adam"}]}
+    meta = Meta(optimizers=(OptimizerSummary("0", "Adam"), OptimizerSummary("1", "Adam")))
     (verdict,) = said(unbounded_loss, run_of({LOSS: {"": [-1.0] * 50}, **shares}, meta=meta))
     assert isinstance(verdict, NotExamined)
 

@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.underfitting import underfitting
 from holter.record import Event, Run
+from holter.record.events import ExperimentsChosen
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
     ACCURACY,
@@ -60,7 +61,8 @@ def test_a_run_that_ends_while_it_falls_fast() -> None:
 def test_first_steps_that_were_tried_are_no_training() -> None:
     run = run_with(straight(np.random.default_rng(0)))
     tried = run_of(
-        {LOSS: run[LOSS], TARGET_ENTROPY: run[TARGET_ENTROPY]}, events=[Event(0, 0.0, "tried", {})]
+        {LOSS: run[LOSS], TARGET_ENTROPY: run[TARGET_ENTROPY]},
+        events=[Event(0, 0.0, ExperimentsChosen())],
     )
     (verdict,) = said(underfitting, tried)
     assert isinstance(verdict, NotExamined)

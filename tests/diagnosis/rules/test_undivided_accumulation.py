@@ -4,6 +4,7 @@ import pytest
 from holter.diagnosis.rules.undivided_accumulation import undivided_accumulation
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import BACKWARD_CALLS, DATA_BATCHES, LOSS, LOSS_ROOT_SHARE, LOSS_SUMMED
 from synthetic import found, run_of, said
 
@@ -27,7 +28,7 @@ def run_with(
         LOSS_SUMMED: {"mse_loss": [float(summed)] * steps},
         LOSS: {owner: [1.0] * steps for owner in losses},
     }
-    return run_of(signals, meta={"optimizers": [{"label": "", "class": optimizer}]})
+    return run_of(signals, meta=Meta(optimizers=(OptimizerSummary("", optimizer),)))
 
 
 def test_with_sgd() -> None:

@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.unfittable_batch import unfittable_batch
 from holter.record import Event, Run
+from holter.record.events import Occurrence, OutOfTime, OverfitFloor
 from holter.record.findings import (
     Clear,
     Confidence,
@@ -65,7 +66,7 @@ def fitted(
     plain: np.ndarray,
     changed: dict[str, np.ndarray] | None = None,
     known: dict[Signal, float | None] | None = None,
-    events: tuple[Event, ...] = (),
+    events: tuple[Event[Occurrence], ...] = (),
 ) -> Run:
     """A run of the trial as it is, of changes in their order, and what else was measured."""
     values = {**USUAL, **(known or {})}
@@ -106,7 +107,7 @@ def test_learned_by_heart(curve: np.ndarray, known: dict[Signal, float | None]) 
 
 
 def test_says_by_what_it_is_clear() -> None:
-    event = Event(0, 0.0, "overfit floor", {"trial": AS_IT_IS, "because": "label smoothing 0.1"})
+    event = Event(0, 0.0, OverfitFloor(AS_IT_IS, because="label smoothing 0.1"))
     found = verdict(down(2.4, 0.51), None, {OVERFIT_FLOOR: 0.5, OVERFIT_EXCHANGED: 4.4}, (event,))
     assert isinstance(found, Clear)
     for part in ("8 samples", "2.4 -> 0.51", "label smoothing 0.1", "4.4"):
@@ -254,7 +255,7 @@ def test_other_samples_have_a_floor_of_their_own() -> None:
 
 
 def test_out_of_time() -> None:
-    event = Event(0, 0.0, "out of time", {"trial": "learning rate x 10"})
+    event = Event(0, 0.0, OutOfTime("overfit-batch", "learning rate x 10"))
     assert isinstance(verdict(RESTS, None, None, (event,)), NotExamined)
 
 

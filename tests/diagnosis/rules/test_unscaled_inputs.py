@@ -4,6 +4,7 @@ import pytest
 from holter.diagnosis.rules.unscaled_inputs import unscaled_inputs
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import (
     ACTIVATION_STD,
     INPUT_ABSMAX,
@@ -23,7 +24,7 @@ def given(
     top: float,
     *,
     inside: dict[str, float] | None = None,
-    meta: dict | None = None,
+    meta: Meta | None = None,
     entropy: float | None = None,
 ) -> Run:
     readings: dict[Signal, dict[str, float]] = {INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": top}}
@@ -32,7 +33,7 @@ def given(
     if entropy is not None:
         readings[TARGET_ENTROPY] = {"cross_entropy": entropy}
         readings[LOSS_ROOT_SHARE] = {"": 1.0}
-    return layered(loss, readings, meta or {})
+    return layered(loss, readings, meta)
 
 
 @pytest.mark.parametrize(("std", "top", "word"), [(80, 255, "large"), (0.004, 0.01, "small")])
@@ -72,7 +73,7 @@ def test_a_loss_that_has_just_begun_to_fall_is_no_harm(loss: np.ndarray) -> None
 
 
 def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
-    meta = {"parameters": {"rnn.weight_hh_l0": [[32, 8], "float32"]}}
+    meta = Meta(parameters={"rnn.weight_hh_l0": ParameterSummary((32, 8), "float32")})
     assert found(unscaled_inputs, given(flat(), 300, 900, inside={"rnn": 0.5}, meta=meta))
 
 
@@ -113,7 +114,7 @@ def test_adversaries_cannot_be_judged_by_their_losses(inside: float, finds: bool
 
 def test_nan_is_left_out() -> None:
     std = np.where(np.arange(200) % 2, np.nan, 80)
-    run = layered(flat(), {INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": 3 * std}}, {})
+    run = layered(flat(), {INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": 3 * std}})
     assert found(unscaled_inputs, run)
 
 

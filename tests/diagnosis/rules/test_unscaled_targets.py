@@ -15,7 +15,7 @@ def given(loss: np.ndarray, *, mean: float, std: float, sizes: np.ndarray | floa
         TARGET_STD: {"mse_loss": std},
         OUTPUT_SIZE: {"mse_loss": sizes},
     }
-    return layered(loss, readings, {})
+    return layered(loss, readings)
 
 
 def slow(steps: int = STEPS) -> np.ndarray:

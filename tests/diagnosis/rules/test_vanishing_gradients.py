@@ -4,6 +4,7 @@ import pytest
 from holter.diagnosis.rules.vanishing_gradients import vanishing_gradients
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import ADAM_TINY_FRACTION, GRAD_NORM, LOSS, UPDATE_RATIO
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers
 from synthetic import found, said
@@ -59,9 +60,9 @@ def test_only_at_first() -> None:
 
 def test_size_does_not_matter() -> None:
     made = run(flat(), STEEP, LAGGING)
-    meta = layers(8)
-    for number in range(8):  # the first are tiny matrices: a small norm, but not per element
-        meta["parameters"][f"{number}.weight"][0] = [2 * 4**number, 2]
+    # the first are tiny matrices: a small norm, but not per element
+    shapes = {f"{n}.weight": ParameterSummary((2 * 4**n, 2), "float32") for n in range(8)}
+    meta = Meta(parameters=shapes)
     assert not found(vanishing_gradients, type(made)(made.tables, (), meta), ratio=1e-6)
 
 

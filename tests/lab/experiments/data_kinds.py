@@ -25,6 +25,7 @@ from holter import check
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
+from holter.record.events import NotApplicable
 
 RULES = {
     "data": (
@@ -59,7 +60,7 @@ def flipped(x: Tensor) -> Tensor:
 def checked(experiment: str, setup: Setup, folder: Path, **options: Any) -> Checkup:
     """What the rules say of an experiment that does not fail."""
     made = run(experiment, setup, folder, **options)
-    declined = [event.data["why"] for event in made.events if event.kind == "not applicable"]
+    declined = [event.what.why for event in made.events_of(NotApplicable)]
     assert not [why for why in declined if "failed" in why]
     said = check(made, select=RULES[experiment])
     assert not [each for each in said.not_examined if "failed" in each.because]

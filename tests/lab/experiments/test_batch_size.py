@@ -16,6 +16,7 @@ from holter.lab.experiments._geometry.noise import noise_scale, sketch
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.record.events import NotApplicable
 from holter.record.signals import BATCH_LARGEST, BATCH_NOISE_SCALE, BATCH_SIZE
 
 FEATURES = 20
@@ -126,8 +127,8 @@ def test_only_one_epoch_is_compared(tmp_path: Path) -> None:
 
 def test_what_cannot_be_split_is_declined(tmp_path: Path) -> None:
     made = measured(HEALTHY["graph"](), tmp_path / "run")
-    (event,) = (each for each in made.events if each.kind == "not applicable")
-    assert "too few gradients" in event.data["why"]
+    (event,) = made.events_of(NotApplicable)
+    assert "too few gradients" in event.what.why
 
 
 @pytest.mark.parametrize("kind", ["mlp", "cnn", "lstm", "language_model", "gan", "in_bfloat16"])
@@ -183,5 +184,5 @@ def test_memory_is_tried_on_a_gpu() -> None:
 
 def test_losses_without_a_gradient(tmp_path: Path) -> None:
     made = measured(HEALTHY["with_nan_at_once"](), tmp_path / "run")
-    (event,) = (each for each in made.events if each.kind == "not applicable")
-    assert "not finite" in event.data["why"]
+    (event,) = made.events_of(NotApplicable)
+    assert "not finite" in event.what.why

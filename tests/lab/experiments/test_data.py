@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_
 
 from holter.lab.running import run
 from holter.lab.setup import Setup
+from holter.record.events import SampleShown
 from holter.record.findings import Confidence, Finding, Severity
 from holter.record.signals import (
     DATASET_CLASS,
@@ -350,6 +351,6 @@ def test_writes_down_classes_sizes_and_a_few_samples(tmp_path: Path) -> None:
     assert made[DATASET_CLASS_COUNT]["train"].values.tolist() == [200, 200, 200]
     assert made[DATASET_LABEL_CHANGES]["train"].values[0] < 0.02  # sorted, and served in order
     assert made[DATASET_STD]["train"].values[0] == pytest.approx(float(x.std()), rel=0.01)
-    shown = [event.data for event in made.events if event.kind == "sample"]
+    shown = [event.what for event in made.events_of(SampleShown)]
     assert len(shown) == 2
     assert shown[0]["targets"] == str(int(y[shown[0]["index"]]))

@@ -14,6 +14,7 @@ from holter.lab.experiments import Experiment, all_experiments
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.record.events import NotApplicable
 from holter.record.signals import CATALOGUE, REPLAY_LOSS, REPLAY_NORM, Per
 
 experiments = pytest.mark.parametrize("each", all_experiments().values(), ids=lambda e: e.name)
@@ -63,8 +64,8 @@ def test_the_next_step_is_the_same_bit_for_bit(each: Experiment, kind: str, tmp_
     assert State(setup).digest == before
     for ours, theirs in zip(after_a_step(setup), alone, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
-    declined = [event for event in made.events if event.kind == "not applicable"]
-    assert not [event for event in declined if "it failed" in event.data["why"]], declined
+    declined = made.events_of(NotApplicable)
+    assert not [event for event in declined if "it failed" in event.what.why], declined
 
 
 @experiments

@@ -11,6 +11,7 @@ from trainings import HEALTHY, adam, checked, loader, points
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
+from holter.record.events import NotApplicable
 from holter.record.findings import Confidence
 from holter.record.signals import LABEL_FIT
 
@@ -134,4 +135,4 @@ def test_what_takes_too_long_is_left_to_those_who_ask(tmp_path: Path) -> None:
     setup = trained(*points(), classes=4)
     made = run("label-control", setup, tmp_path / "run", seconds=1e-6)
     assert LABEL_FIT not in made
-    assert "would take" in made.events[0].data["why"]
+    assert "would take" in made.events_of(NotApplicable)[0].what.why

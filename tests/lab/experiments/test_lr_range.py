@@ -15,6 +15,7 @@ from holter import Run, check
 from holter.diagnosis.facts.rate_range import RangeTest, read
 from holter.lab.experiments import running
 from holter.lab.setup import Setup
+from holter.record.events import LrRangeNote, NotApplicable
 from holter.record.findings import Confidence, Finding, Verdict
 from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_LOSS, LR_RANGE_RATE
 
@@ -23,7 +24,8 @@ QUICK = {"points": 50, "repeats": 2, "confirm": 3, "steps": 40}
 
 def tried(setup: Setup, folder: Path, **options: float) -> Run:
     made = running.run("lr-range", setup, folder / "run", **(QUICK | options))
-    assert not [e for e in made.events if "it failed" in str(e.data.get("why"))], made.events
+    declined = made.events_of(NotApplicable)
+    assert not [event for event in declined if "it failed" in event.what.why], declined
     return made
 
 
@@ -192,7 +194,7 @@ def test_a_curve_that_says_nothing(loss: object, word: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", ["gan", "with_nan_at_once"])
 def test_declines(kind: str, tmp_path: Path) -> None:
     made = tried(HEALTHY[kind](), tmp_path)
-    assert [each.kind for each in made.events].count("not applicable") == 1
+    assert len(made.events_of(NotApplicable)) == 1
     assert LR_RANGE_RATE not in made
 
 
@@ -202,12 +204,12 @@ def test_says_that_data_are_sorted(tmp_path: Path) -> None:
     model = nn.Linear(8, 4)
     data = DataLoader(TensorDataset(x[order], y[order]), batch_size=64)
     made = tried(Setup.of(model, adam(model), nn.CrossEntropyLoss(), data), tmp_path, confirm=0)
-    notes = [str(event.data["note"]) for event in made.events if event.kind == "lr-range note"]
+    notes = [event.what.note for event in made.events_of(LrRangeNote)]
     assert len(notes) == 2  # not shuffled, and 8 batches
     one_class = DataLoader(TensorDataset(x[order], y[order]), batch_size=16)
     setup = Setup.of(model, adam(model), nn.CrossEntropyLoss(), one_class)
     made = tried(setup, tmp_path / "2", confirm=0)
-    notes = [str(event.data["note"]) for event in made.events if event.kind == "lr-range note"]
+    notes = [event.what.note for event in made.events_of(LrRangeNote)]
     assert any("one class" in each for each in notes)
 
 

@@ -14,6 +14,7 @@ from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.record import Run
+from holter.record.events import NotApplicable, TrialFailed
 from holter.record.findings import Confidence, Finding
 from holter.record.signals import (
     OVERFIT_CONSTANT,
@@ -32,8 +33,8 @@ AS_IT_IS = "as it is"
 
 def made(setup: Setup, folder: Path, **options: Any) -> Run:
     found = run("overfit-batch", setup, folder / "run", **options)
-    failed = [each for each in found.events if each.kind in ("not applicable", "trial failed")]
-    assert not [why for each in failed if "failed" in (why := each.data["why"])]
+    failed = [*found.events_of(NotApplicable), *found.events_of(TrialFailed)]
+    assert not [why for each in failed if "failed" in (why := each.what.why)]
     return found
 
 

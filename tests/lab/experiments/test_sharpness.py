@@ -21,6 +21,7 @@ from holter.lab.experiments._geometry.landscape import Landscape
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.record.events import NotApplicable
 from holter.record.signals import (
     SHARPNESS_BOUND,
     SHARPNESS_DESCENT,
@@ -293,8 +294,8 @@ def declined(model: nn.Module, loss: object, batch: object, folder: Path) -> str
     made, said = judged(setup, folder, **QUICK)
     assert said == ["NotExamined"]
     assert SHARPNESS_LOSS in made  # directions need no second derivative
-    (event,) = (each for each in made.events if each.kind == "not applicable")
-    return str(event.data["why"])
+    (event,) = made.events_of(NotApplicable)
+    return event.what.why
 
 
 def test_names_operators_without_a_second_derivative(tmp_path: Path) -> None:

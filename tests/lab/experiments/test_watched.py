@@ -13,6 +13,7 @@ from holter.lab.experiments import all_experiments
 from holter.lab.running import run
 from holter.record import Run
 from holter.record.errors import HolterError
+from holter.record.events import ExperimentMade, NotApplicable
 from holter.record.signals import ACTIVATION_STD, GRAD_TOTAL_NORM, INPUT_FINGERPRINT, LOSS
 
 STEPS, AT = 24, 9
@@ -53,10 +54,8 @@ def test_the_training_and_its_recording_are_as_without(tmp_path: Path) -> None:
             assert np.array_equal(series.steps, tried[signal][owner].steps)
             assert np.array_equal(series.values, tried[signal][owner].values)
     made = Run.load(tmp_path / "with" / "overfit-batch")
-    assert [each.data["experiment"] for each in made.events if each.kind == "experiment"] == [
-        "overfit-batch"
-    ]
-    assert not [each for each in made.events if each.kind == "not applicable"]
+    assert [event.what.experiment for event in made.events_of(ExperimentMade)] == ["overfit-batch"]
+    assert not made.events_of(NotApplicable)
 
 
 def test_all_of_preflight_fits_into_a_training(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_the_run_holds_the_first_steps(recognised: Any) -> None:
     found = recognised(LOOP, steps=9)
     run = Run.load(found.path)
     assert len(run[LOSS][""].values) == 9
-    assert run.meta["status"] == "finished"
+    assert run.meta.status == "finished"
 
 
 def test_batches_are_those_the_script_used(recognised: Any) -> None:

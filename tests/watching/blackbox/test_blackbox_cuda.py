@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import holter
+from holter.record.events import HolterFailed
 from holter.watching.blackbox.capture import captures_in, load_capture
 
 pytestmark = [
@@ -49,7 +50,7 @@ def train(
 def test_it_never_waits_for_the_device(tmp_path: Path) -> None:
     train(tmp_path / "run", steps=120, bad_at=None, sync="error")
     run = holter.Run.load(tmp_path / "run")
-    assert not [event for event in run.events if event.kind == "holter failed"]
+    assert not run.events_of(HolterFailed)
 
 
 def test_what_is_captured_is_what_was(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import holter
 from holter.record.errors import HolterError
+from holter.record.events import SkippedStep
 from holter.watching.blackbox.alarms import Alarm, Spikes
 from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.blackbox.capture import Capture, captures_in, load_capture, write_capture
@@ -88,8 +89,8 @@ def test_an_exception_leaves_one(tmp_path: Path) -> None:
 def test_a_bad_step_can_be_skipped(tmp_path: Path) -> None:
     model = train(tmp_path / "run", on_nonfinite="skip")
     assert all(each.isfinite().all() for each in model.parameters())
-    events = holter.Run.load(tmp_path / "run").events
-    assert [e for e in events if e.kind == "skipped step" and e.data.get("by") == "holter"]
+    skipped = holter.Run.load(tmp_path / "run").events_of(SkippedStep)
+    assert [event for event in skipped if event.what.by == "holter"]
 
 
 def test_a_training_can_be_stopped(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ with holter.watch(model, optimizer, "run", quiet=True) as watch:
         model(torch.ones(4, 2)).sum().backward()
         optimizer.step()
     assert watch.capture() is not None
-assert not holter.Run.load("run").meta["notes"]
+assert not holter.Run.load("run").meta.notes
 """
 
 

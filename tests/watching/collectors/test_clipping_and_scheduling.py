@@ -9,6 +9,7 @@ from torch.nn.utils import clip_grad_norm_ as imported_before_the_watch
 from torch.optim import lr_scheduler
 
 from holter import Run
+from holter.record.events import SchedulerSeen
 from holter.record.signals import (
     CLIP_COEFFICIENT,
     CLIP_LATE,
@@ -203,7 +204,7 @@ def test_construction_in_the_midst_of_training_does_not_count(tmp_path, model, o
 
 
 def told(path):
-    return [each.data for each in Run.load(path).events if each.kind == "scheduler"]
+    return [event.what for event in Run.load(path).events_of(SchedulerSeen)]
 
 
 SCHEDULES = {
@@ -215,7 +216,7 @@ SCHEDULES = {
     ),
     "MultiStepLR": (
         lambda o: lr_scheduler.MultiStepLR(o, [5, 8]),
-        {"horizon": 8, "milestones": [5, 8], "gamma": 0.1},
+        {"horizon": 8, "milestones": (5, 8), "gamma": 0.1},
     ),
     "LinearLR": (lambda o: lr_scheduler.LinearLR(o, total_iters=4), {"horizon": 4}),
     "ExponentialLR": (
@@ -232,7 +233,7 @@ SCHEDULES = {
             [lr_scheduler.LinearLR(o), lr_scheduler.CosineAnnealingLR(o, 10)],
             milestones=[2],
         ),
-        {"horizon": 12, "milestones": [2]},
+        {"horizon": 12, "milestones": (2,)},
     ),
     "LambdaLR": (lambda o: lr_scheduler.LambdaLR(o, lambda _: 1.0), {"horizon": None}),
 }
@@ -242,7 +243,7 @@ SCHEDULES = {
 def test_what_is_known_of_a_scheduler_is_told_once(tmp_path, model, optimizer, name):
     make, facts = SCHEDULES[name]
     counts(tmp_path / "run", model, optimizer, make, every=1, steps=3)
-    assert told(tmp_path / "run") == [{"scheduler": name, "early": False, **facts}]
+    assert told(tmp_path / "run") == [SchedulerSeen(name, **facts)]
 
 
 @pytest.mark.parametrize(("calls", "early"), [(1, True), (3, False)])
@@ -257,7 +258,7 @@ def test_a_scheduler_before_the_optimizer(tmp_path, model, optimizer, calls, ear
             step(model, optimizer)
             schedule.step()
     (fact,) = told(tmp_path / "run")
-    assert fact["early"] is early
+    assert fact.early is early
 
 
 @pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler")
@@ -272,7 +273,7 @@ def test_a_scheduler_after_a_skipped_step_is_not_early(tmp_path, model, optimize
             scaler.update()
             schedule.step()
     (fact,) = told(tmp_path / "run")
-    assert fact["early"] is False
+    assert fact.early is False
 
 
 def test_a_watch_that_begins_in_the_midst_finds_no_scheduler_early(tmp_path, model, optimizer):
@@ -282,4 +283,4 @@ def test_a_watch_that_begins_in_the_midst_finds_no_scheduler_early(tmp_path, mod
         schedule.step()
         step(model, optimizer)
     (fact,) = told(tmp_path / "run")
-    assert fact["early"] is False
+    assert fact.early is False

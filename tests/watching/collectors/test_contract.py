@@ -15,6 +15,7 @@ from torch.optim import Optimizer, lr_scheduler, optimizer
 from torch.utils.data import DataLoader, dataloader
 
 from holter import Run
+from holter.record.events import HolterFailed
 from holter.record.signals import CATALOGUE, LOSS, LR, WATCH_DEVICE_TIME, WATCH_TIME, Per
 from holter.watching.collectors import STEP, Reading, all_collectors
 from holter.watching.collectors.moments import BackwardBegins, BeforeUpdate, Depth
@@ -82,7 +83,7 @@ def test_training_is_bit_identical(name, make, tmp_path):
     weights, untouched = unwatched(make)
     assert all(torch.equal(a, b) for a, b in zip(training.weights(), weights, strict=True))
     assert generators == untouched
-    assert run.meta["notes"] == [] or "failed" not in str(run.meta["notes"])
+    assert run.meta.notes == () or "failed" not in str(run.meta.notes)
     assert run.steps > 0
 
 
@@ -195,9 +196,9 @@ def test_a_collector_that_raises_is_told_of_once_and_left_out(tmp_path, capfd):
     assert generators == untouched
     assert broken.seen == 2
     assert capfd.readouterr().err.count("collector broken failed") == 1
-    assert [each for each in run.meta["notes"] if "collector broken failed" in each]
-    (event,) = [each for each in run.events if each.kind == "holter failed"]
-    assert "ZeroDivisionError" in event.data["error"]
+    assert [each for each in run.meta.notes if "collector broken failed" in each]
+    (event,) = run.events_of(HolterFailed)
+    assert "ZeroDivisionError" in event.what.error
 
 
 @pytest.mark.parametrize("place", [0, 3])
@@ -237,7 +238,7 @@ class Hopeless(Broken):
 
 def test_a_run_of_failing_collectors_is_still_a_run(tmp_path, capfd):
     _, run, _ = record(tmp_path / "run", everything, [Hopeless()])
-    assert run.meta["status"] == "finished"
+    assert run.meta.status == "finished"
     assert len(run[WATCH_TIME][""]) == 8
     assert capfd.readouterr().err.count("failed") == 1
 

@@ -43,7 +43,7 @@ def record(path, model, targets_of, *, inside=False, ignored=None):
                 functional.cross_entropy(logits.transpose(1, 2), targets).backward()
             optimizer.step()
     run = Run.load(path)
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     return run
 
 

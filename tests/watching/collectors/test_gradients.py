@@ -153,7 +153,7 @@ def test_two_optimizers_over_the_same_parameters(tmp_path):
             model(torch.ones(1, 3)).sum().backward()
             optimizer.step()
     run = Run.load(tmp_path / "run")
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert run[GRAD_NORM]["weight"].steps.tolist() == [0, 1, 2, 3]
 
 
@@ -167,7 +167,7 @@ def test_a_second_optimizer_over_a_part_of_the_parameters(tmp_path):
             model(torch.ones(1, 3)).sum().backward()
             optimizer.step()
     run = Run.load(tmp_path / "run")
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert run[GRAD_NORM]["1.weight"].steps.tolist() == [0, 1]
     assert run[GRAD_TOTAL_NORM]["head"].values.tolist() == pytest.approx(
         [run[GRAD_NORM]["1.weight"].values[1]]

@@ -173,7 +173,7 @@ def test_steps_that_a_scaler_skips_are_not_held_against_the_model(tmp_path):
             scaler.step(optimizer)
             scaler.update()
     run = Run.load(tmp_path / "run")
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert run[INPUT_MEAN]["Linear"].steps.tolist() == [0, 7, 8]
 
 
@@ -181,7 +181,7 @@ def test_a_model_whose_parts_are_called_is_told_of(tmp_path):
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     run = record(tmp_path / "run", model, batches(5), lambda m, x: m[1](m[0](x)))
     assert INPUT_MEAN not in run
-    assert "inputs are not recorded" in " ".join(run.meta["notes"])
+    assert "inputs are not recorded" in " ".join(run.meta.notes)
 
 
 def test_the_model_can_be_copied_saved_scripted_and_compiled_meanwhile(tmp_path):
@@ -204,7 +204,7 @@ def test_a_compiled_model_is_left_alone(tmp_path):
     model = torch.compile(nn.Sequential(nn.Linear(3, 2)), backend="eager")
     run = record(tmp_path / "run", model, batches(3))
     assert INPUT_MEAN not in run
-    assert "inputs are not recorded" in " ".join(run.meta["notes"])
+    assert "inputs are not recorded" in " ".join(run.meta.notes)
 
 
 def test_spread_is_exact_far_from_zero():

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from holter import Run
+from holter.record.events import SkippedStep
 from holter.record.signals import AMP_SCALE, AMP_SKIPPED, BACKWARD_CALLS, LOSS, LOSS_LOGGED
 from watching.collectors.trainings import values, watching
 
@@ -83,7 +84,7 @@ def test_a_gradient_edge_as_root(tmp_path, model, optimizer):
         assert model.weight.grad is not None
         optimizer.step()
     run = Run.load(tmp_path / "run")
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert values(run, BACKWARD_CALLS) == [1]
 
 
@@ -142,7 +143,7 @@ def test_the_amp_scale_is_removed_and_skips_are_seen(tmp_path, model, optimizer)
     assert values(run, LOSS)[2] == pytest.approx(float(value))
     assert values(run, AMP_SCALE) == [512, 512, 256]
     assert values(run, AMP_SKIPPED) == [0, 1, 0]
-    assert [each.step for each in run.events if each.kind == "skipped step"] == [1]
+    assert [event.step for event in run.events_of(SkippedStep)] == [1]
 
 
 def test_each_optimizer_has_the_loss(tmp_path):

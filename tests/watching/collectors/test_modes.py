@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from holter import Run
+from holter.record.events import ModeChanged
 from holter.record.signals import MODE_EVAL_FRACTION, MODE_TRAINING
 from watching.collectors.trainings import values, watching
 
@@ -90,7 +91,7 @@ def test_evaluation_between_steps_does_not_count(tmp_path):
 
     run = train(tmp_path / "run", model, evaluate, 3)
     assert values(run, MODE_TRAINING, "Sequential") == [1, 1, 1]
-    assert [e.data["training"] for e in run.events if e.kind == "mode"][-2:] == [False, True]
+    assert [event.what.training for event in run.events_of(ModeChanged)][-2:] == [False, True]
 
 
 def test_unfreezing_later_ends_the_excuse(tmp_path):

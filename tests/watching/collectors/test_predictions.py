@@ -148,7 +148,7 @@ def test_micro_batches_too(tmp_path, logits):
 def test_what_is_not_finite_is_data(tmp_path, logits, value):
     logits[3, 2] = value
     run = record_calls(tmp_path / "run", logits, lambda out: functional.cross_entropy(out, LABELS))
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert not math.isfinite(only(run, OUTPUT_MAX, "cross_entropy"))
     assert 0 <= only(run, ACCURACY, "cross_entropy") <= 1
 
@@ -163,7 +163,7 @@ def test_predictions_that_cannot_be_read(tmp_path):
         lambda out: functional.mse_loss(out.to(torch.complex64).abs(), torch.zeros(4, 3)),
         lambda out: functional.mse_loss(torch.func.vmap(functional.l1_loss)(out, out), out[:, 0]),
     )
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert list(run[OUTPUT_SIZE]) == ["mse_loss"]
 
 
@@ -271,5 +271,5 @@ def test_many_calls_in_a_step(tmp_path, logits):
         return sum(functional.cross_entropy(out[i % 40], LABELS[i % 40]) for i in range(100))
 
     run = record_calls(tmp_path / "run", logits, many, steps=2)
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert len(run[ACCURACY]["cross_entropy"]) == 2

@@ -248,5 +248,5 @@ def test_every_loss_function_can_be_read(tmp_path):
         lambda out: functional.huber_loss(out, numbers),
         lambda out: functional.poisson_nll_loss(out, numbers),
     )
-    assert run.meta["notes"] == []
+    assert run.meta.notes == ()
     assert len(run[TARGET_COUNT]) == 10

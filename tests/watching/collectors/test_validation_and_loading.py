@@ -9,6 +9,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from holter import Run
+from holter.record.events import LoaderSeen, PassBegan
 from holter.record.signals import DATA_BATCH_SIZE, DATA_BATCHES, LOSS, TIME_DATA_WAIT, VAL_LOSS
 from watching.collectors.trainings import values, watching
 
@@ -114,7 +115,7 @@ def test_a_validation_loss_by_hand_is_a_blind_spot_that_is_told(tmp_path, model,
         model.eval()
         with torch.no_grad():
             (model(torch.ones(2, 2)) ** 2).mean()
-    assert "validation losses" in " ".join(Run.load(tmp_path / "run").meta["notes"])
+    assert "validation losses" in " ".join(Run.load(tmp_path / "run").meta.notes)
 
 
 class Slow(torch.utils.data.Dataset):
@@ -141,9 +142,9 @@ def test_batches_and_the_wait_for_them(tmp_path, model, optimizer):
     waits = values(run, TIME_DATA_WAIT, "loader 0")
     assert 0.04 <= waits[0] < 1
     assert 0.02 <= waits[1] < waits[0] + 0.5
-    (fact,) = [each.data for each in run.events if each.kind == "loader"]
-    assert (fact["batches"], fact["batch_size"], fact["workers"]) == (2, 4, 0)
-    assert fact["shuffled"] is False
+    (fact,) = [event.what for event in run.events_of(LoaderSeen)]
+    assert (fact.batches, fact.batch_size, fact.workers) == (2, 4, 0)
+    assert fact.shuffled is False
 
 
 def test_micro_batches_add_up_and_validation_batches_do_not(tmp_path, model, optimizer):
@@ -164,7 +165,7 @@ def test_micro_batches_add_up_and_validation_batches_do_not(tmp_path, model, opt
     assert values(run, DATA_BATCH_SIZE, "loader 0") == [4] * 4
     assert values(run, DATA_BATCHES, "loader 0") == [2] * 4
     assert list(run[DATA_BATCH_SIZE]) == ["loader 0"]
-    assert [e.data["loader"] for e in run.events if e.kind == "pass"] == [
+    assert [event.what.loader for event in run.events_of(PassBegan)] == [
         "loader 0",
         "loader 1",
     ] * 2

@@ -265,7 +265,7 @@ def rng_states():
 
 
 def recorder(path):
-    return Recorder(path, rank=0, meta={})
+    return Recorder(path, rank=0)
 
 
 def open_watch(path, training, collectors: Iterable | None = None, **options) -> Watch:

@@ -1,1 +1,162 @@
-"""What rules share about a run, computed once: curve, baseline, outcome, layers, schedule."""
+"""What rules share about a run, computed once: curve, baseline, outcome, layers, schedule, ...
+
+`Facts(run)` holds them. A fact that cannot be known is a sentence that says why, or None.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from holter.diagnosis.facts import (
+    baseline,
+    curve,
+    depth,
+    gradient_scale,
+    layers,
+    membership,
+    outcome,
+    progress,
+    schedule,
+    skips,
+    validation,
+    weight_growth,
+)
+from holter.diagnosis.facts.baseline import Baseline
+from holter.diagnosis.facts.curve import Curve
+from holter.diagnosis.facts.depth import Depth
+from holter.diagnosis.facts.gradient_scale import GradientScale
+from holter.diagnosis.facts.layers import Layer, Sample
+from holter.diagnosis.facts.membership import Parameter
+from holter.diagnosis.facts.outcome import Outcome
+from holter.diagnosis.facts.schedule import Laps, Pace, Rate, Scheduler
+from holter.diagnosis.facts.validation import Curves
+from holter.diagnosis.facts.weight_growth import Decay, Growth
+from holter.record import Run, Series
+from holter.record.signals import Signal
+
+
+class Facts:
+    """Everything that more than one rule wants to know of a run; each fact is computed once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._samples: dict[tuple[Signal, tuple[str, ...] | None], Sample] = {}
+
+    @cached_property
+    def outcome(self) -> Outcome | None:
+        """How the training loss went, or None where that cannot be judged."""
+        return outcome.outcome_of(self)
+
+    @cached_property
+    def curve(self) -> Curve | str:
+        """The training loss of the only optimizer, for losses that have a floor to fall to."""
+        return curve.training_curve(self)
+
+    @cached_property
+    def signed_curve(self) -> Curve | str:
+        """The training loss of the only optimizer, whatever its sign."""
+        return curve.training_curve(self, may_change_sign=True)
+
+    @cached_property
+    def falling_loss(self) -> Series | None:
+        """The finite losses of the only optimizer if they are never negative."""
+        return progress.falling_loss(self)
+
+    @cached_property
+    def baseline(self) -> Baseline | str:
+        """The loss of the best constant prediction."""
+        return baseline.baseline_of(self)
+
+    @cached_property
+    def loss_function(self) -> str | None:
+        """The only loss function the model trains by."""
+        return baseline.only_function(self)
+
+    @cached_property
+    def validation(self) -> Curves | str:
+        """Validation passes beside the training loss of the same time."""
+        return validation.curves(self)
+
+    @cached_property
+    def parameters(self) -> list[Parameter]:
+        """All parameters with the sets they belong to."""
+        return membership.parameters(self)
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """The weights that an optimizer trains, in order of registration."""
+        return layers.trained_layers(self)
+
+    @cached_property
+    def activations_by_depth(self) -> Depth | None:
+        """How the spread of activations changes with depth in the first steps."""
+        return depth.depth(self)
+
+    @cached_property
+    def gradient_scale(self) -> GradientScale | None:
+        """Gradient norm times weight norm over the loss, at the first step."""
+        return gradient_scale.gradient_scale(self)
+
+    @cached_property
+    def weight_growth(self) -> Growth | None:
+        """How weight norms changed from the first step to the last."""
+        return weight_growth.growth(self)
+
+    @cached_property
+    def weight_decay(self) -> Decay | None:
+        """The weight decay in effect."""
+        return weight_growth.weight_decay(self)
+
+    @cached_property
+    def learning_rate(self) -> str:
+        """The learning rates that were used, in words; empty if unknown."""
+        return outcome.learning_rate(self)
+
+    @cached_property
+    def rates(self) -> list[Rate]:
+        """The learning rate of each optimizer."""
+        return schedule.rates(self)
+
+    @cached_property
+    def schedulers(self) -> list[Scheduler]:
+        """The schedulers that were stepped."""
+        return schedule.schedulers(self)
+
+    @cached_property
+    def scheduler_pace(self) -> Pace | None:
+        """How often schedulers are stepped."""
+        return schedule.pace(self)
+
+    @cached_property
+    def epochs(self) -> Laps | None:
+        """The equal stretches a run falls into: passes over the data, or validations."""
+        return schedule.laps(self)
+
+    @cached_property
+    def epoch_steps(self) -> int | None:
+        """Steps in one pass over the training data."""
+        return curve.epoch_steps(self)
+
+    @cached_property
+    def skipped_steps(self) -> npt.NDArray[np.int64]:
+        """Steps whose update a GradScaler left out."""
+        return skips.skipped_steps(self)
+
+    @cached_property
+    def discarded_steps(self) -> npt.NDArray[np.int64]:
+        """Steps whose non-finite loss the script itself threw away."""
+        return skips.discarded_steps(self)
+
+    @cached_property
+    def median_update(self) -> float | None:
+        """The median relative update of a parameter in the last steps."""
+        return curve.usual_update(self)
+
+    def sample(self, signal: Signal, owners: Iterable[str] | None = None) -> Sample:
+        """Readings of some owners (or of all), bounded in number; read once."""
+        key = signal, None if owners is None else tuple(owners)
+        if key not in self._samples:
+            self._samples[key] = layers.sample(self, *key)
+        return self._samples[key]

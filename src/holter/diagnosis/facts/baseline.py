@@ -1,11 +1,11 @@
 """What a loss has to be compared with: the loss of a model that answers all inputs alike."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holter.diagnosis.facts.robust import Values, midmean
-from holter.record import Run
 from holter.record.signals import (
     ACCURACY,
     BACKWARD_CALLS,
@@ -20,6 +20,9 @@ from holter.record.signals import (
     Signal,
 )
 
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
+
 CROSS_ENTROPIES = (
     "cross_entropy",
     "linear_cross_entropy",
@@ -33,7 +36,7 @@ _STEADY = 0.5  # of what it usually is, that the share of a function in the loss
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class Baseline:
     """The loss of the best constant answer, for the run's only loss function."""
 
     function: str
@@ -48,52 +51,52 @@ class Anchor:
         return "entropy of the labels" if self.signal is TARGET_ENTROPY else "targets' variance"
 
 
-def only_function(run: Run) -> str | None:
+def only_function(facts: "Facts") -> str | None:
     """The loss function that the model trains by; None where none or several were seen."""
     owners = {
         owner
         for signal in (OUTPUT_SIZE, OUTPUT_SPREAD, TARGET_ENTROPY, TARGET_STD)
-        if signal in run
-        for owner, series in run[signal].items()
+        if signal in facts.run
+        for owner, series in facts.run[signal].items()
         if len(series)
     }
     return owners.pop() if len(owners) == 1 else None
 
 
-def anchor(run: Run) -> Anchor | str:
+def baseline_of(facts: "Facts") -> Baseline | str:
     """The loss of a constant answer, or why it cannot be told."""
-    function = only_function(run)
+    function = facts.loss_function
     if function is None:
         return "no single loss function was seen: what a constant answer would give is unknown"
-    if (summed := last(run, LOSS_SUMMED, function)) is not None and summed > 0:
+    if (summed := last(facts, LOSS_SUMMED, function)) is not None and summed > 0:
         return f"{function} sums over the batch"
-    if _has_more_terms(run, function):
+    if _has_more_terms(facts, function):
         return f"the loss is more than one mean of {function}"
     signal = TARGET_ENTROPY if function in CROSS_ENTROPIES else TARGET_STD
-    found = readings(run, signal, function)
+    found = readings(facts, signal, function)
     if not len(found) or (signal is TARGET_STD and function != "mse_loss"):
         return f"what a constant answer would give {function} is unknown"
     power = 1 if signal is TARGET_ENTROPY else 2
     level, early = float(found[-1]) ** power, float(found[len(found) // 10]) ** power
     if level <= 0:
         return "the targets do not vary"
-    return Anchor(function, signal, level, level / early if early > 0 else np.inf, scale(run))
+    return Baseline(function, signal, level, level / early if early > 0 else np.inf, scale(facts))
 
 
-def _has_more_terms(run: Run, function: str) -> bool:
+def _has_more_terms(facts: "Facts", function: str) -> bool:
     """Whether the loss was seen not to be one mean of the function, or a fixed part of that."""
-    shares = readings(run, LOSS_ROOT_SHARE, "")
+    shares = readings(facts, LOSS_ROOT_SHARE, "")
     if not len(shares):  # several calls before a backward, or none that was a mean
-        return len(readings(run, LOSS_SUMMED, function)) > 0
+        return len(readings(facts, LOSS_SUMMED, function)) > 0
     low, usual, high = np.quantile(shares, (0.1, 0.5, 0.9))
     return bool(usual <= 0 or high - low > _STEADY * usual)
 
 
-def scale(run: Run) -> float:
+def scale(facts: "Facts") -> float:
     """What a recorded loss is of what the loss function returned: accumulation sums or divides."""
-    if not len(shares := readings(run, LOSS_ROOT_SHARE, "")):
+    if not len(shares := readings(facts, LOSS_ROOT_SHARE, "")):
         return 1.0
-    calls = readings(run, BACKWARD_CALLS, "")
+    calls = readings(facts, BACKWARD_CALLS, "")
     product = float(np.median(shares)) * (float(np.median(calls)) if len(calls) else 1.0)
     return product if np.isfinite(product) and product > 0 else 1.0
 
@@ -119,33 +122,33 @@ class Learned:
         return f"{max(self.by_loss, 0):.0%} of what a constant answer loses is gone{accuracy}"
 
 
-def learned(run: Run, anchor: Anchor, level: float) -> Learned:
+def learned(facts: "Facts", anchor: Baseline, level: float) -> Learned:
     """What a loss at `level` and the accuracy of the last readings say of the model."""
-    accuracy = readings(run, ACCURACY, anchor.function)
-    prior = most_frequent(run, anchor.function)
+    accuracy = readings(facts, ACCURACY, anchor.function)
+    prior = most_frequent(facts, anchor.function)
     by_accuracy = None
     if len(accuracy) and prior is not None and prior < 1:
         by_accuracy = (midmean(accuracy[-max(len(accuracy) // 4, 1) :]) - prior) / (1 - prior)
     return Learned(1 - level / anchor.scale / anchor.level, by_accuracy)
 
 
-def most_frequent(run: Run, function: str) -> float | None:
+def most_frequent(facts: "Facts", function: str) -> float | None:
     """Share of the most frequent class; None where many single logits have a share each."""
-    units = last(run, OUTPUT_UNITS, function)
+    units = last(facts, OUTPUT_UNITS, function)
     if function.startswith("binary") and units is not None and units > 1:
         return None
-    return last(run, TARGET_LARGEST_CLASS_FRACTION, function)
+    return last(facts, TARGET_LARGEST_CLASS_FRACTION, function)
 
 
-def last(run: Run, signal: Signal, owner: str) -> float | None:
+def last(facts: "Facts", signal: Signal, owner: str) -> float | None:
     """The last finite reading of a signal; None where there is none."""
-    values = readings(run, signal, owner)
+    values = readings(facts, signal, owner)
     return float(values[-1]) if len(values) else None
 
 
-def readings(run: Run, signal: Signal, owner: str, since: int = 0) -> Values:
+def readings(facts: "Facts", signal: Signal, owner: str, since: int = 0) -> Values:
     """The finite readings of a signal from a step on; none where it was not recorded."""
-    if signal not in run or (series := run[signal].get(owner)) is None:
+    if signal not in facts.run or (series := facts.run[signal].get(owner)) is None:
         return np.empty(0)
     values = series.values[series.steps >= since].astype(np.float64)
     return values[np.isfinite(values)]

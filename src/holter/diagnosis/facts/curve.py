@@ -2,13 +2,17 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
-from holter.record import Run
+from holter.record.events import PassBegan
 from holter.record.signals import LOSS, LR, UPDATE_RATIO, Signal
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 _LINE = 8192  # windows of a running median that are sorted at a time
 _RECENT = 200  # last steps in which updates are looked for
@@ -49,9 +53,9 @@ class Curve:
         return Curve(self.owner, self.steps[index:], self.values[index:])
 
 
-def training_curve(run: Run, *, may_change_sign: bool = False) -> Curve | str:
+def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
     """The curve of the run's only loss, or the reason why there is none to judge."""
-    losses = {owner: loss for owner, loss in run[LOSS].items() if len(loss)}
+    losses = {owner: loss for owner, loss in facts.run[LOSS].items() if len(loss)}
     if not losses:
         return "no loss was read"
     if len(losses) > 1:
@@ -133,10 +137,10 @@ def running_median(values: Values, width: int) -> Values:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def rates(run: Run, steps: npt.NDArray[np.int64]) -> Values:
+def rates(facts: "Facts", steps: npt.NDArray[np.int64]) -> Values:
     """The largest learning rate of all groups at each of these steps; 0 where none is known."""
     rate = np.zeros(len(steps))
-    for group in run[LR].values() if LR in run else ():
+    for group in facts.run[LR].values() if LR in facts.run else ():
         if len(group):
             at = np.searchsorted(group.steps, steps, "right") - 1
             known = np.where(at >= 0, group.values[at], 0)
@@ -144,11 +148,11 @@ def rates(run: Run, steps: npt.NDArray[np.int64]) -> Values:
     return rate
 
 
-def warmed_up(run: Run, curve: Curve) -> int | None:
+def warmed_up(facts: "Facts", curve: Curve) -> int | None:
     """Index of the first loss at half of the largest learning rate; None while it still rises."""
-    if LR not in run or not len(curve):
+    if LR not in facts.run or not len(curve):
         return 0
-    rate = rates(run, curve.steps)
+    rate = rates(facts, curve.steps)
     peak = rate.max()
     reached = int((rate >= 0.99 * peak).argmax())
     if peak > 1.5 * rate[0] and rate[-1] >= 0.99 * peak and reached > len(curve) * 2 // 3:
@@ -156,45 +160,44 @@ def warmed_up(run: Run, curve: Curve) -> int | None:
     return int((rate >= peak / 2).argmax())
 
 
-def rate_left(run: Run, curve: Curve) -> float | None:
+def rate_left(facts: "Facts", curve: Curve) -> float | None:
     """The last learning rate over the largest one; None where none is known."""
-    rate = rates(run, curve.steps)
+    rate = rates(facts, curve.steps)
     return float(rate[-1] / rate.max()) if len(rate) and rate.max() > 0 else None
 
 
-def epoch_steps(run: Run) -> int | None:
+def epoch_steps(facts: "Facts") -> int | None:
     """How many steps a pass over the training data takes; None where no loader was seen.
 
     The loader that is passed over at the most different steps is that of training, or is passed
     over as often.
     """
     starts: dict[str, list[int]] = {}
-    for event in run.events:
-        if event.kind == "pass":
-            starts.setdefault(str(event.data.get("loader")), []).append(event.step)
+    for event in facts.run.events_of(PassBegan):
+        starts.setdefault(event.what.loader, []).append(event.step)
     longest = max((np.unique(each) for each in starts.values()), key=len, default=np.empty(0))
     return int(np.median(np.diff(longest))) if len(longest) > 2 else None
 
 
-def usual_update(run: Run) -> float | None:
+def usual_update(facts: "Facts") -> float | None:
     """The usual relative update of a parameter in the last steps; None where none was sampled."""
-    if UPDATE_RATIO not in run:
+    if UPDATE_RATIO not in facts.run:
         return None
-    rows = run[UPDATE_RATIO].rows(run.steps - _RECENT)
+    rows = facts.run[UPDATE_RATIO].rows(facts.run.steps - _RECENT)
     ratios = rows.values[rows.present & np.isfinite(rows.values)]
     return float(np.median(ratios)) if len(ratios) else None
 
 
-def recent(run: Run) -> tuple[int, int]:
+def recent(facts: "Facts") -> tuple[int, int]:
     """The steps that `usual_update` looks at."""
-    return max(run.steps - _RECENT, 0), run.steps - 1
+    return max(facts.run.steps - _RECENT, 0), facts.run.steps - 1
 
 
 def growth(
-    run: Run, signal: Signal, owner: str, before: tuple[int, int], after: tuple[int, int]
+    facts: "Facts", signal: Signal, owner: str, before: tuple[int, int], after: tuple[int, int]
 ) -> float | None:
     """Median of a signal's readings in one span of steps over that in another, earlier one."""
-    if signal not in run or not (series := run[signal].get(owner)):
+    if signal not in facts.run or not (series := facts.run[signal].get(owner)):
         return None
     found = [
         series.values[(series.steps >= first) & (series.steps <= last)]

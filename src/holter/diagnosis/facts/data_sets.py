@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from holter.record import Run, Series
+from holter.record.events import NotApplicable, SamplesFound
 from holter.record.signals import (
     DATASET_DIMENSIONS,
     DATASET_DISTINCT,
@@ -33,9 +34,9 @@ def series(run: Run, signal: Signal, trial: str) -> Series | None:
 
 def why_absent(run: Run, signal: Signal, otherwise: str) -> str:
     """What an experiment says of a signal that it did not measure."""
-    for event in run.events:
-        if event.kind == "not applicable" and signal.name in event.data["signals"]:
-            return str(event.data["why"])
+    for event in run.events_of(NotApplicable):
+        if signal.name in event.what.signals:
+            return event.what.why
     return otherwise
 
 
@@ -56,12 +57,9 @@ def is_continuous(run: Run, split: str) -> bool:
 
 def named(run: Run, what: str, split: str | None = None) -> list[Any]:
     """The indices of samples that were written down for something."""
-    for event in run.events:
-        if event.kind == "samples found" and event.data.get("what") == what:
-            if split is None:
-                return list(event.data["pairs"])
-            if event.data.get("split") == split:
-                return list(event.data["indices"])
+    for event in run.events_of(SamplesFound):
+        if event.what.what == what and (split is None or event.what.split == split):
+            return list(event.what.pairs if split is None else event.what.indices)
     return []
 
 

@@ -15,6 +15,7 @@ from holter.diagnosis.facts.fits import (
     value,
 )
 from holter.record import Run
+from holter.record.events import OutOfTime, OverfitFloor
 from holter.record.signals import (
     OVERFIT_CONSTANT,
     OVERFIT_EXCHANGED,
@@ -91,9 +92,9 @@ class Fitted:
     @property
     def about_floor(self) -> str:
         """What the floor was computed from, or why it is not known."""
-        for event in self.run.events:
-            if event.kind == "overfit floor" and event.data.get("trial") == AS_IT_IS:
-                return str(event.data.get("because") or event.data.get("unknown") or "")
+        for event in self.run.events_of(OverfitFloor):
+            if event.what.trial == AS_IT_IS:
+                return event.what.because or event.what.unknown
         return ""
 
     @property
@@ -186,7 +187,7 @@ class Fitted:
     @property
     def out_of_time(self) -> bool:
         """Whether the experiment ran out of time."""
-        return any(event.kind == "out of time" for event in self.run.events)
+        return bool(self.run.events_of(OutOfTime))
 
 
 def percent(share: float) -> str:

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor
-from holter.diagnosis.facts.layers import sample, trained_layers
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO, WEIGHT_TOTAL_NORM
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 RISEN = 100.0  # times its own past that a gradient norm has to reach
 BORN = 2e3  # loudness of gradients that explode from birth
@@ -16,7 +18,7 @@ _EARLY = 20  # steps that count as the beginning
 
 
 @dataclass(frozen=True, slots=True)
-class Loudness:
+class GradientScale:
     """How much the loss would change if the weights changed by their own size, at the first step.
 
     Gradient norm times weight norm, over a loss: free of all units. It is between 0.1 and some
@@ -27,25 +29,25 @@ class Loudness:
     by_loss: float  # over the first loss
 
 
-def loudness(run: Run) -> Loudness | None:
+def gradient_scale(facts: "Facts") -> GradientScale | None:
     """The loudness of the first step; None where there are several optimizers, or it is lost."""
     first = []
     for signal in (GRAD_TOTAL_NORM, WEIGHT_TOTAL_NORM, LOSS):
-        series = list(run[signal].values()) if signal in run else []
+        series = list(facts.run[signal].values()) if signal in facts.run else []
         if len(series) != 1 or not len(series[0]):
             return None
         first.append(abs(float(series[0].values[0])))
     gradient, weight, loss = first
     if not np.isfinite(first).all() or loss == 0:
         return None
-    known = anchor(run)
+    known = facts.baseline
     constant = loss if isinstance(known, str) else known.level * known.scale
-    return Loudness(gradient * weight / constant, gradient * weight / loss)
+    return GradientScale(gradient * weight / constant, gradient * weight / loss)
 
 
-def loud_from_birth(run: Run) -> bool:
+def loud_from_birth(facts: "Facts") -> bool:
     """Whether the gradients were too large at the very first step."""
-    loud = loudness(run)
+    loud = facts.gradient_scale
     return loud is not None and loud.by_constant > BORN
 
 
@@ -68,15 +70,15 @@ def onset(norm: Series) -> int | None:
     return int(low[-1]) + 1 if len(low) else int(high.argmax())
 
 
-def sudden_onset(run: Run, *, before: float) -> bool:
+def sudden_onset(facts: "Facts", *, before: float) -> bool:
     """Whether gradients exploded after a beginning in which the usual update was under `before`."""
-    if GRAD_TOTAL_NORM not in run or UPDATE_RATIO not in run:
+    if GRAD_TOTAL_NORM not in facts.run or UPDATE_RATIO not in facts.run:
         return False
-    for norm in run[GRAD_TOTAL_NORM].values():
+    for norm in facts.run[GRAD_TOTAL_NORM].values():
         at = onset(norm) if len(norm) else None
         if at is None or norm.steps[at] < _EARLY:
             continue
-        ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+        ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
         earlier = ratios.typical()[ratios.steps < norm.steps[at]]
         earlier = earlier[np.isfinite(earlier)][len(earlier) // 4 :]
         return bool(len(earlier) and earlier.max() < before)

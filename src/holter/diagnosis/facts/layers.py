@@ -3,19 +3,21 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts.membership import parameters
 from holter.diagnosis.facts.windows import CELLS
-from holter.record import Run
 from holter.record.signals import (
     ACTIVATION_MEAN,
     ACTIVATION_SATURATED_FRACTION,
     ACTIVATION_STD,
     Signal,
 )
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 Matrix = npt.NDArray[np.float64]
 
@@ -81,26 +83,26 @@ class Sample:
         return median(self.values, axis=1)
 
 
-def trained_layers(run: Run) -> list[Layer]:
+def trained_layers(facts: "Facts") -> list[Layer]:
     """The weights that an optimizer trains, from the input to the output as they are registered."""
-    known = {each.name: each for each in parameters(run)}
+    known = {each.name: each for each in facts.parameters}
     return [
-        Layer(name, tuple(shape), dtype)
-        for name, (shape, dtype) in run.meta.get("parameters", {}).items()
+        Layer(name, shape, dtype)
+        for name, (shape, dtype) in facts.run.meta.parameters.items()
         if len(shape) >= 2
         and prod(shape) > 1
         and (name not in known or (known[name].trainable and known[name].optimizer >= 0))
     ]
 
 
-def sample(run: Run, signal: Signal, owners: Iterable[str] | None = None) -> Sample:
+def sample(facts: "Facts", signal: Signal, owners: Iterable[str] | None = None) -> Sample:
     """Readings of `owners`, in their order (or of all); of a long run a few pieces of it."""
-    table = run[signal]
+    table = facts.run[signal]
     places = {owner: column for column, owner in enumerate(table)}
     chosen = tuple(places) if owners is None else tuple(each for each in owners if each in places)
     columns = [places[owner] for owner in chosen]
     steps, values = [], []
-    for first, last in _pieces(run.steps, CELLS // max(len(places), 1)):
+    for first, last in _pieces(facts.run.steps, CELLS // max(len(places), 1)):
         rows = table.rows(first, last)
         read = rows.values[:, columns].astype(np.float64)
         read[~np.isfinite(read)] = np.nan  # what is absent is a NaN already
@@ -142,24 +144,24 @@ def geometric(levels: Sequence[float] | Matrix, *, layers: int) -> float:
     return float(np.exp(whole))
 
 
-def inner_activations(run: Run) -> list[str]:
+def inner_activations(facts: "Facts") -> list[str]:
     """Saturating modules that come before the last module that holds weights.
 
     A softmax is left out, told by a mean that never changes: its outputs add up to one.
     """
-    modules = list(run[ACTIVATION_STD]) if ACTIVATION_STD in run else []
-    holders = {each.module for each in trained_layers(run)}
+    modules = list(facts.run[ACTIVATION_STD]) if ACTIVATION_STD in facts.run else []
+    holders = {each.module for each in facts.layers}
     last = max((at for at, name in enumerate(modules) if name in holders), default=len(modules))
-    before = set(modules[:last]) if modules else set(run[ACTIVATION_SATURATED_FRACTION])
+    before = set(modules[:last]) if modules else set(facts.run[ACTIVATION_SATURATED_FRACTION])
     return [
         name
-        for name in run[ACTIVATION_SATURATED_FRACTION]
-        if name in before and not _constant_mean(run, name)
+        for name in facts.run[ACTIVATION_SATURATED_FRACTION]
+        if name in before and not _constant_mean(facts, name)
     ]
 
 
-def _constant_mean(run: Run, name: str) -> bool:
-    series = run[ACTIVATION_MEAN].get(name) if ACTIVATION_MEAN in run else None
+def _constant_mean(facts: "Facts", name: str) -> bool:
+    series = facts.run[ACTIVATION_MEAN].get(name) if ACTIVATION_MEAN in facts.run else None
     if series is None or len(series) < 2:
         return False
     values = series.values[np.isfinite(series.values)]

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holter.diagnosis.facts.windows import windows
-from holter.record import Run
 from holter.record.signals import (
     GRAD_NORM,
     PARAMETER_IN_MODEL,
@@ -15,6 +15,9 @@ from holter.record.signals import (
     WEIGHT_TOTAL_NORM,
     Signal,
 )
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,12 @@ class Parameter:
     since: int
 
 
-def parameters(run: Run) -> list[Parameter]:
+def parameters(facts: "Facts") -> list[Parameter]:
     """All known parameters; one of which nothing else is said is trainable and in the model."""
-    trainable = facts(run, PARAMETER_TRAINABLE)
-    in_model = facts(run, PARAMETER_IN_MODEL)
+    trainable = latest(facts, PARAMETER_TRAINABLE)
+    in_model = latest(facts, PARAMETER_IN_MODEL)
     known = []
-    for name, (optimizer, held_since) in facts(run, PARAMETER_OPTIMIZER).items():
+    for name, (optimizer, held_since) in latest(facts, PARAMETER_OPTIMIZER).items():
         is_trainable, trainable_since = trainable.get(name, (1, 0))
         is_in_model, in_model_since = in_model.get(name, (1, 0))
         since = max(held_since, trainable_since, in_model_since)
@@ -41,12 +44,12 @@ def parameters(run: Run) -> list[Parameter]:
     return known
 
 
-def facts(run: Run, signal: Signal) -> dict[str, tuple[int, int]]:
+def latest(facts: "Facts", signal: Signal) -> dict[str, tuple[int, int]]:
     """The last value of a rare signal by owner, and the first step from which on it held."""
     last: dict[str, tuple[int, int]] = {}
-    if signal not in run:
+    if signal not in facts.run:
         return last
-    rows = run[signal].rows()
+    rows = facts.run[signal].rows()
     for step, values, present in zip(rows.steps.tolist(), rows.values, rows.present, strict=True):
         for column in np.flatnonzero(present).tolist():
             owner, value = rows.owners[column], int(values[column])
@@ -64,25 +67,25 @@ def by_optimizer(held: Iterable[Parameter]) -> dict[int, list[Parameter]]:
     return dict(sorted(groups.items()))
 
 
-def all_step(run: Run, optimizers: int) -> bool:
+def all_step(facts: "Facts", optimizers: int) -> bool:
     """Whether each of so many optimizers was seen to step.
 
     One that is made for a later phase holds parameters without gradients, and is no fault. A lone
     optimizer steps wherever a step was recorded.
     """
     if optimizers == 1:
-        return run.steps > 0
-    tables = run[WEIGHT_TOTAL_NORM].values() if WEIGHT_TOTAL_NORM in run else ()
+        return facts.run.steps > 0
+    tables = facts.run[WEIGHT_TOTAL_NORM].values() if WEIGHT_TOTAL_NORM in facts.run else ()
     return sum(len(series) > 0 for series in tables) >= optimizers
 
 
-def nonzero_gradients(run: Run, since: Mapping[str, int], *, enough: int) -> dict[str, int]:
+def nonzero_gradients(facts: "Facts", since: Mapping[str, int], *, enough: int) -> dict[str, int]:
     """At how many steps from `since` on each parameter got a gradient that was not zero.
 
     Counting ends when all have `enough`. A NaN is not zero.
     """
     counts = dict.fromkeys(since, 0)
-    for rows in windows(run, GRAD_NORM):
+    for rows in windows(facts, GRAD_NORM):
         columns = [column for column, owner in enumerate(rows.owners) if owner in since]
         names = [rows.owners[column] for column in columns]
         begin = np.array([since[name] for name in names], np.int64)

@@ -1,16 +1,18 @@
 """Whether a training went badly: what its loss came to, measured once for all rules."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor
-from holter.diagnosis.facts.curve import Curve, levels, training_curve, warmed_up
+from holter.diagnosis.facts.curve import Curve, levels, warmed_up
 from holter.diagnosis.facts.robust import Values, midmean, noise
 from holter.diagnosis.facts.streaks import trailing
-from holter.record import Run
 from holter.record.findings import Evidence
 from holter.record.signals import LOSS, LR
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 _PIECES = 10  # into which the curve is cut
 _FEWEST = 20  # losses that make a curve
@@ -46,32 +48,32 @@ class Outcome:
     at_chance: bool = False  # no better than a constant answer
 
 
-def outcome(run: Run) -> Outcome | None:
+def outcome_of(facts: "Facts") -> Outcome | None:
     """What the loss came to; None where that cannot be told.
 
     Losses of several optimizers may compete, one that changes its sign has no floor, and one of few
     readings, or of a learning rate that still warms up, has no history yet. A loss that is not
     finite at last is bad in any case.
     """
-    if LOSS not in run:
+    if LOSS not in facts.run:
         return None
-    lost = _lost(run)
+    lost = _lost(facts)
     if lost is not None:
         return lost
-    curve = training_curve(run)
-    if isinstance(curve, str) or len(curve) < _FEWEST or warmed_up(run, curve) is None:
+    curve = facts.curve
+    if isinstance(curve, str) or len(curve) < _FEWEST or warmed_up(facts, curve) is None:
         return None
-    constant = anchor(run)
+    constant = facts.baseline
     if isinstance(constant, str) or not 0.5 < constant.drift < 2:
         return _judge(curve, None)
     return _judge(curve, constant.level * constant.scale)
 
 
-def learning_rate(run: Run) -> str:
+def learning_rate(facts: "Facts") -> str:
     """The learning rates that were used, as words: `0.01`, `0.001 to 0.01`; empty if unknown."""
-    if LR not in run:
+    if LR not in facts.run:
         return ""
-    rows = run[LR].rows()
+    rows = facts.run[LR].rows()
     rates = rows.values[rows.present & np.isfinite(rows.values) & (rows.values > 0)]
     if not len(rates):
         return ""
@@ -79,8 +81,8 @@ def learning_rate(run: Run) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _lost(run: Run) -> Outcome | None:
-    for owner, loss in run[LOSS].items():
+def _lost(facts: "Facts") -> Outcome | None:
+    for owner, loss in facts.run[LOSS].items():
         finite = np.isfinite(loss.values)
         if len(loss) and not finite[-1]:
             since = int(loss.steps[len(loss) - trailing(~finite)])

@@ -1,19 +1,26 @@
 """Readings of what loss functions are given, at the steps at which it was finite."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.signals import OUTPUT_LOG_NORMALISER, Signal
 
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
-def of_finite_outputs(run: Run, signal: Signal, owner: str) -> Series:
+
+def of_finite_outputs(facts: "Facts", signal: Signal, owner: str) -> Series:
     """The readings of a share of the samples, where the predictions over classes were finite.
 
     The normaliser tells: a single -inf among them is the logarithm of a probability of 0.
     """
-    share = run[signal].get(owner, _NONE)
+    share = facts.run[signal].get(owner, _NONE)
     normaliser = (
-        run[OUTPUT_LOG_NORMALISER].get(owner, _NONE) if OUTPUT_LOG_NORMALISER in run else _NONE
+        facts.run[OUTPUT_LOG_NORMALISER].get(owner, _NONE)
+        if OUTPUT_LOG_NORMALISER in facts.run
+        else _NONE
     )
     lost = normaliser.steps[~np.isfinite(normaliser.values)]
     kept = np.isfinite(share.values) & ~np.isin(share.steps, lost)

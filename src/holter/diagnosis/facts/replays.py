@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from holter.record import Run
+from holter.record.births import Birth
+from holter.record.events import BirthFound, LadderClimbed, Reproduced, RungClimbed, TriageMade
 
 SYMPTOMS = (
     *("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights", "hidden-nonfinite"),
@@ -23,57 +24,72 @@ class Replayed:
     alarm: str
     verdict: str
     says: str
-    birth: Mapping[str, Any] | None
-    rungs: Mapping[str, tuple[str, str, str]]  # family, outcome and what it says, by name
-    ladder: Mapping[str, Any] | None
-    triage: Mapping[str, Any] | None
+    birth: Birth | None
+    rungs: Mapping[str, RungClimbed]  # by name
+    ladder: LadderClimbed | None
+    triage: TriageMade | None
 
     def cured_by(self, *families: str) -> list[str]:
         """The interventions of these families that cure."""
         return [
-            n for n, (f, outcome, _) in self.rungs.items() if f in families and outcome == "cures"
+            name
+            for name, rung in self.rungs.items()
+            if rung.family in families and rung.outcome == "cures"
         ]
 
     @property
     def is_data(self) -> bool:
         """Whether the batch fails on older weights, too, and another on these does not."""
-        told = self.triage or {}
-        return bool(told.get("batch_on_older_weights")) and (
-            told.get("older_batch_on_these_weights") is False
+        return self.fails_on_older_weights and (
+            self.triage is not None and self.triage.older_batch_on_these_weights is False
         )
+
+    @property
+    def fails_on_older_weights(self) -> bool:
+        """Whether the batch is known to fail on older weights, too."""
+        return self.triage is not None and bool(self.triage.batch_on_older_weights)
 
     def not_cured_by(self, *families: str) -> list[str]:
         """The interventions of these families that were tried and do not."""
         return [
-            n
-            for n, (f, outcome, _) in self.rungs.items()
-            if f in families and outcome in ("does not", "worsens")
+            name
+            for name, rung in self.rungs.items()
+            if rung.family in families and rung.outcome in ("does not", "worsens")
         ]
 
 
 def replayed(run: Run) -> Replayed | None:
     """What the last replay showed; None where there was none."""
-    places = [n for n, event in enumerate(run.events) if event.kind == "reproduction"]
-    if not places:
+    about: Reproduced | None = None
+    birth: Birth | None = None
+    rungs: dict[str, RungClimbed] = {}
+    ladder: LadderClimbed | None = None
+    triage: TriageMade | None = None
+    for event in run.events:
+        match event.what:
+            case Reproduced():  # another replay begins
+                about, birth, rungs, ladder, triage = event.what, None, {}, None, None
+            case BirthFound():
+                birth = event.what.birth
+            case RungClimbed():
+                rungs[event.what.name] = event.what
+            case LadderClimbed():
+                ladder = event.what
+            case TriageMade():
+                triage = event.what
+    if about is None:
         return None
-    events = run.events[places[-1] :]
-    about = events[0].data
-    last = {event.kind: event.data for event in events}
     return Replayed(
-        failing=int(about["failing"]),
-        onset=int(about["onset"]),
-        first=int(about["state_step"]),
-        alarm=str(about["alarm"]),
-        verdict=str(about["verdict"]),
-        says=str(about["says"]),
-        birth=last.get("birth", {}).get("birth"),
-        rungs={
-            e.data["name"]: (e.data["family"], e.data["outcome"], e.data["says"])
-            for e in events
-            if e.kind == "rung"
-        },
-        ladder=last.get("ladder"),
-        triage=last.get("triage"),
+        failing=about.failing,
+        onset=about.onset,
+        first=about.state_step,
+        alarm=about.alarm,
+        verdict=about.verdict,
+        says=about.says,
+        birth=birth,
+        rungs=rungs,
+        ladder=ladder,
+        triage=triage,
     )
 
 

@@ -1,15 +1,18 @@
 """Learning rates as schedules made them: their shape, and how often schedulers were stepped."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts.robust import Values
-from holter.record import Run
+from holter.record import Event
+from holter.record.events import LoaderSeen, PassBegan, SchedulerSeen
 from holter.record.signals import DATA_BATCH_SIZE, LR, SCHEDULE_STEPS, VAL_LOSS
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 Steps = npt.NDArray[np.int64]
 
@@ -57,11 +60,11 @@ class Rate:
         return float(self.values[index]) if index >= 0 else None
 
 
-def rates(run: Run) -> list[Rate]:
+def rates(facts: "Facts") -> list[Rate]:
     """The learning rate of each optimizer; groups that never learn are left out."""
-    if LR not in run:
+    if LR not in facts.run:
         return []
-    rows = run[LR].rows()
+    rows = facts.run[LR].rows()
     values = rows.values.astype(np.float64)
     values[~rows.present | ~np.isfinite(values)] = np.nan
     columns: dict[str, list[int]] = {}
@@ -101,19 +104,20 @@ class Scheduler:
         return f"{self.name} ({shown})" if shown else self.name
 
 
-def schedulers(run: Run) -> list[Scheduler]:
+def schedulers(facts: "Facts") -> list[Scheduler]:
     """The schedulers that were seen to be stepped."""
-    return [_scheduler(each.data, each.step) for each in run.events if each.kind == "scheduler"]
+    return [_scheduler(event) for event in facts.run.events_of(SchedulerSeen)]
 
 
-def _scheduler(data: Mapping[str, Any], step: int) -> Scheduler:
+def _scheduler(event: Event[SchedulerSeen]) -> Scheduler:
+    seen = event.what
     return Scheduler(
-        name=str(data.get("scheduler", "scheduler")),
-        horizon=data.get("horizon"),
-        gamma=data.get("gamma"),
-        step_size=data.get("step_size"),
-        early=bool(data.get("early")),
-        step=step,
+        name=seen.scheduler or "scheduler",
+        horizon=seen.horizon,
+        gamma=seen.gamma,
+        step_size=seen.step_size,
+        early=seen.early,
+        step=event.step,
     )
 
 
@@ -130,12 +134,12 @@ class Pace:
         return self.per_step > 0.9
 
 
-def pace(run: Run) -> Pace | None:
+def pace(facts: "Facts") -> Pace | None:
     """How often the schedulers are stepped; None where none was seen to be."""
-    counts = run[SCHEDULE_STEPS].get("") if SCHEDULE_STEPS in run else None
+    counts = facts.run[SCHEDULE_STEPS].get("") if SCHEDULE_STEPS in facts.run else None
     if counts is None or not len(counts):
         return None
-    calls = float(counts.values.sum()) / max(len(schedulers(run)), 1)
+    calls = float(counts.values.sum()) / max(len(facts.schedulers), 1)
     # a reading counts all calls since the one before, however many steps ago that was
     since = max(counts.last - counts.first, 1)
     after_first = calls * (1 - counts.values[0] / max(counts.values.sum(), 1))
@@ -151,36 +155,33 @@ class Laps:
     kind: str  # "passes over loader", "validations"
 
 
-def laps(run: Run) -> Laps | None:
+def laps(facts: "Facts") -> Laps | None:
     """The epochs of a run; None where no loader and no regular validation tells them.
 
     A pass that was begun and not trained on (a first batch to look at) does not count. Loaders that
     are alike are one that is made anew for each epoch.
     """
-    if DATA_BATCH_SIZE in run:
-        read = {loader: len(each) for loader, each in run[DATA_BATCH_SIZE].items()}
+    if DATA_BATCH_SIZE in facts.run:
+        read = {loader: len(each) for loader, each in facts.run[DATA_BATCH_SIZE].items()}
         trained = max(read, key=lambda loader: read[loader])
-        alike = _alike(run, trained)
+        alike = _alike(facts, trained)
         begun = {
-            each.step
-            for each in run.events
-            if each.kind == "pass" and each.data.get("loader") in alike
+            event.step for event in facts.run.events_of(PassBegan) if event.what.loader in alike
         }
         if begun:
-            return Laps(len(begun), run.steps / len(begun), f"passes over {trained}")
-    if VAL_LOSS in run:
-        most = max(run[VAL_LOSS].values(), key=len)
+            return Laps(len(begun), facts.run.steps / len(begun), f"passes over {trained}")
+    if VAL_LOSS in facts.run:
+        most = max(facts.run[VAL_LOSS].values(), key=len)
         gaps = np.diff(most.steps)
         if len(gaps) >= 2 and gaps.max() <= 1.1 * gaps.min() + 1:
-            return Laps(len(most), run.steps / len(most), "validations")
+            return Laps(len(most), facts.run.steps / len(most), "validations")
     return None
 
 
-def _alike(run: Run, loader: str) -> set[str]:
+def _alike(facts: "Facts", loader: str) -> set[str]:
     """The names of all loaders with as many batches of the same size, and the same ways."""
-    facts = {
-        str(each.data.get("loader")): {k: v for k, v in each.data.items() if k != "loader"}
-        for each in run.events
-        if each.kind == "loader"
+    nameless = {
+        event.what.loader: replace(event.what, loader="")
+        for event in facts.run.events_of(LoaderSeen)
     }
-    return {loader} | {name for name, said in facts.items() if said == facts.get(loader)}
+    return {loader} | {name for name, seen in nameless.items() if seen == nameless.get(loader)}

@@ -1,13 +1,14 @@
 """Validation passes beside the training loss of the same time."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, readings, scale
 from holter.diagnosis.facts.robust import Values, midmean
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.signals import (
     ACCURACY,
     INPUT_FINGERPRINT,
@@ -29,6 +30,9 @@ from holter.record.signals import (
     VAL_LOSS,
     Signal,
 )
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 _MOST_PASSES = 40  # more of them are taken together
 _OF_TRAINING = (OUTPUT_SIZE, OUTPUT_UNITS, TARGET_COUNT, TARGET_STD, ACCURACY, LOSS_SUMMED)
@@ -65,17 +69,17 @@ class Curves:
         return int(self.steps[0]), int(self.steps[-1])
 
 
-def curves(run: Run) -> Curves | str:
+def curves(facts: "Facts") -> Curves | str:
     """The validation loss that belongs to the training loss; or why there is none to compare."""
-    losses = _training_losses(run)
+    losses = _training_losses(facts)
     if isinstance(losses, str):
         return losses
     trained, loss = losses
-    functions = trained_functions(run)
-    function = _function(run, functions)
+    functions = trained_functions(facts)
+    function = _function(facts, functions)
     if function is None:
         return "validation is measured by other loss functions than training"
-    passes = _finite(run[VAL_LOSS][function])
+    passes = _finite(facts.run[VAL_LOSS][function])
     if not len(passes):
         return "no validation loss is finite"
     if min(passes.values.min(), loss.values.min()) < 0:
@@ -84,7 +88,7 @@ def curves(run: Run) -> Curves | str:
     steps = np.array([passes.steps[group[-1]] for group in groups], np.int64)
     validation = np.array([midmean(passes.values[group].astype(np.float64)) for group in groups])
     training = _levels(loss, steps)
-    accuracy = _accuracies(run, function, passes, groups)
+    accuracy = _accuracies(facts, function, passes, groups)
     known = np.isfinite(training)
     if not known.any():
         return "no training loss was read between validation passes"
@@ -95,8 +99,8 @@ def curves(run: Run) -> Curves | str:
         validation=validation[known],
         training=training[known],
         accuracy=accuracy[known],
-        is_comparable=_is_comparable(run, function, functions),
-        constant=constant_level(run, function or next(iter(functions), "")),
+        is_comparable=_is_comparable(facts, function, functions),
+        constant=constant_level(facts, function or next(iter(functions), "")),
     )
 
 
@@ -123,46 +127,46 @@ def rise_score(values: Values) -> float:
     return float(signs.sum() / np.sqrt(n * (n - 1) * (2 * n + 5) / 18))
 
 
-def trained_functions(run: Run) -> tuple[str, ...]:
+def trained_functions(facts: "Facts") -> tuple[str, ...]:
     """The loss functions that training was seen to call."""
     return tuple(
         dict.fromkeys(
             owner
             for signal in _OF_TRAINING
-            if signal in run
-            for owner, series in run[signal].items()
+            if signal in facts.run
+            for owner, series in facts.run[signal].items()
             if len(series)
         )
     )
 
 
-def constant_level(run: Run, function: str) -> float | None:
+def constant_level(facts: "Facts", function: str) -> float | None:
     """What a model that ignores its input can reach: label entropy, or variance of the targets."""
     if function in CROSS_ENTROPIES:
-        return last(run, TARGET_ENTROPY, function) or None
-    deviation = last(run, TARGET_STD, function) if function == "mse_loss" else None
+        return last(facts, TARGET_ENTROPY, function) or None
+    deviation = last(facts, TARGET_STD, function) if function == "mse_loss" else None
     return deviation**2 if deviation else None
 
 
-def chance(run: Run, function: str) -> float | None:
+def chance(facts: "Facts", function: str) -> float | None:
     """The accuracy of always naming the most frequent class."""
-    return last(run, TARGET_LARGEST_CLASS_FRACTION, function or _only(run, VAL_ACCURACY))
+    return last(facts, TARGET_LARGEST_CLASS_FRACTION, function or _only(facts, VAL_ACCURACY))
 
 
-def training_accuracy(run: Run, function: str, since: int = 0) -> float | None:
+def training_accuracy(facts: "Facts", function: str, since: int = 0) -> float | None:
     """The last known accuracy on training batches, from a step on; None where it is not known."""
-    known = readings(run, ACCURACY, function or _only(run, ACCURACY), since)
+    known = readings(facts, ACCURACY, function or _only(facts, ACCURACY), since)
     return float(known[-max(len(known) // 10, 4) :].mean()) if len(known) >= 4 else None
 
 
-def fitted_accuracy(run: Run, found: Curves) -> float | None:
+def fitted_accuracy(facts: "Facts", found: Curves) -> float | None:
     """At least how often training is right at last, as far as it is known.
 
     Accuracies of before count, for they grow. A wrong answer costs a cross-entropy ln 2 or more:
     so a small loss tells as well.
     """
-    known = training_accuracy(run, found.function)
-    function = found.function or next(iter(trained_functions(run)), "")
+    known = training_accuracy(facts, found.function)
+    function = found.function or next(iter(trained_functions(facts)), "")
     if not found.is_comparable or function not in CROSS_ENTROPIES:
         return known
     third = max(len(found) // 3, 1)
@@ -197,10 +201,10 @@ class Inputs:
         return spread or moved
 
 
-def inputs(run: Run, model: str) -> Inputs | None:
+def inputs(facts: "Facts", model: str) -> Inputs | None:
     """The inputs of a model in the last half of training and of the passes; None if unknown."""
     needed = (INPUT_MEAN, INPUT_STD, VAL_INPUT_MEAN, VAL_INPUT_STD)
-    known = [readings(run, signal, model) for signal in needed]
+    known = [readings(facts, signal, model) for signal in needed]
     if min(map(len, known)) < _FEW_PASSES or min(map(len, known[:2])) < _FEW_BATCHES:
         return None
     means, stds, val_means, val_stds = (each[len(each) // 2 :] for each in known)
@@ -219,31 +223,33 @@ def inputs(run: Run, model: str) -> Inputs | None:
     )
 
 
-def has_other_inputs(run: Run) -> bool:
+def has_other_inputs(facts: "Facts") -> bool:
     """Whether any model is given clearly other inputs in validation than in training."""
-    if VAL_INPUT_MEAN not in run:
+    if VAL_INPUT_MEAN not in facts.run:
         return False
-    found = [inputs(run, model) for model in run[VAL_INPUT_MEAN]]
+    found = [inputs(facts, model) for model in facts.run[VAL_INPUT_MEAN]]
     return any(each is not None and each.differ(FAR_RATIO, FAR_SHIFT) for each in found)
 
 
-def no_validation(run: Run, steps: npt.NDArray[np.int64]) -> str | None:
+def no_validation(facts: "Facts", steps: npt.NDArray[np.int64]) -> str | None:
     """Why losses without a backward after these steps may be no validation; None if they are one.
 
     The loss of a training batch, of a teacher or of a target network may be computed without
     gradients as well: after most steps, or on batches that training was given.
     """
-    if len(steps) * _SPARSE > run.steps:
+    if len(steps) * _SPARSE > facts.run.steps:
         return "losses without a backward were computed after most steps: they may be no validation"
-    for model, given in run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in run else ():
-        seen = readings(run, INPUT_FINGERPRINT, model)
+    for model, given in (
+        facts.run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in facts.run else ()
+    ):
+        seen = readings(facts, INPUT_FINGERPRINT, model)
         if len(given) and np.isin(given.values, seen).mean() > 0.5:
             return "the losses without a backward are those of training batches"
     return None
 
 
-def _training_losses(run: Run) -> tuple[str, Series] | str:
-    losses = {owner: loss for owner, each in run[LOSS].items() if len(loss := _finite(each))}
+def _training_losses(facts: "Facts") -> tuple[str, Series] | str:
+    losses = {owner: loss for owner, each in facts.run[LOSS].items() if len(loss := _finite(each))}
     if not losses:
         return "no training loss is finite"
     (owner, loss), *others = losses.items()
@@ -255,9 +261,9 @@ def _training_losses(run: Run) -> tuple[str, Series] | str:
     return owner, loss
 
 
-def _function(run: Run, functions: tuple[str, ...]) -> str | None:
+def _function(facts: "Facts", functions: tuple[str, ...]) -> str | None:
     """The validation loss to look at: the one that was logged, else the one trained with."""
-    known = [owner for owner, series in run[VAL_LOSS].items() if len(series)]
+    known = [owner for owner, series in facts.run[VAL_LOSS].items() if len(series)]
     if "" in known:
         return ""
     if functions:
@@ -265,13 +271,13 @@ def _function(run: Run, functions: tuple[str, ...]) -> str | None:
     return known[0] if len(known) == 1 else None
 
 
-def _is_comparable(run: Run, function: str, functions: tuple[str, ...]) -> bool:
+def _is_comparable(facts: "Facts", function: str, functions: tuple[str, ...]) -> bool:
     """Whether `backward()` is called on the very function that validation averages."""
-    if len(functions) > 1 or last(run, LOSS_SUMMED, function):
+    if len(functions) > 1 or last(facts, LOSS_SUMMED, function):
         return False
-    if function and not len(readings(run, LOSS_ROOT_SHARE, "")):
+    if function and not len(readings(facts, LOSS_ROOT_SHARE, "")):
         return False
-    return 0.9 < scale(run) < 1.1
+    return 0.9 < scale(facts) < 1.1
 
 
 def _levels(loss: Series, steps: npt.NDArray[np.int64]) -> Values:
@@ -288,13 +294,13 @@ def _levels(loss: Series, steps: npt.NDArray[np.int64]) -> Values:
 
 
 def _accuracies(
-    run: Run, function: str, passes: Series, groups: list[npt.NDArray[np.intp]]
+    facts: "Facts", function: str, passes: Series, groups: list[npt.NDArray[np.intp]]
 ) -> Values:
-    owner = function or _only(run, VAL_ACCURACY)
+    owner = function or _only(facts, VAL_ACCURACY)
     unknown = np.full(len(groups), np.nan)
-    if VAL_ACCURACY not in run or owner not in run[VAL_ACCURACY]:
+    if VAL_ACCURACY not in facts.run or owner not in facts.run[VAL_ACCURACY]:
         return unknown
-    accuracy = run[VAL_ACCURACY][owner]
+    accuracy = facts.run[VAL_ACCURACY][owner]
     _, of_passes, of_accuracy = np.intersect1d(passes.steps, accuracy.steps, return_indices=True)
     known = np.full(len(passes), np.nan)
     known[of_passes] = accuracy.values[of_accuracy]
@@ -303,8 +309,8 @@ def _accuracies(
     )
 
 
-def _only(run: Run, signal: Signal) -> str:
-    owners = list(run[signal]) if signal in run else []
+def _only(facts: "Facts", signal: Signal) -> str:
+    owners = list(facts.run[signal]) if signal in facts.run else []
     return owners[0] if len(owners) == 1 else ""
 
 

@@ -1,12 +1,15 @@
 """How the norms of weights went from the first step to the last."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Sample, median, sample, trained_layers
-from holter.record import Run
+from holter.diagnosis.facts.layers import Sample, median
 from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
 
 _FEWEST = 10  # sampled norms
 _ORDINARY = 0.1  # the largest weight decay of common recipes
@@ -47,12 +50,12 @@ class Growth:
         return f"{known[len(known) // 2]:.2e} of the first norm half-way, {known[-1]:.2e} at last"
 
 
-def growth(run: Run) -> Growth | None:
+def growth(facts: "Facts") -> Growth | None:
     """The growth of the weights that were not zero at first; None where too little was read.
 
     Matrices with a norm that is no longer finite are left out of the end, not of the history.
     """
-    norms = sample(run, WEIGHT_NORM, [each.name for each in trained_layers(run)])
+    norms = facts.sample(WEIGHT_NORM, [each.name for each in facts.layers])
     if len(norms) < _FEWEST:
         return None
     columns = np.flatnonzero(norms.values[0] > 0)
@@ -81,16 +84,16 @@ class Decay:
         return self.value <= _ORDINARY
 
 
-def weight_decay(run: Run) -> Decay | None:
+def weight_decay(facts: "Facts") -> Decay | None:
     """The largest weight decay; None where there is none."""
-    if WEIGHT_DECAY not in run:
+    if WEIGHT_DECAY not in facts.run:
         return None
-    decays = {o: float(each.values[-1]) for o, each in run[WEIGHT_DECAY].items() if len(each)}
+    decays = {o: float(each.values[-1]) for o, each in facts.run[WEIGHT_DECAY].items() if len(each)}
     owner = max(decays, key=lambda each: decays[each], default="")
     if not decays.get(owner, 0) > 0:
         return None
     value, said = decays[owner], f"a weight decay of {decays[owner]:.3g}"
-    rates = run[LR].get(owner) if LR in run else None
+    rates = facts.run[LR].get(owner) if LR in facts.run else None
     if rates is None or not len(rates):
         return Decay(value, 0.0, said)
     usual = float(np.median(rates.values))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS
 
@@ -19,13 +19,9 @@ _NO_LOSS = 1e-12  # a loss under this leaves nothing to learn
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(GRAD_TOTAL_NORM,),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-    ),
     symptom=True,
 )
-def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def all_zero_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """Every gradient is exactly zero.
 
     ## What it does
@@ -56,7 +52,7 @@ def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     - Start again with a tenth of the learning rate: if the gradients live on past the step named,
       an update killed the units.
     """
-    for owner, norm in run[GRAD_TOTAL_NORM].items():
+    for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
         if len(norm) < min_steps:
             yield all_zero_gradients.not_examined(
                 f"{len(norm)} of the {min_steps} steps needed with gradients{of(owner)}"
@@ -84,7 +80,7 @@ def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
             f"exactly 0 on the last {count} of {len(norm)} steps{before}",
             owner,
         )
-        if not from_the_start and _nothing_left(run, owner, norm.steps[-count:]):
+        if not from_the_start and _nothing_left(facts, owner, norm.steps[-count:]):
             yield all_zero_gradients.normal(
                 f"all gradients{of(owner)} are 0 {since} on, and so is the loss: nothing is left"
                 " to learn",
@@ -104,10 +100,10 @@ def all_zero_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         )
 
 
-def _nothing_left(run: Run, owner: str, steps: npt.NDArray[np.int64]) -> bool:
+def _nothing_left(facts: Facts, owner: str, steps: npt.NDArray[np.int64]) -> bool:
     """Whether the loss is known to be 0 on these steps."""
-    if LOSS not in run or owner not in run[LOSS]:
+    if LOSS not in facts.run or owner not in facts.run[LOSS]:
         return False
-    loss = run[LOSS][owner]
+    loss = facts.run[LOSS][owner]
     values = np.abs(loss.values[np.isin(loss.steps, steps)])
     return len(values) > 0 and bool((values < _NO_LOSS).all())

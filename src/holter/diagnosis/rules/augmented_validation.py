@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     REFETCH_INPUTS,
@@ -21,10 +21,9 @@ from holter.record.signals import (
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(REFETCH_INPUTS, REFETCH_SAMPLES),
-    explains=("erratic-validation",),
 )
 def augmented_validation(
-    run: Run, *, nearer: float = 0.9, min_samples: int = 8
+    facts: Facts, *, nearer: float = 0.9, min_samples: int = 8
 ) -> Iterator[Verdict]:
     """Validation samples are changed at random, as if for training.
 
@@ -53,43 +52,43 @@ def augmented_validation(
     ## How to confirm
     - Fetch one twice: `valid_set[0][0]` and again; show both.
     """
-    differ = measured(run, REFETCH_INPUTS, "valid")
-    count = measured(run, REFETCH_SAMPLES, "valid")
+    differ = measured(facts.run, REFETCH_INPUTS, "valid")
+    count = measured(facts.run, REFETCH_SAMPLES, "valid")
     if differ is None or count is None:
         yield augmented_validation.not_examined("no validation samples could be fetched twice")
         return
     said = f"{differ * count:.0f} of {count:.0f} validation samples differ when fetched again"
     if not differ:
         yield augmented_validation.clear(f"{count:.0f} validation samples are the same every time")
-    elif (why := _by_design(run, nearer)) is not None:
+    elif (why := _by_design(facts, nearer)) is not None:
         yield augmented_validation.normal(f"{said}: {why}")
     elif differ * count < min_samples:
         yield augmented_validation.not_examined(f"{said}; {min_samples} are needed")
     else:
-        yield _finding(run, said, differ)
+        yield _finding(facts, said, differ)
 
 
-def _by_design(run: Run, nearer: float) -> str | None:
+def _by_design(facts: Facts, nearer: float) -> str | None:
     """Why inputs differ, if it is no augmentation."""
-    targets = measured(run, REFETCH_TARGETS, "valid")
+    targets = measured(facts.run, REFETCH_TARGETS, "valid")
     if targets is None:
         return "they have no targets"
     if targets > 0:
         return "their targets do too"
-    if (measured(run, REFETCH_TARGETS_LIKE_INPUTS, "valid") or 0) > 0.5:
+    if (measured(facts.run, REFETCH_TARGETS_LIKE_INPUTS, "valid") or 0) > 0.5:
         return "targets have the shape of inputs, as in denoising"
-    near = measured(run, REFETCH_NEARER, "valid")
+    near = measured(facts.run, REFETCH_NEARER, "valid")
     if near is None or near < nearer:
         return "they are drawn anew, no nearer to the first than others are"
     return None
 
 
-def _finding(run: Run, said: str, differ: float) -> Verdict:
-    near = measured(run, REFETCH_NEARER, "valid")
-    train = measured(run, REFETCH_INPUTS, "train")
-    strange = measured(run, REFETCH_UNEXPLAINED, "valid") or 0.0
+def _finding(facts: Facts, said: str, differ: float) -> Verdict:
+    near = measured(facts.run, REFETCH_NEARER, "valid")
+    train = measured(facts.run, REFETCH_INPUTS, "train")
+    strange = measured(facts.run, REFETCH_UNEXPLAINED, "valid") or 0.0
     # Where each has a class of its own, an index may stand for a class, and a sample for any of it.
-    unsure = strange or measured(run, REFETCH_WITHIN_CLASSES, "valid") == 0
+    unsure = strange or measured(facts.run, REFETCH_WITHIN_CLASSES, "valid") == 0
     beside = "" if train is None else f"; of training samples {train:.0%} do"
     evidence = [
         Evidence(REFETCH_INPUTS, (0, 0), f"{differ:.0%} differ when fetched again", "valid"),

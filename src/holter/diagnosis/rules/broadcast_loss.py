@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
 
@@ -18,19 +18,8 @@ _COLLAPSED = 0.2  # spread of the predictions over that of the targets
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(TARGET_BROADCAST,),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "validation-mismatch",
-        "constant-validation",
-        "oscillating-loss",
-        "loss-accuracy-parting",
-    ),
 )
-def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def broadcast_loss(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """Predictions and targets have different shapes, and the loss compares all with all.
 
     ## What it does
@@ -56,18 +45,18 @@ def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     ## How to confirm
     - Print both shapes before the loss.
     """
-    for owner, broadcast in run[TARGET_BROADCAST].items():
+    for owner, broadcast in facts.run[TARGET_BROADCAST].items():
         if not len(broadcast):
             continue
         share = float(broadcast.values.mean())
-        units = last(run, OUTPUT_UNITS, owner) or 1
+        units = last(facts, OUTPUT_UNITS, owner) or 1
         said = (
             f"{owner} broadcasts predictions and targets on {share:.0%} of {len(broadcast)} steps"
         )
-        collapse = _collapse(run, owner)
+        collapse = _collapse(facts, owner)
         if share < _MOST:
             yield broadcast_loss.clear(said)
-        elif last(run, TARGET_STD, owner) == 0:
+        elif last(facts, TARGET_STD, owner) == 0:
             yield broadcast_loss.clear(f"{said}; the targets are all the same")
         elif units > 1 and (collapse is None or collapse > _COLLAPSED):
             yield broadcast_loss.normal(f"{said}, of {units:.0f} units: all pairs may be meant")
@@ -90,9 +79,9 @@ def broadcast_loss(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
             )
 
 
-def _collapse(run: Run, owner: str) -> float | None:
+def _collapse(facts: Facts, owner: str) -> float | None:
     """How much predictions differ between samples at last, over how much targets do."""
-    spread, width = readings(run, OUTPUT_SPREAD, owner), last(run, TARGET_STD, owner)
+    spread, width = readings(facts, OUTPUT_SPREAD, owner), last(facts, TARGET_STD, owner)
     if not len(spread) or not width:
         return None
     return float(np.median(spread[-max(len(spread) // 4, 1) :])) / width

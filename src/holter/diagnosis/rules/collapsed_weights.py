@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.outcome import outcome
-from holter.diagnosis.facts.weight_growth import growth, weight_decay
+from holter.diagnosis.causes import explained_by
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import WEIGHT_DECAY, WEIGHT_NORM
 
@@ -20,21 +19,8 @@ _MOST = 0.9  # of the first norm, under which such weights are
     severity=Severity.ERROR,
     level=Level.HYPERPARAMETER,
     needs=(WEIGHT_NORM,),
-    explains=(
-        "unfittable-batch",
-        "dead-gradients",
-        "dead-units",
-        "dominating-gradient",
-        "fading-activations",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "tiny-updates",
-        "underfitting",
-        "vanishing-gradients",
-    ),
 )
-def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
+def collapsed_weights(facts: Facts, *, ratio: float = 0.1) -> Iterator[Verdict]:
     """Weights shrink towards zero, and what they knew with them.
 
     ## What it does
@@ -60,17 +46,17 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
     - Repeat 100 steps with `weight_decay=0`: the norms should stay, and the loss fall.
     - Print `p.norm()` of a few layers every 100 steps.
     """
-    found = growth(run)
+    found = facts.weight_growth
     if found is None:
         yield collapsed_weights.not_examined("the norms of weights were not read often enough")
         return
-    decay = weight_decay(run)
+    decay = facts.weight_decay
     strong = decay is not None and decay.rate > _STRONG
     violent = decay is not None and decay.rate > _VIOLENT
     if found.usual > (_MOST if violent else _HALF if strong else ratio):
         yield collapsed_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
         return
-    result = outcome(run)
+    result = facts.outcome
     if result is None:
         yield collapsed_weights.not_examined(
             f"weights shrank to {found.usual:.1e}, but whether the loss fell cannot be told"
@@ -94,7 +80,7 @@ def collapsed_weights(run: Run, *, ratio: float = 0.1) -> Iterator[Verdict]:
         if decay
         else "look for a penalty on the weights in the loss, or code that scales weights down",
         # an ordinary decay takes as much only where the learning rate is too high: that leads then
-        explains=collapsed_weights.explains
+        explains=None
         if decay is not None and decay.ordinary
-        else (*collapsed_weights.explains, "huge-updates"),
+        else (*explained_by(collapsed_weights.name), "huge-updates"),
     )

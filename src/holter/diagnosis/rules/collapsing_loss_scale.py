@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
+from holter.record.events import SkippedStep
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, AMP_SKIPPED
 
@@ -16,22 +17,9 @@ _SETTLED = 20  # steps without a skip that end the first search for a scale
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(AMP_SCALE, AMP_SKIPPED),
-    explains=(
-        "skipped-steps",
-        "nonfinite-gradient",
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "motionless-weights",
-        "dead-gradients",
-        "vanishing-gradients",
-        "tiny-updates",
-        "all-zero-gradients",
-    ),
 )
 def collapsing_loss_scale(
-    run: Run, *, min_halvings: int = 5, min_skips: int = 5
+    facts: Facts, *, min_halvings: int = 5, min_skips: int = 5
 ) -> Iterator[Verdict]:
     """The loss scale of AMP keeps falling: gradients overflow at ever smaller scales.
 
@@ -59,7 +47,7 @@ def collapsing_loss_scale(
     - Repeat some hundred steps in bfloat16 or float32: a sound training goes on as before.
     - Look at the largest activations of each module on the step before the scale fell.
     """
-    scale, skipped = run[AMP_SCALE].get(""), run[AMP_SKIPPED].get("")
+    scale, skipped = facts.run[AMP_SCALE].get(""), facts.run[AMP_SKIPPED].get("")
     kept = (
         np.isfinite(scale.values) & (scale.values > 0) if scale is not None else np.empty(0, bool)
     )
@@ -69,7 +57,7 @@ def collapsing_loss_scale(
         )
         return
     steps, values = scale.steps[kept], scale.values[kept].astype(np.float64)
-    told = [each.step for each in run.events if each.kind == "skipped step"]
+    told = [event.step for event in facts.run.events_of(SkippedStep)]
     skips = np.union1d(skipped.steps[skipped.values > 0], np.array(told, np.int64))
     settled = _settled(steps, skips)
     last = float(values[-1])

@@ -4,15 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import (
-    falling_loss,
     level,
     median_update,
     steps_follow_gradients,
 )
-from holter.diagnosis.facts.schedule import rates
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, LOSS, UPDATE_RATIO
 
@@ -26,19 +25,9 @@ _SMALL_UPDATE = 1e-3  # relative change of a parameter per step, about that of a
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(CLIP_COEFFICIENT, CLIP_NORM, CLIP_LIMIT),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "tiny-updates",
-        "rounded-away-updates",
-        "motionless-weights",
-    ),
 )
 def constant_clipping(
-    run: Run, *, min_steps: int = 50, max_coefficient: float = 0.05, min_fall: float = 0.1
+    facts: Facts, *, min_steps: int = 50, max_coefficient: float = 0.05, min_fall: float = 0.1
 ) -> Iterator[Verdict]:
     """Clipping leaves so little of the gradients that training stands still.
 
@@ -68,7 +57,7 @@ def constant_clipping(
       loss should fall at once.
     - Repeat with the learning rate divided by the median factor.
     """
-    series = run[CLIP_COEFFICIENT].get("")
+    series = facts.run[CLIP_COEFFICIENT].get("")
     kept = np.isfinite(series.values) if series is not None else np.empty(0, bool)
     if series is None or kept.sum() < min_steps:
         yield constant_clipping.not_examined(
@@ -78,15 +67,18 @@ def constant_clipping(
     steps, factors = series.steps[kept][-_RECENT:], series.values[kept][-_RECENT:]
     window = int(steps[0]), int(steps[-1])
     clipped, typical = float((factors < 1).mean()), float(np.median(factors))
-    norm, limit = _median(run[CLIP_NORM][""], window), _median(run[CLIP_LIMIT][""], window)
+    norm, limit = (
+        _median(facts.run[CLIP_NORM][""], window),
+        _median(facts.run[CLIP_LIMIT][""], window),
+    )
     left = (
         f"{clipped:.0%} of the last {len(factors)} steps are clipped, median factor"
         f" {typical:.2g} (norm {norm:.3g}, limit {limit:.3g})"
     )
-    loss = falling_loss(run)
+    loss = facts.falling_loss
     fall = _fall(loss)
-    update = median_update(run, *window)
-    follows = steps_follow_gradients(run)
+    update = median_update(facts, *window)
+    follows = steps_follow_gradients(facts)
     small = update is None or update < _SMALL_UPDATE
     held = follows and small and typical < max_coefficient
     if loss is not None and fall is not None and held and fall < min_fall:
@@ -100,22 +92,22 @@ def constant_clipping(
                 Evidence(LOSS, (loss.first, loss.last), f"fell by {fall:.1%} in all"),
                 *_updates(window, update),
             ),
-            fix=f"raise the limit from {limit:.3g} to about {_percentile(run, window):.3g}, the"
+            fix=f"raise the limit from {limit:.3g} to about {_percentile(facts, window):.3g}, the"
             " 95th percentile of the norms, or take the clipping out",
         )
         return
     if clipped > _OFTEN:
-        yield constant_clipping.normal(f"{left}: {_effect(run, typical, follows)}")
-    yield from _outliers(run, float(np.median(run[CLIP_LIMIT][""].values)))
+        yield constant_clipping.normal(f"{left}: {_effect(facts, typical, follows)}")
+    yield from _outliers(facts, float(np.median(facts.run[CLIP_LIMIT][""].values)))
     why = "" if fall is None else f"; the loss fell by {fall:.0%}"
     moved = "" if update is None else f"; median update {update:.1g} of a weight"
     yield constant_clipping.clear(f"{left}{why}{moved}")
 
 
-def _effect(run: Run, typical: float, follows: bool) -> str:
+def _effect(facts: Facts, typical: float, follows: bool) -> str:
     if not follows:
         return "a recipe, not a fault; Adam and its like divide it out, their updates are as large"
-    known = rates(run)
+    known = facts.rates
     if not known:
         return f"a recipe, not a fault; the effective learning rate is {typical:.2g} of the set one"
     rate = float(known[0].values[-1])
@@ -125,9 +117,9 @@ def _effect(run: Run, typical: float, follows: bool) -> str:
     )
 
 
-def _outliers(run: Run, limit: float) -> Iterator[Verdict]:
+def _outliers(facts: Facts, limit: float) -> Iterator[Verdict]:
     """The note that a few norms far above the limit were cut, as clipping is meant to do."""
-    series = run[CLIP_NORM][""]
+    series = facts.run[CLIP_NORM][""]
     norms = series.values[np.isfinite(series.values)]
     far = norms > max(limit, _OUTLIER * float(np.median(norms)))
     if 0 < far.sum() <= max(1, 0.02 * len(norms)):
@@ -152,8 +144,8 @@ def _fall(loss: Series | None) -> float | None:
     return None if not first or last is None else (first - last) / first
 
 
-def _percentile(run: Run, window: tuple[int, int]) -> float:
-    series = run[CLIP_NORM][""]
+def _percentile(facts: Facts, window: tuple[int, int]) -> float:
+    series = facts.run[CLIP_NORM][""]
     inside = (series.steps >= window[0]) & np.isfinite(series.values)
     return float(np.percentile(series.values[inside], 95))
 

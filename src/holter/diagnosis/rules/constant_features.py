@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, series
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_COLUMN_FIRST,
@@ -25,7 +25,7 @@ _PART = 0.2  # share of columns: more are the border of an image
     needs=(DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS),
 )
 def constant_features(
-    run: Run, *, min_samples: int = 100, max_columns: int = 256
+    facts: Facts, *, min_samples: int = 100, max_columns: int = 256
 ) -> Iterator[Verdict]:
     """Columns of the input never change.
 
@@ -51,10 +51,11 @@ def constant_features(
     - Print `x.std(0)` over the training set.
     """
     values, first = (
-        series(run, signal, "train") for signal in (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST)
+        series(facts.run, signal, "train")
+        for signal in (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST)
     )
-    zeros = series(run, DATASET_COLUMN_ZEROS, "train")
-    count = measured(run, DATASET_EXAMINED, "train") or 0
+    zeros = series(facts.run, DATASET_COLUMN_ZEROS, "train")
+    count = measured(facts.run, DATASET_EXAMINED, "train") or 0
     if values is None or first is None or zeros is None or count < min_samples:
         yield constant_features.not_examined(f"{count:.0f} of the {min_samples} samples needed")
         return
@@ -81,7 +82,7 @@ def constant_features(
         yield constant_features.normal(f"{said}; other columns are sparse too")
     else:
         yield constant_features.finding(
-            said + _elsewhere(run, places),
+            said + _elsewhere(facts, places),
             confidence=Confidence.HINT,
             onset=0,
             evidence=(
@@ -97,8 +98,8 @@ def constant_features(
         )
 
 
-def _elsewhere(run: Run, places: np.ndarray) -> str:
-    valid = series(run, DATASET_COLUMN_VALUES, "valid")
+def _elsewhere(facts: Facts, places: np.ndarray) -> str:
+    valid = series(facts.run, DATASET_COLUMN_VALUES, "valid")
     if valid is None or len(valid) <= places[-1] or not (valid.values[places] > 1).any():
         return ""
     return "; in validation they vary" if len(places) > 1 else "; in validation it varies"

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.facts.validation import trained_functions
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, UPDATE_RATIO, VAL_LOSS, WEIGHT_TOTAL_NORM
 
@@ -22,9 +23,8 @@ _NOTHING_LEFT = 1e-5  # of the training loss at first: losses this small may be 
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(LOSS, VAL_LOSS),
-    explains=("validation-mismatch",),
 )
-def constant_validation(run: Run, *, min_passes: int = 4) -> Iterator[Verdict]:
+def constant_validation(facts: Facts, *, min_passes: int = 4) -> Iterator[Verdict]:
     """The validation loss stays the same bit for bit while the model is trained.
 
     ## What it does
@@ -53,26 +53,26 @@ def constant_validation(run: Run, *, min_passes: int = 4) -> Iterator[Verdict]:
     - Print `id(model)` and the norm of one weight in the training loop and in the validation.
     - Set one weight of the model to 0 by hand before a validation: the loss has to change.
     """
-    losses = {owner: loss for owner, loss in run[VAL_LOSS].items() if len(loss)}
+    losses = {owner: loss for owner, loss in facts.run[VAL_LOSS].items() if len(loss)}
     if not losses:
         yield constant_validation.not_examined("no validation loss was read")
     for owner, loss in losses.items():
-        if _is_beside(run, owner, losses):
+        if _is_beside(facts, owner, losses):
             yield constant_validation.clear(
                 f"the validation loss{of(owner)} is not that of training, which changes"
             )
         else:
-            yield _judge(run, owner, loss, min_passes)
+            yield _judge(facts, owner, loss, min_passes)
 
 
-def _is_beside(run: Run, owner: str, losses: Mapping[str, Series]) -> bool:
+def _is_beside(facts: Facts, owner: str, losses: Mapping[str, Series]) -> bool:
     """Whether a loss by another function than that of training stands beside one by that."""
-    trained = trained_functions(run)
+    trained = trained_functions(facts)
     own = [losses[each] for each in trained if each in losses]
     return owner not in trained and any(np.ptp(each.values) > 0 for each in own)
 
 
-def _judge(run: Run, owner: str, loss: Series, min_passes: int) -> Verdict:
+def _judge(facts: Facts, owner: str, loss: Series, min_passes: int) -> Verdict:
     if len(loss) < min_passes:
         return constant_validation.not_examined(
             f"{len(loss)} of the {min_passes} validation passes needed{of(owner)}"
@@ -86,10 +86,10 @@ def _judge(run: Run, owner: str, loss: Series, min_passes: int) -> Verdict:
             f" {len(loss)} passes"
         )
     first, last = int(loss.steps[-same]), loss.last
-    began, level = _training_levels(run, first, last)
+    began, level = _training_levels(facts, first, last)
     if abs(value) < _NOTHING_LEFT * abs(began):
         return constant_validation.clear(f"the validation loss{of(owner)} is {value:.2g}: no more")
-    moved = _moved(run, first, last)
+    moved = _moved(facts, first, last)
     falls = began - level > 0.1 * abs(began)
     if moved is None and not falls:
         return constant_validation.not_examined(
@@ -109,41 +109,43 @@ def _judge(run: Run, owner: str, loss: Series, min_passes: int) -> Verdict:
         evidence=(
             Evidence(VAL_LOSS, (first, last), f"{value:.6g} on each of {same} passes", owner),
             Evidence(LOSS, (first, last), f"{began:.4g} at first, {level:.4g} at last"),
-            *_weight_evidence(run, first, last, moved),
+            *_weight_evidence(facts, first, last, moved),
         ),
         fix="validate the model that the optimizer trains, not a copy or checkpoint of before",
     )
 
 
-def _training_levels(run: Run, first: int, last: int) -> tuple[float, float]:
+def _training_levels(facts: Facts, first: int, last: int) -> tuple[float, float]:
     """The training loss at its beginning, and over the last third of these steps."""
-    owner = next(iter(run[LOSS]))
+    owner = next(iter(facts.run[LOSS]))
     values, late = (
-        readings(run, LOSS, owner),
-        readings(run, LOSS, owner, last - (last - first) // 3),
+        readings(facts, LOSS, owner),
+        readings(facts, LOSS, owner, last - (last - first) // 3),
     )
     if not len(values):
         return 0.0, 0.0
     return float(np.median(values[:5])), midmean(late) if len(late) else float(values[-1])
 
 
-def _moved(run: Run, first: int, last: int) -> float | None:
+def _moved(facts: Facts, first: int, last: int) -> float | None:
     """How far the weights moved between two passes, relative to their size; None if unknown."""
-    if UPDATE_RATIO in run:
-        rows = run[UPDATE_RATIO].rows(first + 1, last)
+    if UPDATE_RATIO in facts.run:
+        rows = facts.run[UPDATE_RATIO].rows(first + 1, last)
         ratios = rows.values[rows.present & np.isfinite(rows.values)]
         if len(ratios):  # steps in all directions add up by their squares
             return float(np.percentile(ratios, 75) * np.sqrt(last - first))
     moved = []
-    for series in run[WEIGHT_TOTAL_NORM].values() if WEIGHT_TOTAL_NORM in run else ():
+    for series in facts.run[WEIGHT_TOTAL_NORM].values() if WEIGHT_TOTAL_NORM in facts.run else ():
         norms = series.values[(series.steps >= first) & (series.steps <= last)]
         if len(norms) > 1 and np.isfinite(norms).all() and norms.max() > 0:
             moved.append(float(np.ptp(norms) / norms.max()))
     return max(moved, default=None)
 
 
-def _weight_evidence(run: Run, first: int, last: int, moved: float | None) -> Iterator[Evidence]:
+def _weight_evidence(
+    facts: Facts, first: int, last: int, moved: float | None
+) -> Iterator[Evidence]:
     if moved is not None:
-        signal = UPDATE_RATIO if UPDATE_RATIO in run else WEIGHT_TOTAL_NORM
-        owner = next(iter(run[signal]))
+        signal = UPDATE_RATIO if UPDATE_RATIO in facts.run else WEIGHT_TOTAL_NORM
+        owner = next(iter(facts.run[signal]))
         yield Evidence(signal, (first, last), f"the weights moved by about {moved:.1g}", owner)

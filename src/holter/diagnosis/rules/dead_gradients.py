@@ -4,13 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Sample, sample, trained_layers
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Sample
 from holter.diagnosis.facts.membership import covering
-from holter.diagnosis.facts.outcome import outcome
-from holter.diagnosis.facts.skips import skipped_steps
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NORM
 
@@ -21,16 +19,8 @@ _TRAILING = 0.5  # share of the run, up to its end, in which they have to be zer
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(GRAD_NORM,),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "tiny-updates",
-        "underfitting",
-    ),
 )
-def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
+def dead_gradients(facts: Facts, *, min_steps: int = 20) -> Iterator[Verdict]:
     """Some weights get gradients of exactly zero, step after step.
 
     ## What it does
@@ -56,15 +46,15 @@ def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     - Print the activations behind the named layer for one batch: are they constant?
     - Perturb one of the named weights and see whether the loss changes.
     """
-    norms = sample(run, GRAD_NORM, [each.name for each in trained_layers(run)] or None)
-    kept = ~np.isin(norms.steps, skipped_steps(run))
+    norms = facts.sample(GRAD_NORM, [each.name for each in facts.layers] or None)
+    kept = ~np.isin(norms.steps, facts.skipped_steps)
     norms = Sample(norms.steps[kept], norms.owners, norms.values[kept]).between(1 - _TRAILING, 1)
     read = np.isfinite(norms.values)
     if len(norms) < min_steps:
         yield dead_gradients.not_examined(f"{len(norms)} of the {min_steps} steps needed")
         return
     zero = (read.sum(axis=0) >= min_steps) & ((norms.values == 0) | ~read).all(axis=0)
-    alive = (sample(run, GRAD_NORM).between(1 - _TRAILING, 1).values > 0).any()  # vectors, too
+    alive = (facts.sample(GRAD_NORM).between(1 - _TRAILING, 1).values > 0).any()  # vectors, too
     if not zero.any() or not alive:
         which = "all" if alive else "none"
         yield dead_gradients.clear(
@@ -74,7 +64,7 @@ def dead_gradients(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
         return
     dead = [norms.owners[column] for column in np.flatnonzero(zero)]
     others = [owner for owner in norms.owners if owner not in dead]
-    result = outcome(run)
+    result = facts.outcome
     bad = result is not None and result.bad
     first, last = int(norms.steps[0]), int(norms.steps[-1])
     yield dead_gradients.finding(

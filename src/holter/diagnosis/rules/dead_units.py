@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_DEAD_FRACTION
 
@@ -20,20 +18,8 @@ _REVIVING = 0.1  # fall of the share that says that units come back
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_DEAD_FRACTION,),
-    explains=(
-        "unfittable-batch",
-        "all-zero-gradients",
-        "dead-gradients",
-        "dominating-gradient",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "motionless-weights",
-        "tiny-updates",
-        "underfitting",
-    ),
 )
-def dead_units(run: Run, *, share: float = 0.7) -> Iterator[Verdict]:
+def dead_units(facts: Facts, *, share: float = 0.7) -> Iterator[Verdict]:
     """Most units of a layer are zero for every input.
 
     ## What it does
@@ -60,7 +46,7 @@ def dead_units(run: Run, *, share: float = 0.7) -> Iterator[Verdict]:
     - Count the units whose activation is zero over a whole validation pass.
     - Replace ReLU by LeakyReLU for 100 steps: the loss should begin to fall.
     """
-    dead = sample(run, ACTIVATION_DEAD_FRACTION)
+    dead = facts.sample(ACTIVATION_DEAD_FRACTION)
     worst: tuple[float, int] = (0.0, -1)
     for column in range(len(dead.owners)):
         values = dead.values[:, column]
@@ -71,7 +57,7 @@ def dead_units(run: Run, *, share: float = 0.7) -> Iterator[Verdict]:
         yield dead_units.not_examined(f"it takes {_WINDOWS} windows of samples of one layer")
         return
     level, column = worst
-    result = outcome(run)
+    result = facts.outcome
     bad = result is not None and result.bad
     if level < share or (level < _WHOLE and not bad):
         went = f"; {result.says}" if result is not None and level >= share else ""
@@ -98,7 +84,7 @@ def dead_units(run: Run, *, share: float = 0.7) -> Iterator[Verdict]:
             ),
             *((result.evidence,) if result is not None and bad else ()),
         ),
-        explains=dead_units.explains if level >= _WHOLE else (),
+        explains=None if level >= _WHOLE else (),
         fix="use LeakyReLU or GELU; if the units die while training, lower the learning rate, if"
         " they are dead at once, look at biases, initialisation and the scale of the inputs",
     )

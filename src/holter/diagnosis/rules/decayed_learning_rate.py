@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.progress import Halt, falling_loss, halted, level, median_update
-from holter.diagnosis.facts.schedule import GONE, WEAK, Rate, rates
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.progress import Halt, halted, level, median_update
+from holter.diagnosis.facts.schedule import GONE, WEAK, Rate
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
@@ -20,19 +21,9 @@ _TINY_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LR, LOSS),
-    explains=(
-        "flat-loss",
-        "loss-plateau",
-        "underfitting",
-        "tiny-updates",
-        "rounded-away-updates",
-        "motionless-weights",
-        "large-epsilon",
-        "constant-validation",
-    ),
 )
 def decayed_learning_rate(
-    run: Run, *, min_steps: int = 60, gone: float = 3e-3, min_share: float = 0.3
+    facts: Facts, *, min_steps: int = 60, gone: float = 3e-3, min_share: float = 0.3
 ) -> Iterator[Verdict]:
     """The learning rate has decayed away while the loss was still falling.
 
@@ -59,15 +50,16 @@ def decayed_learning_rate(
     - Continue from the last checkpoint with a tenth of the peak: a loss that falls again was held
       by the rate.
     """
-    known, loss = rates(run), falling_loss(run)
-    if loss is None or run.steps < min_steps or len(known) != 1:
+    known, loss = facts.rates, facts.falling_loss
+    if loss is None or facts.run.steps < min_steps or len(known) != 1:
         yield decayed_learning_rate.not_examined(
-            f"{run.steps} steps; it takes {min_steps}, of one optimizer whose loss has to fall"
+            f"{facts.run.steps} steps; it takes {min_steps}, of one"
+            " optimizer whose loss has to fall"
         )
         return
     rate = known[0]
     at = rate.first_below(gone)
-    share = 1 - at / run.steps
+    share = 1 - at / facts.run.steps
     if share < min_share:
         yield decayed_learning_rate.clear(
             f"the learning rate{of(rate.optimizer)} is under {gone:g} of its peak on the last"
@@ -78,8 +70,10 @@ def decayed_learning_rate(
         yield decayed_learning_rate.not_examined("the learning rate ends at exactly 0")
         return
     weak = rate.first_below(WEAK)
-    halt = halted(run, loss, weak, rate.first_below(GONE)) or _vanished(run, loss, rate, min_share)
-    update = median_update(run, at, run.steps - 1)
+    halt = halted(facts, loss, weak, rate.first_below(GONE)) or _vanished(
+        facts, loss, rate, min_share
+    )
+    update = median_update(facts, at, facts.run.steps - 1)
     if halt is None or (update is not None and update > _TINY_UPDATE):
         moves = "" if update is None else f"; updates are {update:.1g} of a weight"
         yield decayed_learning_rate.clear(
@@ -87,22 +81,22 @@ def decayed_learning_rate(
             f" went away at step {weak}{moves}"
         )
         return
-    yield _finding(run, rate, (weak, at), halt, update)
+    yield _finding(facts, rate, (weak, at), halt, update)
 
 
-def _vanished(run: Run, loss: Series, rate: Rate, min_share: float) -> Halt | None:
+def _vanished(facts: Facts, loss: Series, rate: Rate, min_share: float) -> Halt | None:
     """A loss at more than half of its start, at a rate at which nothing can move any more."""
     since = rate.first_below(_NOTHING)
-    start, after = float(np.median(loss.values[:3])), level(loss, since, run.steps)
-    if since > (1 - min_share) * run.steps or after is None:
+    start, after = float(np.median(loss.values[:3])), level(loss, since, facts.run.steps)
+    if since > (1 - min_share) * facts.run.steps or after is None:
         return None
     return Halt(start, after, after) if start / 2 < after < start else None
 
 
 def _finding(
-    run: Run, rate: Rate, lost: tuple[int, int], halt: Halt, update: float | None
+    facts: Facts, rate: Rate, lost: tuple[int, int], halt: Halt, update: float | None
 ) -> Verdict:
-    (weak, gone), last = lost, run.steps - 1
+    (weak, gone), last = lost, facts.run.steps - 1
     fell = halt.before != halt.after  # it was seen to fall before
     evidence = [
         Evidence(LR, (0, last), f"under a tenth of its peak from step {weak}", rate.group),

@@ -1,13 +1,12 @@
 """Weight decay shrinks the gains of normalising layers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 
@@ -18,10 +17,9 @@ _FEWEST = 10  # sampled norms
     severity=Severity.INFO,
     level=Level.HYPERPARAMETER,
     needs=(WEIGHT_DECAY, WEIGHT_NORM, LR),
-    explains=("loss-plateau", "underfitting"),
     preview=True,
 )
-def decayed_norms_and_biases(run: Run, *, shrunk: float = 0.5) -> Iterator[Verdict]:
+def decayed_norms_and_biases(facts: Facts, *, shrunk: float = 0.5) -> Iterator[Verdict]:
     """Weight decay shrinks the gains of normalising layers.
 
     ## What it does
@@ -44,15 +42,17 @@ def decayed_norms_and_biases(run: Run, *, shrunk: float = 0.5) -> Iterator[Verdi
     ## How to confirm
     - Print the mean of a gain before and after training, with the decay on and off.
     """
-    shapes = run.meta.get("parameters", {})
+    shapes = facts.run.meta.parameters
     gains = [name for name, (shape, _) in shapes.items() if _is_gain(name, shape)]
-    decays = [float(np.nanmax(each.values)) for each in run[WEIGHT_DECAY].values() if len(each)]
+    decays = [
+        float(np.nanmax(each.values)) for each in facts.run[WEIGHT_DECAY].values() if len(each)
+    ]
     if not gains or not decays or min(decays) <= 0:
         yield decayed_norms_and_biases.clear(
             "there are no gains" if not gains else "a group of parameters is not decayed"
         )
         return
-    norms = sample(run, WEIGHT_NORM, gains)
+    norms = facts.sample(WEIGHT_NORM, gains)
     if len(norms) < _FEWEST:
         yield decayed_norms_and_biases.not_examined(f"{len(norms)} of the {_FEWEST} norms needed")
         return
@@ -62,7 +62,7 @@ def decayed_norms_and_biases(run: Run, *, shrunk: float = 0.5) -> Iterator[Verdi
         yield decayed_norms_and_biases.not_examined("the gains begin at zero, or are not finite")
         return
     shares = end[known] / begin[known]
-    left, pull = float(np.median(shares)), _pull(run, int(norms.steps[0]), int(norms.steps[-1]))
+    left, pull = float(np.median(shares)), _pull(facts, int(norms.steps[0]), int(norms.steps[-1]))
     said = (
         f"the usual gain has {left:.0%} of its first norm; learning rate times weight decay alone"
         f" would leave {np.exp(-pull):.0%}"
@@ -82,17 +82,17 @@ def decayed_norms_and_biases(run: Run, *, shrunk: float = 0.5) -> Iterator[Verdi
                 f"median over {len(shares)} gains: {left:.2f} of the first norm",
                 str(worst),
             ),
-            Evidence(WEIGHT_DECAY, (0, run.steps - 1), f"weight decay {max(decays):.3g}"),
+            Evidence(WEIGHT_DECAY, (0, facts.run.steps - 1), f"weight decay {max(decays):.3g}"),
         ),
         fix="give gains and biases a parameter group with weight_decay=0",
     )
 
 
-def _pull(run: Run, first: int, last: int) -> float:
+def _pull(facts: Facts, first: int, last: int) -> float:
     """Learning rate times weight decay, added up over some steps; of the group with the most."""
     pulls = [0.0]
-    for owner, rate in run[LR].items():
-        decay = run[WEIGHT_DECAY].get(owner)
+    for owner, rate in facts.run[LR].items():
+        decay = facts.run[WEIGHT_DECAY].get(owner)
         if decay is not None and len(decay) and len(rate):
             inside = rate.values[(rate.steps >= first) & (rate.steps <= last)]
             mean = float(np.nanmean(inside)) if len(inside) else 0.0
@@ -100,5 +100,5 @@ def _pull(run: Run, first: int, last: int) -> float:
     return max(pulls)
 
 
-def _is_gain(name: str, shape: list[int]) -> bool:
+def _is_gain(name: str, shape: Sequence[int]) -> bool:
     return len(shape) == 1 and prod(shape) > 1 and name.endswith("weight")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor, only_function, readings
-from holter.diagnosis.facts.curve import Curve, growth, levels, training_curve
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.curve import Curve, growth, levels
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, TARGET_MAX, TARGET_MIN, UPDATE_RATIO
 
@@ -25,16 +25,9 @@ _MOVED = 1.5  # a change of the targets by this factor may lift the loss by itse
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
-    explains=(
-        "loss-spike",
-        "oscillating-loss",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
     symptom=True,
 )
-def diverging_loss(run: Run, *, min_steps: int = 40) -> Iterator[Verdict]:
+def diverging_loss(facts: Facts, *, min_steps: int = 40) -> Iterator[Verdict]:
     """The training loss rises away from the level it had.
 
     ## What it does
@@ -66,16 +59,16 @@ def diverging_loss(run: Run, *, min_steps: int = 40) -> Iterator[Verdict]:
       the steps were too large.
     - Go on from there with the learning rate at 0: if the loss still rises, the data have changed.
     """
-    curve = training_curve(run)
+    curve = facts.curve
     if isinstance(curve, str):
         yield diverging_loss.not_examined(curve)
         return
-    if len(curve) >= 4 and (burst := _explosion(run, curve)):
-        yield _finding(run, curve, burst, known=True)
+    if len(curve) >= 4 and (burst := _explosion(facts, curve)):
+        yield _finding(facts, curve, burst, known=True)
     elif len(curve) < min_steps:
         yield diverging_loss.not_examined(f"{len(curve)} of the {min_steps} losses needed")
     else:
-        yield _judge(run, curve)
+        yield _judge(facts, curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +82,9 @@ class _Rise:
     ends_nonfinite: bool
 
 
-def _explosion(run: Run, curve: Curve) -> _Rise | None:
+def _explosion(facts: Facts, curve: Curve) -> _Rise | None:
     """A loss that ends orders of magnitude over its first values, or not finite after growing."""
-    loss = run[LOSS][curve.owner]
+    loss = facts.run[LOSS][curve.owner]
     nonfinite = bool(not np.isfinite(loss.values[-3:]).any())
     first = float(np.median(curve.values[: max(len(curve) // 10, 2)]))
     tail = curve.values[-3:] if not nonfinite else curve.values[-2:]
@@ -106,7 +99,7 @@ def _explosion(run: Run, curve: Curve) -> _Rise | None:
     return _Rise(onset, first, float(curve.values[-1]), says, nonfinite)
 
 
-def _judge(run: Run, curve: Curve) -> Verdict:
+def _judge(facts: Facts, curve: Curve) -> Verdict:
     cut = levels(curve, _PIECES)
     first, last, best = cut.values[0], cut.values[-1], cut.values.min()
     at_best = int(cut.values.argmin())
@@ -119,7 +112,7 @@ def _judge(run: Run, curve: Curve) -> Verdict:
             f"the last level, {last:.4g}, is within {rise / error if error else 0:.1f} standard"
             f" errors of the best, {best:.4g}"
         )
-    known = not isinstance(anchor(run), str)
+    known = not isinstance(facts.baseline, str)
     margin = (_OVER if known else _UNKNOWN_OVER) - 1  # a loss may be negative throughout
     falls = cut.values[-2] - last > 4 * error and last < cut.values.max() - 4 * error
     is_above = last - first > max(margin * abs(first), _SURE * error) and not falls
@@ -135,7 +128,7 @@ def _judge(run: Run, curve: Curve) -> Verdict:
             f"the last level is {last:.4g}, the first was {first:.4g}, the best {best:.4g}: it"
             + (" falls again" if falls else " does not rise on")
         )
-    if (change := _targets_moved(run)) is not None:
+    if (change := _targets_moved(facts)) is not None:
         return diverging_loss.not_examined(
             f"the targets' range changes {change:.1f}-fold: the loss may rise with it"
         )
@@ -155,11 +148,11 @@ def _judge(run: Run, curve: Curve) -> Verdict:
         f", above the {first:.4g} it began with" if is_above else ", and rises on"
     )
     explodes = last > _EXPLOSION * abs(first)
-    return _finding(run, curve, _Rise(onset, best, last, says, False), known=known or explodes)
+    return _finding(facts, curve, _Rise(onset, best, last, says, False), known=known or explodes)
 
 
-def _finding(run: Run, curve: Curve, rise: _Rise, *, known: bool) -> Verdict:
-    others = tuple(_company(run, curve, rise.onset))
+def _finding(facts: Facts, curve: Curve, rise: _Rise, *, known: bool) -> Verdict:
+    others = tuple(_company(facts, curve, rise.onset))
     likely = rise.ends_nonfinite or (known and bool(others))
     return diverging_loss.finding(
         f"the loss diverges from step {rise.onset} on: {rise.says}",
@@ -177,40 +170,40 @@ def _finding(run: Run, curve: Curve, rise: _Rise, *, known: bool) -> Verdict:
     )
 
 
-def _company(run: Run, curve: Curve, onset: int) -> Iterator[Evidence]:
+def _company(facts: Facts, curve: Curve, onset: int) -> Iterator[Evidence]:
     """What grows together with the loss."""
     first, last = curve.span
     before, after = (first, max(onset - 1, first)), (onset, last)
-    if (grew := growth(run, GRAD_TOTAL_NORM, curve.owner, before, after)) and grew >= _GREW:
+    if (grew := growth(facts, GRAD_TOTAL_NORM, curve.owner, before, after)) and grew >= _GREW:
         yield Evidence(
             GRAD_TOTAL_NORM,
             after,
             f"gradients are {grew:.3g} times as large as before",
             curve.owner,
         )
-    if UPDATE_RATIO in run:
-        early, late = (_median_update(run, *window) for window in (before, after))
+    if UPDATE_RATIO in facts.run:
+        early, late = (_median_update(facts, *window) for window in (before, after))
         if early and late and late >= _GREW * early:
             yield Evidence(
                 UPDATE_RATIO, after, f"updates are {late / early:.3g} times as large as before"
             )
 
 
-def _median_update(run: Run, first: int, last: int) -> float | None:
-    rows = run[UPDATE_RATIO].rows(max(first, last - 199), last)
+def _median_update(facts: Facts, first: int, last: int) -> float | None:
+    rows = facts.run[UPDATE_RATIO].rows(max(first, last - 199), last)
     ratios = rows.values[rows.present & np.isfinite(rows.values)]
     return float(np.median(ratios)) if len(ratios) else None
 
 
-def _targets_moved(run: Run) -> float | None:
+def _targets_moved(facts: Facts) -> float | None:
     """By how much the targets of a batch, or what a constant answer loses, changed; None if not."""
-    found = anchor(run)
+    found = facts.baseline
     if not isinstance(found, str) and found.drift > _MOVED:
         return found.drift
-    function = only_function(run)
+    function = facts.loss_function
     if function is None:
         return None
-    low, high = (readings(run, signal, function) for signal in (TARGET_MIN, TARGET_MAX))
+    low, high = (readings(facts, signal, function) for signal in (TARGET_MIN, TARGET_MAX))
     if len(low) < 8 or len(low) != len(high):
         return None
     reach = high - low

@@ -4,12 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample
-from holter.diagnosis.facts.membership import parameters
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import lacking
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM
 
@@ -21,18 +18,9 @@ _FEWEST = 20  # steps
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(GRAD_NORM,),
-    explains=(
-        "constant-clipping",
-        "diverging-loss",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "tiny-updates",
-        "underfitting",
-    ),
     preview=True,
 )
-def dominating_gradient(run: Run, *, share: float = 0.999) -> Iterator[Verdict]:
+def dominating_gradient(facts: Facts, *, share: float = 0.999) -> Iterator[Verdict]:
     """One layer has nearly all of the gradient.
 
     ## What it does
@@ -56,8 +44,8 @@ def dominating_gradient(run: Run, *, share: float = 0.999) -> Iterator[Verdict]:
     - Print the gradient norm of each layer for one batch.
     - Put a normalisation before the named layer and repeat 100 steps.
     """
-    trained = [e.name for e in parameters(run) if e.trainable and e.optimizer >= 0]
-    norms = sample(run, GRAD_NORM, trained or None).between(0.5, 1)
+    trained = [e.name for e in facts.parameters if e.trainable and e.optimizer >= 0]
+    norms = facts.sample(GRAD_NORM, trained or None).between(0.5, 1)
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in norms.owners))
     if len(layers) < _PARAMETERS or len(norms) < _FEWEST:
         yield dominating_gradient.not_examined(
@@ -71,14 +59,14 @@ def dominating_gradient(run: Run, *, share: float = 0.999) -> Iterator[Verdict]:
     total = squares.sum(axis=1, keepdims=True)
     shares = np.median((squares / np.where(total > 0, total, 1)), axis=0)
     worst = int(shares.argmax())
-    result = outcome(run)
+    result = facts.outcome
     if shares[worst] < share or result is None or not result.bad:
         yield dominating_gradient.clear(
             f"{layers[worst]} has the most of the squared gradient norm, {shares[worst]:.1%}"
         )
         return
     first, last = int(norms.steps[0]), int(norms.steps[-1])
-    clipped = " and the total norm is clipped" if CLIP_COEFFICIENT in run else ""
+    clipped = " and the total norm is clipped" if CLIP_COEFFICIENT in facts.run else ""
     yield dominating_gradient.finding(
         f"{layers[worst]} has {shares[worst]:.2%} of the squared gradient norm{clipped}, and"
         f" {result.says}",

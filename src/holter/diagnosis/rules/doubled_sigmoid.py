@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_MAX, OUTPUT_MIN, OUTPUT_SIZE, TARGET_LARGEST_CLASS_FRACTION
 
@@ -21,21 +21,8 @@ _HALF = (0.35, 0.65)  # where a sigmoid begins; logits begin about 0
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_MIN, OUTPUT_MAX),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "tiny-updates",
-        "vanishing-gradients",
-        "validation-mismatch",
-        "loss-accuracy-parting",
-        "saturated-units",
-        "constant-validation",
-    ),
 )
-def doubled_sigmoid(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
+def doubled_sigmoid(facts: Facts, *, min_steps: int = 20) -> Iterator[Verdict]:
     """A loss on logits is given probabilities, and applies a second sigmoid.
 
     ## What it does
@@ -61,25 +48,25 @@ def doubled_sigmoid(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     ## How to confirm
     - Print the smallest and the largest output over an epoch: a sigmoid never leaves 0 to 1.
     """
-    for owner in run[OUTPUT_MIN]:
-        low, high = readings(run, OUTPUT_MIN, owner), readings(run, OUTPUT_MAX, owner)
+    for owner in facts.run[OUTPUT_MIN]:
+        low, high = readings(facts, OUTPUT_MIN, owner), readings(facts, OUTPUT_MAX, owner)
         if owner not in _ON_LOGITS or not len(low) or not len(high):
             continue
         least, most, steps = float(low.min()), float(high.max()), len(low)
         said = f"{owner} is given {least:.3g} to {most:.3g}"
         if least < 0 or most > 1 or most - least < _MOVED:
             yield doubled_sigmoid.clear(f"{said} on {steps} sampled steps")
-        elif (last(run, TARGET_LARGEST_CLASS_FRACTION, owner) or 0) > _ONE_KIND:
+        elif (last(facts, TARGET_LARGEST_CLASS_FRACTION, owner) or 0) > _ONE_KIND:
             yield doubled_sigmoid.not_examined(f"{said}; all labels are the same")
         elif steps < min_steps:
             yield doubled_sigmoid.not_examined(f"{steps} of the {min_steps} steps needed")
         else:
             pressed = min(least, 1 - most) < _PRESSED and most - least > _WIDE
-            if not pressed and (steps < _SURE or not _began_half(run, owner)):
+            if not pressed and (steps < _SURE or not _began_half(facts, owner)):
                 yield doubled_sigmoid.clear(f"{said} on {steps} sampled steps, far from both ends")
                 continue
             confidence = Confidence.CERTAIN if steps >= _SURE else Confidence.LIKELY
-            series = run[OUTPUT_MIN][owner]
+            series = facts.run[OUTPUT_MIN][owner]
             span = (series.first, series.last)
             yield doubled_sigmoid.finding(
                 f"{said} on all {steps} sampled steps: these are probabilities, to which it"
@@ -94,7 +81,7 @@ def doubled_sigmoid(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
             )
 
 
-def _began_half(run: Run, owner: str) -> bool:
+def _began_half(facts: Facts, owner: str) -> bool:
     """Whether the first outputs were about a half."""
-    first = readings(run, OUTPUT_SIZE, owner)[:1]
+    first = readings(facts, OUTPUT_SIZE, owner)[:1]
     return bool(len(first)) and _HALF[0] < first[0] < _HALF[1]

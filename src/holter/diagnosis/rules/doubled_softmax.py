@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     OUTPUT_LOG_PROBABILITY_FRACTION,
@@ -23,21 +23,8 @@ _SOME = 0.2  # share of samples: one of several heads; of logits hardly any add 
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_PROBABILITY_FRACTION,),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "tiny-updates",
-        "vanishing-gradients",
-        "validation-mismatch",
-        "constant-validation",
-        "loss-accuracy-parting",
-        "saturated-units",
-    ),
 )
-def doubled_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def doubled_softmax(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """Cross-entropy is given probabilities, and applies a second softmax.
 
     ## What it does
@@ -64,14 +51,14 @@ def doubled_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     - Print `output.sum(1)` before the loss: it is 1 for every sample.
     - Remove the softmax and repeat the first 100 steps: the loss should fall further.
     """
-    for owner in run[OUTPUT_PROBABILITY_FRACTION]:
-        share = of_finite_outputs(run, OUTPUT_PROBABILITY_FRACTION, owner)
+    for owner in facts.run[OUTPUT_PROBABILITY_FRACTION]:
+        share = of_finite_outputs(facts, OUTPUT_PROBABILITY_FRACTION, owner)
         if owner != "cross_entropy" or not len(share):
             continue
-        units = last(run, OUTPUT_UNITS, owner) or 0
+        units = last(facts, OUTPUT_UNITS, owner) or 0
         least = float(share.values.min())
         if units < 2 or least < _SOME:
-            logs = of_finite_outputs(run, OUTPUT_LOG_PROBABILITY_FRACTION, owner).values
+            logs = of_finite_outputs(facts, OUTPUT_LOG_PROBABILITY_FRACTION, owner).values
             if units >= 2 and len(logs) and logs.min() > _ALL:
                 yield doubled_softmax.normal(
                     f"{owner} is given logarithms of probabilities: its own softmax changes nothing"

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_LOG_NORMALISER, OUTPUT_SIZE, OUTPUT_SPREAD, Signal
 
@@ -19,10 +18,11 @@ _TOGETHER = 0.7  # size of the logits over log Z: not only the largest of each s
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(OUTPUT_LOG_NORMALISER, OUTPUT_SPREAD, OUTPUT_SIZE),
-    explains=("loss-spike", "nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"),
     preview=True,
 )
-def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -> Iterator[Verdict]:
+def drifting_output_logits(
+    facts: Facts, *, far: float = 50.0, share: float = 3.0
+) -> Iterator[Verdict]:
     """The logits of the output drift away, all of them together.
 
     ## What it does
@@ -47,7 +47,7 @@ def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -
     - Subtract the mean over the classes from the logits: if the loss is the same and the numbers
       are small, it was a drift.
     """
-    normaliser = sample(run, OUTPUT_LOG_NORMALISER)
+    normaliser = facts.sample(OUTPUT_LOG_NORMALISER)
     if len(normaliser) < _FEWEST:
         yield drifting_output_logits.not_examined(
             f"{len(normaliser)} of the {_FEWEST} sampled steps needed"
@@ -58,7 +58,7 @@ def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -
     span = (int(normaliser.steps[0]), int(normaliser.steps[-1]))
     for column, owner in enumerate(normaliser.owners):
         now, then = float(last[column]), float(middle[column])
-        apart, size = _last(run, OUTPUT_SPREAD, owner), _last(run, OUTPUT_SIZE, owner)
+        apart, size = _last(facts, OUTPUT_SPREAD, owner), _last(facts, OUTPUT_SIZE, owner)
         said = f"log Z of {owner} is {now:.3g} at last; logits differ by {apart:.3g} across samples"
         if not np.isfinite(now):
             yield drifting_output_logits.not_examined(f"log Z of {owner} is not finite at last")
@@ -86,7 +86,7 @@ def drifting_output_logits(run: Run, *, far: float = 50.0, share: float = 3.0) -
         )
 
 
-def _last(run: Run, signal: Signal, owner: str) -> float:
+def _last(facts: Facts, signal: Signal, owner: str) -> float:
     """The level of a signal over the last readings; NaN where there are none."""
-    found = sample(run, signal, [owner])
+    found = facts.sample(signal, [owner])
     return float(found.between(0.85, 1).medians()[0]) if len(found) else np.nan

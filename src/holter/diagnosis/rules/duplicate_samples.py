@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CONFLICTS,
@@ -23,7 +23,7 @@ _LEAST = 5  # samples
     needs=(DATASET_DUPLICATES, DATASET_REPEATED, DATASET_CONFLICTS),
 )
 def duplicate_samples(
-    run: Run, *, min_conflicts: float = 0.01, min_repeated: float = 0.5
+    facts: Facts, *, min_conflicts: float = 0.01, min_repeated: float = 0.5
 ) -> Iterator[Verdict]:
     """Training samples occur several times, or with several labels.
 
@@ -51,23 +51,23 @@ def duplicate_samples(
     - Look at one of the pairs that are named: `train_set[i]` and `train_set[j]`.
     - Compare `len(files)` with `len(set(files))`.
     """
-    copies = measured(run, DATASET_DUPLICATES, "train")
-    repeated = measured(run, DATASET_REPEATED, "train")
-    conflicts = measured(run, DATASET_CONFLICTS, "train")
-    examined = measured(run, DATASET_EXAMINED, "train")
-    distinct = measured(run, DATASET_DISTINCT, "train")
+    copies = measured(facts.run, DATASET_DUPLICATES, "train")
+    repeated = measured(facts.run, DATASET_REPEATED, "train")
+    conflicts = measured(facts.run, DATASET_CONFLICTS, "train")
+    examined = measured(facts.run, DATASET_EXAMINED, "train")
+    distinct = measured(facts.run, DATASET_DISTINCT, "train")
     if copies is None or repeated is None or conflicts is None or not examined or not distinct:
         yield duplicate_samples.not_examined("too little was read of the training set")
         return
     said = f"{copies:.1%} of {examined:.0f} training inputs occur more than once"
-    all_of = unread(run, "train")  # a pair is rarely read whole
-    if not is_continuous(run, "train") or distinct < examined / 10:
+    all_of = unread(facts.run, "train")  # a pair is rarely read whole
+    if not is_continuous(facts.run, "train") or distinct < examined / 10:
         yield duplicate_samples.clear(f"{said}; inputs with few values repeat by chance")
         return
     if conflicts * examined >= _LEAST and conflicts * all_of >= min_conflicts:
         yield duplicate_samples.finding(
             f"{conflicts * examined:.0f} of {examined:.0f} training inputs occur with another class"
-            f" as well{_pair(run, 'conflicts')}",
+            f" as well{_pair(facts, 'conflicts')}",
             confidence=Confidence.HINT,
             onset=0,
             evidence=(
@@ -78,7 +78,7 @@ def duplicate_samples(
         )
     elif repeated * distinct >= _LEAST and repeated * all_of >= min_repeated:
         yield duplicate_samples.finding(
-            f"{said}: most are there several times{_pair(run, 'duplicates')}",
+            f"{said}: most are there several times{_pair(facts, 'duplicates')}",
             confidence=Confidence.HINT,
             onset=0,
             evidence=(
@@ -91,6 +91,6 @@ def duplicate_samples(
         yield duplicate_samples.clear(said)
 
 
-def _pair(run: Run, what: str) -> str:
-    groups = named(run, what, "train")
+def _pair(facts: Facts, what: str) -> str:
+    groups = named(facts.run, what, "train")
     return f", as {groups[0][0]} and {groups[0][1]} do" if groups else ""

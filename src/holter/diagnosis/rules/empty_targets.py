@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import first_nonfinite
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, TARGET_IGNORED_FRACTION
 
@@ -17,21 +17,8 @@ _SOON = 16  # steps: a loss may be read only as often
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(TARGET_IGNORED_FRACTION,),
-    explains=(
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "exploding-gradients",
-        "skipped-steps",
-        "collapsing-loss-scale",
-        "diverging-loss",
-        "hidden-nonfinite",
-        "motionless-weights",
-        "flat-loss",
-        "validation-mismatch",
-    ),
 )
-def empty_targets(run: Run) -> Iterator[Verdict]:
+def empty_targets(facts: Facts) -> Iterator[Verdict]:
     """Some batches have no target that counts, and their loss is 0/0.
 
     ## What it does
@@ -54,7 +41,7 @@ def empty_targets(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Count batches with `(labels == -100).all()` over one epoch.
     """
-    for owner, ignored in run[TARGET_IGNORED_FRACTION].items():
+    for owner, ignored in facts.run[TARGET_IGNORED_FRACTION].items():
         if not len(ignored):
             continue
         empty = ignored.steps[ignored.values >= 1]
@@ -64,8 +51,8 @@ def empty_targets(run: Run) -> Iterator[Verdict]:
             )
             continue
         said = f"{owner} ignores all targets on {len(empty)} of {len(ignored)} sampled steps"
-        lost = first_nonfinite(run, LOSS)
-        first = next((int(step) for step in empty if _loses(run, int(step))), None)
+        lost = first_nonfinite(facts, LOSS)
+        first = next((int(step) for step in empty if _loses(facts, int(step))), None)
         if first is not None:
             summary = f"all targets of the batch are ignored at step {first}, and its loss is 0/0"
         elif lost is not None and lost < empty[0] and lost not in ignored.steps:
@@ -88,9 +75,9 @@ def empty_targets(run: Run) -> Iterator[Verdict]:
         )
 
 
-def _loses(run: Run, step: int) -> bool:
+def _loses(facts: Facts, step: int) -> bool:
     """Whether a loss that was finite before, if any was read, is not from a step on."""
-    for loss in run[LOSS].values() if LOSS in run else ():
+    for loss in facts.run[LOSS].values() if LOSS in facts.run else ():
         place = int(np.searchsorted(loss.steps, step))
         if place < len(loss) and loss.steps[place] <= step + _SOON:
             before = loss.values[place - 1] if place else 0.0

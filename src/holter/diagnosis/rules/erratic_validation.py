@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.validation import Curves, curves, scatter
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.validation import Curves, scatter
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, VAL_INPUT_FINGERPRINT, VAL_LOSS
 
@@ -20,7 +20,7 @@ _SMALL = 0.05  # of where the loss began: under it jumps are of no interest
     needs=(LOSS, VAL_LOSS),
 )
 def erratic_validation(
-    run: Run, *, min_passes: int = 8, min_jump: float = 0.3, min_factor: float = 5.0
+    facts: Facts, *, min_passes: int = 8, min_jump: float = 0.3, min_factor: float = 5.0
 ) -> Iterator[Verdict]:
     """The validation loss jumps from pass to pass though the training loss does not.
 
@@ -50,7 +50,7 @@ def erratic_validation(
       samples, or the model is not in eval mode.
     - Validate on four times as many samples: jumps that shrink by half came from the split.
     """
-    found = curves(run)
+    found = facts.validation
     if isinstance(found, str):
         yield erratic_validation.not_examined(found)
     elif len(found) < min_passes:
@@ -60,10 +60,10 @@ def erratic_validation(
     elif min(found.validation.min(), found.training.min()) <= 0:
         yield erratic_validation.not_examined("a loss of exactly 0 has no logarithm")
     else:
-        yield _judge(run, found, min_jump, min_factor)
+        yield _judge(facts, found, min_jump, min_factor)
 
 
-def _judge(run: Run, found: Curves, min_jump: float, min_factor: float) -> Verdict:
+def _judge(facts: Facts, found: Curves, min_jump: float, min_factor: float) -> Verdict:
     validation, training = np.log(found.validation), np.log(found.training)
     jump, calm = scatter(validation), scatter(training)
     half, third = len(found) // 2, len(found) // 3
@@ -96,15 +96,17 @@ def _judge(run: Run, found: Curves, min_jump: float, min_factor: float) -> Verdi
                 found.function,
             ),
             Evidence(LOSS, found.span, f"the same of training {np.expm1(calm):.0%}", found.trained),
-            *_batches(run),
+            *_batches(facts),
         ),
         fix="validate on more samples, the same ones each time, in eval mode",
     )
 
 
-def _batches(run: Run) -> Iterator[Evidence]:
+def _batches(facts: Facts) -> Iterator[Evidence]:
     """Whether the passes begin with the same batch, where that is known."""
-    for model, given in run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in run else ():
+    for model, given in (
+        facts.run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in facts.run else ()
+    ):
         if len(given) > 1:
             differ = len(np.unique(given.values))
             says = f"{differ} different first batches in {len(given)} passes"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.format import Floats
 from holter.record.signals import (
@@ -24,15 +24,10 @@ _FEW = 16  # values per channel
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(EVAL_GAP_LOSS, EVAL_GAP_START),
-    explains=(
-        "erratic-validation",
-        "validation-mismatch",
-        "overfitting",
-        "constant-validation",
-        "loss-accuracy-parting",
-    ),
 )
-def eval_mode_gap(run: Run, *, min_lost: float = 0.3, min_factor: float = 1.5) -> Iterator[Verdict]:
+def eval_mode_gap(
+    facts: Facts, *, min_lost: float = 0.3, min_factor: float = 1.5
+) -> Iterator[Verdict]:
     """In eval mode the model is not the one that was trained.
 
     ## What it does
@@ -61,8 +56,8 @@ def eval_mode_gap(run: Run, *, min_lost: float = 0.3, min_factor: float = 1.5) -
     - Set `momentum=None` in batch norm for one epoch without steps, and compare again: then running
       statistics are exact.
     """
-    losses = {trial: run[EVAL_GAP_LOSS][trial].values for trial in run[EVAL_GAP_LOSS]}
-    start = float(run[EVAL_GAP_START][""].values.mean())
+    losses = {trial: facts.run[EVAL_GAP_LOSS][trial].values for trial in facts.run[EVAL_GAP_LOSS]}
+    start = float(facts.run[EVAL_GAP_START][""].values.mean())
     quiet = float(losses["train without dropout"].mean())
     means = {trial: float(each.mean()) for trial, each in losses.items()}
     gained = start - quiet
@@ -83,7 +78,7 @@ def eval_mode_gap(run: Run, *, min_lost: float = 0.3, min_factor: float = 1.5) -
         return
     normed = losses["batch norm in eval mode"] - losses["train without dropout"]
     by_norm = _is_worse(normed) and float(normed.mean()) >= min_lost * gained
-    module, factor, values = _norm(run)
+    module, factor, values = _norm(facts)
     off = by_norm and factor >= min_factor
     if by_norm and not off:
         yield eval_mode_gap.clear(
@@ -106,7 +101,7 @@ def eval_mode_gap(run: Run, *, min_lost: float = 0.3, min_factor: float = 1.5) -
             Evidence(EVAL_GAP_LOSS, window, f"{means['eval']:.3g}", "eval"),
             *((Evidence(EVAL_GAP_VARIANCE, (0, 0), f"{factor:.2g}x", module),) if off else ()),
         ),
-        fix=_fix(run, module, values) if off else "see what modules do `if self.training`",
+        fix=_fix(facts, module, values) if off else "see what modules do `if self.training`",
     )
 
 
@@ -115,16 +110,18 @@ def _is_worse(gap: Floats) -> bool:
     return bool(gap.mean() > _ERRORS * error)
 
 
-def _norm(run: Run) -> tuple[str, float, float]:
-    if EVAL_GAP_VARIANCE not in run:
+def _norm(facts: Facts) -> tuple[str, float, float]:
+    if EVAL_GAP_VARIANCE not in facts.run:
         return "", 1.0, np.inf
-    (module,) = run[EVAL_GAP_VARIANCE]
-    factor, values = (run[each][module].values[-1] for each in (EVAL_GAP_VARIANCE, EVAL_GAP_VALUES))
+    (module,) = facts.run[EVAL_GAP_VARIANCE]
+    factor, values = (
+        facts.run[each][module].values[-1] for each in (EVAL_GAP_VARIANCE, EVAL_GAP_VALUES)
+    )
     return module, float(factor), float(values)
 
 
-def _fix(run: Run, module: str, values: float) -> str:
-    momentum = float(run[EVAL_GAP_MOMENTUM][module].values[-1])
+def _fix(facts: Facts, module: str, values: float) -> str:
+    momentum = float(facts.run[EVAL_GAP_MOMENTUM][module].values[-1])
     if momentum == 0:
         return f"set a momentum for {module}: with 0 its running statistics never move"
     if values <= _FEW:

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.curve import rate_left, training_curve
-from holter.diagnosis.facts.gradient_scale import BORN, RISEN, Loudness, loudness, onset
-from holter.diagnosis.facts.layers import sample, trained_layers
-from holter.diagnosis.facts.outcome import CURVES, Outcome, outcome
+from holter.diagnosis.causes import explained_by
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.curve import rate_left
+from holter.diagnosis.facts.gradient_scale import BORN, RISEN, GradientScale, onset
+from holter.diagnosis.facts.outcome import CURVES, Outcome
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
 
@@ -26,30 +27,8 @@ _HIGH = 3.0  # times the median up to which an update counts as unchanged
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(GRAD_TOTAL_NORM,),
-    explains=(
-        "constant-clipping",
-        "dead-gradients",
-        "dead-units",
-        "diverging-loss",
-        "dominating-gradient",
-        "erratic-validation",
-        "exploding-weights",
-        "flat-loss",
-        "heavy-tailed-weights",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "loss-spike",
-        "nonfinite-gradient",
-        "nonfinite-loss",
-        "nonfinite-weights",
-        "oscillating-gradients",
-        "oscillating-loss",
-        "saturated-units",
-        "underfitting",
-        "unrelated-labels",
-    ),
 )
-def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
+def exploding_gradients(facts: Facts, *, born: float = BORN) -> Iterator[Verdict]:
     """Gradients grow by orders of magnitude and take the training with them.
 
     ## What it does
@@ -78,9 +57,9 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
     - Repeat the run with `torch.nn.utils.clip_grad_norm_` at the usual norm: it should survive.
     - Print the gradient norm of each layer at the first step: it should not grow towards the input.
     """
-    result = outcome(run)
-    loud = loudness(run)
-    for owner, norm in run[GRAD_TOTAL_NORM].items():
+    result = facts.outcome
+    loud = facts.gradient_scale
+    for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
         if not len(norm) or (len(norm) < _FEWEST and (result is None or result.finite)):
             yield exploding_gradients.not_examined(
                 f"{len(norm)} of the {_FEWEST} gradient norms needed{of(owner)}"
@@ -93,8 +72,8 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
             loud is not None and loud.by_constant > born and bool(np.isfinite(norm.values[0]))
         )
         if at is None and not from_birth:
-            yield from _note(run, norm)
-            yield from _late_rise(run, norm)
+            yield from _note(facts, norm)
+            yield from _late_rise(facts, norm)
             first, last = (
                 float(np.median(part[np.isfinite(part)])) if np.isfinite(part).any() else np.nan
                 for part in (norm.values[:_FEWEST], norm.values[-_FEWEST:])
@@ -109,16 +88,18 @@ def exploding_gradients(run: Run, *, born: float = BORN) -> Iterator[Verdict]:
         elif not result.bad:
             yield exploding_gradients.clear(f"gradients{of(owner)} are large, but {result.says}")
         else:
-            yield _finding(run, owner, norm, result, loud if from_birth else None)
+            yield _finding(facts, owner, norm, result, loud if from_birth else None)
 
 
-def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness | None) -> Verdict:
+def _finding(
+    facts: Facts, owner: str, norm: Series, result: Outcome, loud: GradientScale | None
+) -> Verdict:
     values = norm.values.astype(np.float64)
     largest = float(np.max(values[np.isfinite(values)], initial=0))
-    causes, sure = exploding_gradients.explains, True
+    causes, sure = tuple(explained_by(exploding_gradients.name)), True
     if loud is not None:
         # where the loss is as large as its gradients, and no update was, the start is to blame
-        sure = loud.by_loss > BORN or _moved(run)
+        sure = loud.by_loss > BORN or _moved(facts)
         causes = (*causes, "huge-updates") if sure else (*CURVES, "unrelated-labels")
         since = norm.first
         summary = (
@@ -145,7 +126,7 @@ def _finding(run: Run, owner: str, norm: Series, result: Outcome, loud: Loudness
                 f"first {values[0]:.3g}, largest finite {largest:.3g}, last {values[-1]:.3g}",
                 owner,
             ),
-            *_steepest(run, since),
+            *_steepest(facts, since),
             result.evidence,
         ),
         fix="clip the gradient norm at about its usual value, and keep the gain of every layer"
@@ -163,20 +144,20 @@ def _grew(norm: Series, at: int) -> bool:
     return bool(np.median(before[-3:]) > _GROWN * np.median(before))
 
 
-def _moved(run: Run) -> bool:
+def _moved(facts: Facts) -> bool:
     """Whether an update was as large as the weights themselves."""
-    if UPDATE_RATIO not in run:
+    if UPDATE_RATIO not in facts.run:
         return False
-    ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+    ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
     return bool(np.nan_to_num(ratios.typical()).max(initial=0) >= 1)
 
 
-def _steepest(run: Run, since: int) -> Iterator[Evidence]:
+def _steepest(facts: Facts, since: int) -> Iterator[Evidence]:
     """The layer with the largest gradient for its size when it began."""
-    if GRAD_NORM not in run:
+    if GRAD_NORM not in facts.run:
         return
-    layers = {each.name: each for each in trained_layers(run)}
-    norms = sample(run, GRAD_NORM, layers).since(since)
+    layers = {each.name: each for each in facts.layers}
+    norms = facts.sample(GRAD_NORM, layers).since(since)
     if len(norms) and len(norms.owners) > 1:
         sizes = norms.values[0] / [layers[name].root for name in norms.owners]
         if np.isfinite(sizes).any():
@@ -189,13 +170,13 @@ def _steepest(run: Run, since: int) -> Iterator[Evidence]:
             )
 
 
-def _late_rise(run: Run, norm: Series) -> Iterator[Verdict]:
+def _late_rise(facts: Facts, norm: Series) -> Iterator[Verdict]:
     """A norm that rises while the learning rate decays: usual, and no sign of trouble."""
-    curve = training_curve(run, may_change_sign=True) if LOSS in run else ""
+    curve = facts.signed_curve if LOSS in facts.run else ""
     finite = np.isfinite(norm.values)
     if isinstance(curve, str) or len(curve) < 50 or finite.sum() < 50:
         return
-    left = rate_left(run, curve)
+    left = rate_left(facts, curve)
     first, last = norm.steps[0], norm.steps[-1]
     middle = finite & (abs(norm.steps - (first + last) / 2) < (last - first) / 8)
     end = finite & (norm.steps > last - (last - first) / 8)
@@ -210,22 +191,22 @@ def _late_rise(run: Run, norm: Series) -> Iterator[Verdict]:
         )
 
 
-def _note(run: Run, norm: Series) -> Iterator[Verdict]:
+def _note(facts: Facts, norm: Series) -> Iterator[Verdict]:
     """A few outliers whose update was as ever, thanks to clipping or to Adam: nothing to mend."""
     values = norm.values[np.isfinite(norm.values)]
     steps = norm.steps[np.isfinite(norm.values)]
-    if len(values) < 50 or UPDATE_RATIO not in run:
+    if len(values) < 50 or UPDATE_RATIO not in facts.run:
         return
     wild = values > _OUTLIER * np.median(values)
     if not 0 < wild.sum() <= max(1, len(values) // 50) or wild[:10].any():
         return
-    ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+    ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
     typical = ratios.typical()
     known = np.isfinite(typical)
     then = typical[known & np.isin(ratios.steps, steps[wild])]
     if not len(then) or then.max() > _HIGH * np.median(typical[known]):
         return
-    why = "clipped" if CLIP_COEFFICIENT in run else "scaled by the optimizer"
+    why = "clipped" if CLIP_COEFFICIENT in facts.run else "scaled by the optimizer"
     at = int(steps[wild][0])
     yield exploding_gradients.normal(
         f"a gradient norm of {values[wild].max():.3g} on {int(wild.sum())} of {len(values)} steps,"

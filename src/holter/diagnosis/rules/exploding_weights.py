@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.outcome import outcome
-from holter.diagnosis.facts.weight_growth import growth
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import WEIGHT_NORM
 
@@ -14,27 +12,8 @@ from holter.record.signals import WEIGHT_NORM
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(WEIGHT_NORM,),
-    explains=(
-        "dead-gradients",
-        "dead-units",
-        "diverging-loss",
-        "dominating-gradient",
-        "flat-loss",
-        "heavy-tailed-weights",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "loss-spike",
-        "nonfinite-gradient",
-        "nonfinite-loss",
-        "nonfinite-weights",
-        "oscillating-gradients",
-        "oscillating-loss",
-        "saturated-units",
-        "tiny-updates",
-        "underfitting",
-    ),
 )
-def exploding_weights(run: Run, *, ratio: float = 30.0) -> Iterator[Verdict]:
+def exploding_weights(facts: Facts, *, ratio: float = 30.0) -> Iterator[Verdict]:
     """Weights grow by orders of magnitude.
 
     ## What it does
@@ -59,14 +38,14 @@ def exploding_weights(run: Run, *, ratio: float = 30.0) -> Iterator[Verdict]:
     - Compare the weights before and after everything in the loop that writes to them.
     - Print `p.norm()` of a few layers every 10 steps: is the growth exponential?
     """
-    found = growth(run)
+    found = facts.weight_growth
     if found is None:
         yield exploding_weights.not_examined("the norms of weights were not read often enough")
         return
     if found.usual < ratio:
         yield exploding_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
         return
-    result = outcome(run)
+    result = facts.outcome
     if result is None:
         yield exploding_weights.not_examined(
             f"weights grew {found.usual:.2g}-fold, but whether the loss fell cannot be told"

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.depth import LAYERS, depth
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.depth import LAYERS
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_STD
 
@@ -14,18 +13,8 @@ from holter.record.signals import ACTIVATION_STD
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_STD,),
-    explains=(
-        "dead-gradients",
-        "dead-units",
-        "dominating-gradient",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "tiny-updates",
-        "underfitting",
-    ),
 )
-def fading_activations(run: Run, *, ratio: float = 1e-3) -> Iterator[Verdict]:
+def fading_activations(facts: Facts, *, ratio: float = 1e-3) -> Iterator[Verdict]:
     """Activations shrink from layer to layer until nothing of the input is left.
 
     ## What it does
@@ -50,7 +39,7 @@ def fading_activations(run: Run, *, ratio: float = 1e-3) -> Iterator[Verdict]:
     - Print the standard deviation of each layer's output for one batch of a fresh model.
     - Initialise with `nn.init.kaiming_normal_` and repeat 100 steps: the loss should fall.
     """
-    found = depth(run)
+    found = facts.activations_by_depth
     if found is None:
         yield fading_activations.not_examined(f"it takes {LAYERS + 1} layers with weights")
         return
@@ -59,7 +48,7 @@ def fading_activations(run: Run, *, ratio: float = 1e-3) -> Iterator[Verdict]:
             f"the spread of the last hidden layer is {found.whole:.2g} times that of the first"
         )
         return
-    result = outcome(run)
+    result = facts.outcome
     if result is None:
         yield fading_activations.not_examined(
             f"the spread shrinks to {found.factor:.0e}, but whether the loss fell cannot be told"

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor, learned
-from holter.diagnosis.facts.curve import Curve, recent, training_curve, usual_update, warmed_up
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import learned
+from holter.diagnosis.facts.curve import Curve, recent, warmed_up
 from holter.diagnosis.facts.label_trials import learned_aside
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import LOSS, UPDATE_RATIO
 
@@ -27,7 +27,7 @@ _TINY_UPDATE = 1e-6  # relative change of a parameter per step that moves no los
     needs=(LOSS,),
     symptom=True,
 )
-def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Iterator[Verdict]:
+def flat_loss(facts: Facts, *, min_steps: int = 50, min_drop: float = 0.01) -> Iterator[Verdict]:
     """The training loss is flat from the first step on.
 
     ## What it does
@@ -61,11 +61,11 @@ def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Itera
     - Repeat the first 100 steps with ten times the learning rate: a loss that now falls was held
       by the rate.
     """
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     if isinstance(curve, str):
         yield flat_loss.not_examined(curve)
         return
-    warm = warmed_up(run, curve)
+    warm = warmed_up(facts, curve)
     if warm is None:
         yield flat_loss.not_examined("the learning rate is still warming up")
     elif len(curve) - warm < min_steps:
@@ -77,12 +77,12 @@ def flat_loss(run: Run, *, min_steps: int = 50, min_drop: float = 0.01) -> Itera
             f"the loss{of(curve.owner)} changes its sign: it has no floor to fall to"
         )
     else:
-        verdict = _judge(run, curve, warm, min_drop)
-        aside = learned_aside(run) if isinstance(verdict, Finding) else None
+        verdict = _judge(facts, curve, warm, min_drop)
+        aside = learned_aside(facts.run) if isinstance(verdict, Finding) else None
         yield verdict if aside is None else flat_loss.clear(aside)
 
 
-def _judge(run: Run, loss: Curve, warm: int, min_drop: float) -> Verdict:
+def _judge(facts: Facts, loss: Curve, warm: int, min_drop: float) -> Verdict:
     owner, values = loss.owner, loss.values
     curve = _measure(values, warm)
     size, change = abs(curve.first), abs(curve.fall)
@@ -114,11 +114,14 @@ def _judge(run: Run, loss: Curve, warm: int, min_drop: float) -> Verdict:
         return flat_loss.clear(
             f"the loss{of(owner)} moved by {curve.excursion / size:.2%} in between"
         )
-    found = anchor(run)
-    if not isinstance(found, str) and (known := learned(run, found, curve.last)).most > _CONVERGED:
+    found = facts.baseline
+    if (
+        not isinstance(found, str)
+        and (known := learned(facts, found, curve.last)).most > _CONVERGED
+    ):
         return flat_loss.clear(f"the loss{of(owner)} is level, but {known}")
     identical = bool((values == values[0]).all())
-    update = usual_update(run)
+    update = facts.median_update
     agrees = identical or (update is not None and update < _TINY_UPDATE)
     return flat_loss.finding(
         f"the loss{of(owner)} is flat: "
@@ -134,7 +137,7 @@ def _judge(run: Run, loss: Curve, warm: int, min_drop: float) -> Verdict:
                 f" change of {visible / size:.2%} would have been seen",
                 owner,
             ),
-            *_update_evidence(run, update),
+            *_update_evidence(facts, update),
         ),
         fix="raise the learning rate tenfold; if that changes nothing, train on one single batch",
     )
@@ -179,8 +182,8 @@ def _measure(values: Values, warm: int) -> _Shape:
     )
 
 
-def _update_evidence(run: Run, update: float | None) -> Iterator[Evidence]:
+def _update_evidence(facts: Facts, update: float | None) -> Iterator[Evidence]:
     if update is not None:
         yield Evidence(
-            UPDATE_RATIO, recent(run), f"median over all parameters: {update:.1g} a step"
+            UPDATE_RATIO, recent(facts), f"median over all parameters: {update:.1g} a step"
         )

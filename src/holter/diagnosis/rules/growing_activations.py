@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.depth import LAYERS, depth
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.depth import LAYERS
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_STD
 
@@ -14,29 +13,8 @@ from holter.record.signals import ACTIVATION_STD
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_STD,),
-    explains=(
-        "dead-gradients",
-        "dead-units",
-        "diverging-loss",
-        "dominating-gradient",
-        "exploding-gradients",
-        "exploding-weights",
-        "flat-loss",
-        "huge-updates",
-        "large-initial-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "loss-spike",
-        "nonfinite-gradient",
-        "nonfinite-loss",
-        "nonfinite-weights",
-        "oscillating-gradients",
-        "oscillating-loss",
-        "saturated-units",
-        "underfitting",
-    ),
 )
-def growing_activations(run: Run, *, ratio: float = 1e3) -> Iterator[Verdict]:
+def growing_activations(facts: Facts, *, ratio: float = 1e3) -> Iterator[Verdict]:
     """Activations grow from layer to layer until they drown everything.
 
     ## What it does
@@ -62,7 +40,7 @@ def growing_activations(run: Run, *, ratio: float = 1e3) -> Iterator[Verdict]:
     - Print the standard deviation of each layer's output for one batch of a fresh model.
     - Initialise with `nn.init.kaiming_normal_` and repeat 100 steps: the loss should fall.
     """
-    found = depth(run)
+    found = facts.activations_by_depth
     if found is None:
         yield growing_activations.not_examined(f"it takes {LAYERS + 1} layers with weights")
         return
@@ -71,7 +49,7 @@ def growing_activations(run: Run, *, ratio: float = 1e3) -> Iterator[Verdict]:
             f"the spread of the last hidden layer is {found.whole:.2g} times that of the first"
         )
         return
-    result = outcome(run)
+    result = facts.outcome
     if result is None:
         yield growing_activations.not_examined(
             f"the spread grows {found.factor:.0e}-fold, but whether the loss fell cannot be told"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Matrix, median, sample
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Matrix, median
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ATTENTION_ENTROPY, ATTENTION_LOGIT_ABSMAX
 
@@ -21,19 +21,9 @@ _ONE = 0.05  # share of its largest entropy at which attention looks at one posi
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(ATTENTION_LOGIT_ABSMAX,),
-    explains=(
-        "loss-spike",
-        "diverging-loss",
-        "loss-plateau",
-        "oscillating-loss",
-        "exploding-gradients",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
 )
 def growing_attention_logits(
-    run: Run, *, large: float = 100.0, one_sided: float = 0.2
+    facts: Facts, *, large: float = 100.0, one_sided: float = 0.2
 ) -> Iterator[Verdict]:
     """Attention logits grow without a bound in sight.
 
@@ -59,7 +49,7 @@ def growing_attention_logits(
     ## How to confirm
     - Plot the largest logit over a longer run: a head that works settles, a runaway one does not.
     """
-    logits = sample(run, ATTENTION_LOGIT_ABSMAX)
+    logits = facts.sample(ATTENTION_LOGIT_ABSMAX)
     if len(logits) < _FEWEST:
         yield growing_attention_logits.not_examined(
             f"{len(logits)} of the {_FEWEST} sampled steps needed"
@@ -70,7 +60,7 @@ def growing_attention_logits(
     if not np.isfinite(last).any():
         yield growing_attention_logits.not_examined("no attention logit is finite at the end")
         return
-    before, now = _entropies(run, logits.owners)
+    before, now = _entropies(facts, logits.owners)
     narrow = (now < one_sided) & (now < before / 2)
     grown = (last > large) & (last > _GROWTH * first)
     running = grown & ((last > _RISING * middle) | (narrow & (now < _ONE)))
@@ -106,11 +96,11 @@ def growing_attention_logits(
     )
 
 
-def _entropies(run: Run, owners: tuple[str, ...]) -> tuple[Matrix, Matrix]:
+def _entropies(facts: Facts, owners: tuple[str, ...]) -> tuple[Matrix, Matrix]:
     """The entropy of each call's attention at first and at last; NaN where it was not read."""
     before, now = np.full(len(owners), np.nan), np.full(len(owners), np.nan)
-    if ATTENTION_ENTROPY in run:
-        entropy = sample(run, ATTENTION_ENTROPY, owners)
+    if ATTENTION_ENTROPY in facts.run:
+        entropy = facts.sample(ATTENTION_ENTROPY, owners)
         places = [owners.index(each) for each in entropy.owners]
         if len(entropy):
             before[places] = median(entropy.values[:_FIRST], 0)

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import lacking
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import NORMALISATION_INPUT_RMS
 
@@ -22,19 +20,9 @@ _MORE = 5.0  # times more than `factor`: enough without a bad loss, or without g
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(NORMALISATION_INPUT_RMS,),
-    explains=(
-        "loss-spike",
-        "diverging-loss",
-        "exploding-gradients",
-        "vanishing-gradients",
-        "growing-activations",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
     preview=True,
 )
-def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
+def growing_residuals(facts: Facts, *, factor: float = 30.0) -> Iterator[Verdict]:
     """The residual stream grows from layer to layer, more and more.
 
     ## What it does
@@ -60,7 +48,7 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     ## How to confirm
     - Train with the learning rate halved: a stream that settles then was driven by it.
     """
-    stream = sample(run, NORMALISATION_INPUT_RMS)
+    stream = facts.sample(NORMALISATION_INPUT_RMS)
     read = np.flatnonzero(np.isfinite(stream.values).any(axis=0))  # others are never called
     if len(stream) < _FEWEST or len(read) < _LAYERS:
         yield growing_residuals.not_examined(
@@ -79,7 +67,7 @@ def growing_residuals(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
         f"the stream is {now:.3g} times as large at {stream.owners[deep]} as at"
         f" {stream.owners[top]}, after {then:.3g} times at first"
     )
-    result = outcome(run)
+    result = facts.outcome
     bad = result is not None and result.bad
     rises = bool(end[deep] > _RISING * middle[deep])
     if bad + rises + (times > _MORE * factor) < 2 or not times > factor:

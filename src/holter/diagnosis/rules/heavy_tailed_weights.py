@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample, trained_layers
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import WEIGHT_ABSMAX, WEIGHT_NORM
 
@@ -20,10 +18,9 @@ _GROWN = 5.0  # times its first value that the tail has to have grown
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(WEIGHT_ABSMAX, WEIGHT_NORM),
-    explains=("diverging-loss", "loss-at-constant-predictor", "loss-spike", "oscillating-loss"),
     preview=True,
 )
-def heavy_tailed_weights(run: Run, *, ratio: float = 25.0) -> Iterator[Verdict]:
+def heavy_tailed_weights(facts: Facts, *, ratio: float = 25.0) -> Iterator[Verdict]:
     """A few weights have grown far beyond all others of their layer.
 
     ## What it does
@@ -48,8 +45,8 @@ def heavy_tailed_weights(run: Run, *, ratio: float = 25.0) -> Iterator[Verdict]:
     - Print the largest elements of the named weight and which inputs they belong to.
     - Print mean, deviation and extremes of each input column.
     """
-    layers = {e.name: e for e in trained_layers(run) if e.root**2 >= _SMALLEST}
-    largest, norms = sample(run, WEIGHT_ABSMAX, layers), sample(run, WEIGHT_NORM, layers)
+    layers = {e.name: e for e in facts.layers if e.root**2 >= _SMALLEST}
+    largest, norms = facts.sample(WEIGHT_ABSMAX, layers), facts.sample(WEIGHT_NORM, layers)
     steps, here, there = np.intersect1d(largest.steps, norms.steps, return_indices=True)
     if len(steps) < _FEWEST or largest.owners != norms.owners:
         yield heavy_tailed_weights.not_examined(f"{len(steps)} of the {_FEWEST} samples needed")
@@ -59,7 +56,7 @@ def heavy_tailed_weights(run: Run, *, ratio: float = 25.0) -> Iterator[Verdict]:
     first, last = tails[0], tails[-_FEWEST:].min(axis=0)
     grown = np.where(last >= _GROWN * np.maximum(first, 1), last, 0)
     worst = int(grown.argmax())
-    result = outcome(run)
+    result = facts.outcome
     if grown[worst] < ratio or result is None or not result.bad:
         went = f"; {result.says}" if result is not None and grown[worst] >= ratio else ""
         yield heavy_tailed_weights.clear(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import HIDDEN_NONFINITE
 
@@ -16,22 +16,8 @@ _MANY = 0.1  # share of the steps that makes it an error
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(HIDDEN_NONFINITE,),
-    explains=(
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "all-zero-gradients",
-        "dead-gradients",
-        "motionless-weights",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "misreported-loss",
-        "diverging-loss",
-        "loss-spike",
-    ),
 )
-def hidden_nonfinite(run: Run) -> Iterator[Verdict]:
+def hidden_nonfinite(facts: Facts) -> Iterator[Verdict]:
     """NaN or infinite values are replaced in the forward pass.
 
     ## What it does
@@ -56,7 +42,7 @@ def hidden_nonfinite(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Replace `nan_to_num` by `assert x.isfinite().all()` and see where it stops first.
     """
-    hidden = run[HIDDEN_NONFINITE].get("")
+    hidden = facts.run[HIDDEN_NONFINITE].get("")
     if hidden is None or not len(hidden):
         yield hidden_nonfinite.not_examined("no forward pass was sampled")
         return

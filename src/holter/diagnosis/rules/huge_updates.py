@@ -6,8 +6,8 @@ from math import isfinite, prod, sqrt
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor
-from holter.diagnosis.facts.curve import training_curve
+from holter.diagnosis.causes import explained_by
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.gradient_scale import loud_from_birth, sudden_onset
 from holter.diagnosis.facts.layers import (
     Layer,
@@ -15,14 +15,10 @@ from holter.diagnosis.facts.layers import (
     Sample,
     inner_activations,
     median,
-    sample,
-    trained_layers,
 )
-from holter.diagnosis.facts.outcome import CURVES, Outcome, learning_rate, outcome
+from holter.diagnosis.facts.outcome import CURVES, Outcome
 from holter.diagnosis.facts.robust import midmean
-from holter.diagnosis.facts.weight_growth import weight_decay
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
@@ -48,36 +44,8 @@ _POOR = 0.3  # share of the loss that a training of some use has lost
     severity=Severity.ERROR,
     level=Level.HYPERPARAMETER,
     needs=(UPDATE_RATIO,),
-    explains=(
-        "unfittable-batch",
-        "all-zero-gradients",
-        "constant-clipping",
-        "dead-gradients",
-        "dead-units",
-        "diverging-loss",
-        "dominating-gradient",
-        "drifting-output-logits",
-        "erratic-validation",
-        "exploding-gradients",
-        "exploding-weights",
-        "flat-loss",
-        "growing-attention-logits",
-        "heavy-tailed-weights",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "loss-spike",
-        "nonfinite-gradient",
-        "nonfinite-loss",
-        "nonfinite-weights",
-        "oscillating-gradients",
-        "oscillating-loss",
-        "saturated-units",
-        "tiny-updates",
-        "underfitting",
-        "vanishing-gradients",
-    ),
 )
-def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
+def huge_updates(facts: Facts, *, limit: float = 0.1) -> Iterator[Verdict]:
     """Updates are so large that the weights are replaced rather than adjusted.
 
     ## What it does
@@ -108,10 +76,10 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
     - Repeat the first 100 steps with a hundredth of the learning rate: the loss should fall.
     - Sweep the learning rate upwards within one run and see where the loss turns up.
     """
-    layers = trained_layers(run)
-    names = [each.name for each in layers if not _born_small(run, each)]
-    ratios = _born_at_zero_left_out(sample(run, UPDATE_RATIO, names if layers else None))
-    result = outcome(run)
+    layers = facts.layers
+    names = [each.name for each in layers if not _born_small(facts, each)]
+    ratios = _born_at_zero_left_out(facts.sample(UPDATE_RATIO, names if layers else None))
+    result = facts.outcome
     typical = ratios.typical()
     failed = result is not None and not result.finite
     if len(typical) < (1 if failed else _HELD):
@@ -125,41 +93,41 @@ def huge_updates(run: Run, *, limit: float = 0.1) -> Iterator[Verdict]:
             f"the usual weight changed by at most {size:.1e} a step over {_HELD} samples"
         )
         return
-    decay = weight_decay(run)
+    decay = facts.weight_decay
     if decay is not None and decay.rate > size / 2:
         yield huge_updates.clear(f"most of what weights change by, {size:.2g} a step, is decay")
         return
-    if failed and _fell_before(run):
+    if failed and _fell_before(facts):
         yield huge_updates.clear(
             f"weights changed by {size:.2g} a step at most, and the loss fell until it was lost"
         )
         return
-    harm = _harm(run)
-    if result is None and harm is None and (_young(run) or not _compete(run)):
+    harm = _harm(facts)
+    if result is None and harm is None and (_young(facts) or not _compete(facts)):
         yield huge_updates.not_examined(
             f"weights changed by {size:.2g} a step at most; whether that did harm cannot be told"
         )
         return
     fell = result is not None and not result.bad and result.fall > _POOR
-    if harm is None and result is not None and fell and not _little_learned(run):
+    if harm is None and result is not None and fell and not _little_learned(facts):
         yield huge_updates.clear(f"weights changed by {size:.2g} a step at most, but {result.says}")
         return
-    yield _finding(run, ratios, max(size, limit), result, harm)
+    yield _finding(facts, ratios, max(size, limit), result, harm)
 
 
 def _finding(
-    run: Run, ratios: Sample, size: float, result: Outcome | None, harm: Evidence | None
+    facts: Facts, ratios: Sample, size: float, result: Outcome | None, harm: Evidence | None
 ) -> Verdict:
     typical = ratios.typical()
     limit = min(size, _REPLACED)
     onset = int(ratios.steps[(typical >= min(limit, typical.max())).argmax()])
     worst = ratios.owners[int(np.nanargmax(np.nan_to_num(ratios.values).max(axis=0)))]
-    rate = learning_rate(run)
+    rate = facts.learning_rate
     factor = 10 ** max(1, round(float(np.log10(size / _USUAL))))
-    causes = huge_updates.explains
-    if loud_from_birth(run) or sudden_onset(run, before=0.03):
+    causes = tuple(explained_by(huge_updates.name))
+    if loud_from_birth(facts) or sudden_onset(facts, before=0.03):
         causes = CURVES  # gradients came first, and explain the rest
-    decay = weight_decay(run)
+    decay = facts.weight_decay
     if decay is not None and decay.ordinary:
         causes += ("collapsed-weights",)
     evidence = [
@@ -178,7 +146,7 @@ def _finding(
     if result is not None and (bad or harm is None):
         said = result.says
     if rate:
-        evidence.append(Evidence(LR, (0, run.steps - 1), f"learning rate {rate}"))
+        evidence.append(Evidence(LR, (0, facts.run.steps - 1), f"learning rate {rate}"))
     return huge_updates.finding(
         f"each step changes the usual weight by {size:.2g} of itself"
         + (f" at a learning rate of {rate}" if rate else "")
@@ -194,18 +162,18 @@ def _finding(
     )
 
 
-def _harm(run: Run) -> Evidence | None:
+def _harm(facts: Facts) -> Evidence | None:
     """A layer that died, or that saturated since the first steps."""
-    if ACTIVATION_DEAD_FRACTION in run:
-        dead = sample(run, ACTIVATION_DEAD_FRACTION)
+    if ACTIVATION_DEAD_FRACTION in facts.run:
+        dead = facts.sample(ACTIVATION_DEAD_FRACTION)
         for column, owner in enumerate(dead.owners):
             shares = dead.values[np.isfinite(dead.values[:, column]), column]
             if len(shares) >= 2 and shares[-2:].min() >= _GONE:
                 says = f"{shares[-1]:.0%} of the units of {owner} are dead"
                 span = int(dead.steps[0]), int(dead.steps[-1])
                 return Evidence(ACTIVATION_DEAD_FRACTION, span, says, owner)
-    if ACTIVATION_SATURATED_FRACTION in run:
-        saturated = sample(run, ACTIVATION_SATURATED_FRACTION, inner_activations(run))
+    if ACTIVATION_SATURATED_FRACTION in facts.run:
+        saturated = facts.sample(ACTIVATION_SATURATED_FRACTION, inner_activations(facts))
         if len(saturated) >= _HELD:
             first, last = np.nan_to_num(saturated.values[0]), saturated.between(0.5, 1).medians()
             grown = np.where(last - first > _STUCK / 2, np.nan_to_num(last), 0)
@@ -221,34 +189,34 @@ def _harm(run: Run) -> Evidence | None:
     return None
 
 
-def _fell_before(run: Run) -> bool:
+def _fell_before(facts: Facts) -> bool:
     """Whether a loss that was lost had fallen well until then: no step had led astray."""
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     if isinstance(curve, str) or len(curve) < _HELD:
         return False
     return midmean(curve.part(0.8)) < (1 - _POOR) * float(np.median(curve.values[:3]))
 
 
-def _little_learned(run: Run) -> bool:
+def _little_learned(facts: Facts) -> bool:
     """Whether the loss, though it fell, is still more than most of what a constant answer gives."""
-    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    curve, constant = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
         return False
     return midmean(curve.part(0.8)) > _MOST * constant.level * constant.scale
 
 
-def _young(run: Run) -> bool:
+def _young(facts: Facts) -> bool:
     """Whether so few losses were read that nobody can tell how they went."""
-    return LOSS not in run or max(map(len, run[LOSS].values()), default=0) < _FEWEST
+    return LOSS not in facts.run or max(map(len, facts.run[LOSS].values()), default=0) < _FEWEST
 
 
-def _born_small(run: Run, layer: Layer) -> bool:
+def _born_small(facts: Facts, layer: Layer) -> bool:
     """Whether a weight began far smaller than one that keeps the size of its input."""
-    norms = run[WEIGHT_NORM].get(layer.name) if WEIGHT_NORM in run else None
+    norms = facts.run[WEIGHT_NORM].get(layer.name) if WEIGHT_NORM in facts.run else None
     if norms is None or not len(norms):
         return False
     width = prod(layer.shape[1:])
-    ratios = run[UPDATE_RATIO].get(layer.name)
+    ratios = facts.run[UPDATE_RATIO].get(layer.name)
     first = float(ratios.values[0]) if ratios is not None and len(ratios) else 0.0
     grown = sqrt(1 + first**2) if isfinite(first) else 1.0  # it is read after the first update
     return float(norms.values[0]) / grown / layer.root < _SMALL / sqrt(width)
@@ -272,7 +240,7 @@ def _held(typical: Matrix) -> Matrix:
     return median(np.lib.stride_tricks.sliding_window_view(typical, width), axis=1)
 
 
-def _compete(run: Run) -> bool:
+def _compete(facts: Facts) -> bool:
     """Whether several losses go on side by side, and not one after the other."""
-    spans = sorted((each.first, each.last) for each in run[LOSS].values() if len(each))
+    spans = sorted((each.first, each.last) for each in facts.run[LOSS].values() if len(each))
     return any(later[0] < earlier[1] for earlier, later in pairwise(spans))

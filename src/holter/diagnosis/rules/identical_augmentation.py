@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured, why_absent
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     REFETCH_INPUTS,
@@ -19,7 +19,7 @@ from holter.record.signals import (
 
 
 @rule(severity=Severity.WARNING, level=Level.DATA, needs=(REFETCH_INPUTS, WORKERS))
-def identical_augmentation(run: Run, *, chance: float = 1e-3) -> Iterator[Verdict]:
+def identical_augmentation(facts: Facts, *, chance: float = 1e-3) -> Iterator[Verdict]:
     """Workers, or epochs, repeat the same random numbers.
 
     ## What it does
@@ -45,33 +45,38 @@ def identical_augmentation(run: Run, *, chance: float = 1e-3) -> Iterator[Verdic
     ## How to confirm
     - Print the random numbers of the first sample in each worker, with `get_worker_info().id`.
     """
-    differ, workers = measured(run, REFETCH_INPUTS, "train"), measured(run, WORKERS, "train")
+    differ, workers = (
+        measured(facts.run, REFETCH_INPUTS, "train"),
+        measured(facts.run, WORKERS, "train"),
+    )
     if differ is None or workers is None:
         yield identical_augmentation.not_examined("no training samples could be fetched twice")
     elif not differ:
         yield identical_augmentation.clear("training samples are the same every time")
     elif not workers:
         yield identical_augmentation.clear("samples are read in the training's own process")
-    elif measured(run, REFETCH_OWN, "train") == 0 and not measured(run, WORKERS_INIT, "train"):
+    elif measured(facts.run, REFETCH_OWN, "train") == 0 and not measured(
+        facts.run, WORKERS_INIT, "train"
+    ):
         yield identical_augmentation.clear(
             "random numbers come from torch, numpy or random, which torch seeds in each worker"
         )
-    elif (draws := measured(run, WORKERS_DRAWS, "train")) is None:
-        why = why_absent(run, WORKERS_DRAWS, "no workers were started to compare them")
+    elif (draws := measured(facts.run, WORKERS_DRAWS, "train")) is None:
+        why = why_absent(facts.run, WORKERS_DRAWS, "no workers were started to compare them")
         yield identical_augmentation.not_examined(why)
     elif (1 - differ) ** draws > chance:
         yield identical_augmentation.not_examined(
             f"only {differ:.0%} of the samples differ when fetched again"
         )
     else:
-        yield _judge(run, workers, differ, draws)
+        yield _judge(facts, workers, differ, draws)
 
 
-def _judge(run: Run, workers: float, differ: float, draws: float) -> Verdict:
-    alike = measured(run, WORKERS_ALIKE, "train") or 0.0
-    again = measured(run, WORKERS_EPOCHS_ALIKE, "train") or 0.0
+def _judge(facts: Facts, workers: float, differ: float, draws: float) -> Verdict:
+    alike = measured(facts.run, WORKERS_ALIKE, "train") or 0.0
+    again = measured(facts.run, WORKERS_EPOCHS_ALIKE, "train") or 0.0
     same = alike == 1 and workers > 1
-    repeated = again == 1 and not measured(run, WORKERS_PERSISTENT, "train")
+    repeated = again == 1 and not measured(facts.run, WORKERS_PERSISTENT, "train")
     if not same and not repeated:
         return identical_augmentation.clear(
             f"of {draws:.0f} random samples {alike:.0%} are the same in two workers, {again:.0%} in"

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import sample, trained_layers
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NORM, WEIGHT_TWIN_FRACTION
 
@@ -18,28 +17,8 @@ _ALL = 0.999  # share of the rows that counts as all of them
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(WEIGHT_TWIN_FRACTION, GRAD_NORM),
-    explains=(
-        "unfittable-batch",
-        "all-zero-gradients",
-        "dead-gradients",
-        "dead-units",
-        "dominating-gradient",
-        "exploding-gradients",
-        "fading-activations",
-        "flat-loss",
-        "growing-activations",
-        "huge-updates",
-        "large-initial-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "motionless-weights",
-        "saturated-units",
-        "tiny-updates",
-        "underfitting",
-        "vanishing-gradients",
-    ),
 )
-def identical_rows(run: Run, *, min_steps: int = 10) -> Iterator[Verdict]:
+def identical_rows(facts: Facts, *, min_steps: int = 10) -> Iterator[Verdict]:
     """All units of a layer have the same weights and stay copies of one another.
 
     ## What it does
@@ -63,14 +42,14 @@ def identical_rows(run: Run, *, min_steps: int = 10) -> Iterator[Verdict]:
     - Print `(weight == weight[:1]).all()` of the named layer after some steps.
     - Initialise the layer at random and compare the first 100 losses.
     """
-    names = [each.name for each in trained_layers(run)]
-    twins = sample(run, WEIGHT_TWIN_FRACTION, names)
+    names = [each.name for each in facts.layers]
+    twins = facts.sample(WEIGHT_TWIN_FRACTION, names)
     recent = twins.values[-min_steps:]
     if len(recent) < min_steps:
         yield identical_rows.not_examined(f"{len(recent)} of the {min_steps} samples needed")
         return
     equal = np.flatnonzero((recent >= _ALL).all(axis=0))
-    reached = {owner for owner, each in run[GRAD_NORM].items() if len(each)}
+    reached = {owner for owner, each in facts.run[GRAD_NORM].items() if len(each)}
     alike = [twins.owners[column] for column in equal]
     hidden = [name for name in alike if name in reached and name != names[-1]]
     if not hidden:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.progress import falling_loss, level
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.progress import level
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_LIMIT, CLIP_NORM, LOSS
 
@@ -17,20 +17,9 @@ _OUTLIER = 20  # times the usual norm
     severity=Severity.INFO,
     level=Level.HYPERPARAMETER,
     needs=(CLIP_NORM, CLIP_LIMIT),
-    explains=(
-        "exploding-gradients",
-        "huge-updates",
-        "loss-spike",
-        "diverging-loss",
-        "oscillating-loss",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
     preview=True,
 )
-def idle_clipping(run: Run, *, min_steps: int = 50, min_rise: float = 0.5) -> Iterator[Verdict]:
+def idle_clipping(facts: Facts, *, min_steps: int = 50, min_rise: float = 0.5) -> Iterator[Verdict]:
     """The clipping limit lies above the gradients that it is meant to cut.
 
     ## What it does
@@ -53,7 +42,7 @@ def idle_clipping(run: Run, *, min_steps: int = 50, min_rise: float = 0.5) -> It
     ## How to confirm
     - Repeat the run with the limit at the 95th percentile of the norms: the loss should stay calm.
     """
-    norm, limit = run[CLIP_NORM].get(""), run[CLIP_LIMIT].get("")
+    norm, limit = facts.run[CLIP_NORM].get(""), facts.run[CLIP_LIMIT].get("")
     kept = np.isfinite(norm.values) if norm is not None else np.empty(0, bool)
     if norm is None or limit is None or kept.sum() < min_steps:
         yield idle_clipping.not_examined(f"{int(kept.sum())} of the {min_steps} norms needed")
@@ -74,7 +63,7 @@ def idle_clipping(run: Run, *, min_steps: int = 50, min_rise: float = 0.5) -> It
         return
     outliers = np.flatnonzero(norms > _OUTLIER * usual)
     first = int(steps[outliers[0]]) if len(outliers) else -1
-    rise = _rise(run, first) if first >= 0 else None
+    rise = _rise(facts, first) if first >= 0 else None
     if rise is None or rise < min_rise:
         yield idle_clipping.normal(
             f"{below}; the largest is {norms.max():.3g}, the usual {usual:.3g}: a net that nothing"
@@ -96,17 +85,19 @@ def idle_clipping(run: Run, *, min_steps: int = 50, min_rise: float = 0.5) -> It
                 (int(steps[0]), int(steps[-1])),
                 f"median {usual:.3g}, largest {norms.max():.3g}, limit {limits[-1]:.3g}",
             ),
-            Evidence(LOSS, (max(first - 50, 0), run.steps - 1), f"{1 + rise:.2f} times as high"),
+            Evidence(
+                LOSS, (max(first - 50, 0), facts.run.steps - 1), f"{1 + rise:.2f} times as high"
+            ),
         ),
         fix=f"set the limit to about {np.percentile(norms[norms <= _OUTLIER * usual], 95):.3g}, the"
         " 95th percentile of ordinary norms",
     )
 
 
-def _rise(run: Run, step: int) -> float | None:
+def _rise(facts: Facts, step: int) -> float | None:
     """By which share of its level before `step` the loss is higher after it."""
-    loss = falling_loss(run)
+    loss = facts.falling_loss
     if loss is None:
         return None
-    before, after = level(loss, step - 50, step), level(loss, step + 1, run.steps)
+    before, after = level(loss, step - 50, step), level(loss, step + 1, facts.run.steps)
     return None if not before or after is None else after / before - 1

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 
@@ -15,17 +15,8 @@ _ALL = "all inputs"
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(INPUT_RESPONSE, INPUT_ROUNDING),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "constant-validation",
-        "underfitting",
-        "loss-plateau",
-        "unrelated-labels",
-    ),
 )
-def ignored_inputs(run: Run, *, min_response: float = 0.0) -> Iterator[Verdict]:
+def ignored_inputs(facts: Facts, *, min_response: float = 0.0) -> Iterator[Verdict]:
     """The outputs do not depend on the inputs.
 
     ## What it does
@@ -49,8 +40,8 @@ def ignored_inputs(run: Run, *, min_response: float = 0.0) -> Iterator[Verdict]:
     ## How to confirm
     - Print the output for two very different samples.
     """
-    responses = {name: each.values for name, each in run[INPUT_RESPONSE].items()}
-    limit = max(float(run[INPUT_ROUNDING][""].values.max()), min_response)
+    responses = {name: each.values for name, each in facts.run[INPUT_RESPONSE].items()}
+    limit = max(float(facts.run[INPUT_ROUNDING][""].values.max()), min_response)
     silent = [name for name, each in responses.items() if float(each.max()) <= limit]
     moments = len(responses.get(_ALL, ()))
     if _ALL not in responses:
@@ -77,15 +68,15 @@ def ignored_inputs(run: Run, *, min_response: float = 0.0) -> Iterator[Verdict]:
     else:
         if silent and len(silent) < len(responses):
             yield ignored_inputs.normal(f"{some(silent)} changes no output; others do")
-        yield ignored_inputs.clear(_measured(run, float(responses[_ALL].max())))
+        yield ignored_inputs.clear(_measured(facts, float(responses[_ALL].max())))
 
 
-def _measured(run: Run, response: float) -> str:
+def _measured(facts: Facts, response: float) -> str:
     said = f"inputs of another batch change outputs by {response:.2g} standard deviations"
-    if INPUT_LOSS not in run:
+    if INPUT_LOSS not in facts.run:
         return said
     own, other = (
-        float(run[INPUT_LOSS][name].values[-1]) for name in ("own inputs", "other inputs")
+        float(facts.run[INPUT_LOSS][name].values[-1]) for name in ("own inputs", "other inputs")
     )
     if not own < other:  # a batch that is not learned yet tells nothing
         return said

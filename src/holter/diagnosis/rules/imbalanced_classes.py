@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured, series
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS
 
 
 @rule(severity=Severity.INFO, level=Level.DATA, needs=(DATASET_CLASS, DATASET_CLASS_COUNT))
 def imbalanced_classes(
-    run: Run, *, share: float = 0.95, noted: float = 0.8, min_samples: int = 100
+    facts: Facts, *, share: float = 0.95, noted: float = 0.8, min_samples: int = 100
 ) -> Iterator[Verdict]:
     """Nearly all samples are of one class.
 
@@ -36,7 +36,10 @@ def imbalanced_classes(
     ## How to confirm
     - Compare the accuracy with that of always answering the most frequent class.
     """
-    kinds, counts = series(run, DATASET_CLASS, "train"), series(run, DATASET_CLASS_COUNT, "train")
+    kinds, counts = (
+        series(facts.run, DATASET_CLASS, "train"),
+        series(facts.run, DATASET_CLASS_COUNT, "train"),
+    )
     total = float(counts.values.sum()) if counts is not None else 0.0
     if kinds is None or counts is None or total < min_samples:
         yield imbalanced_classes.not_examined(f"{total:.0f} of the {min_samples} samples needed")
@@ -54,7 +57,7 @@ def imbalanced_classes(
         yield imbalanced_classes.clear(said)
     elif largest <= share:
         yield imbalanced_classes.normal(said)
-    elif measured(run, DATASET_CLASS_WEIGHTS, "train"):
+    elif measured(facts.run, DATASET_CLASS_WEIGHTS, "train"):
         yield imbalanced_classes.normal(f"{said}; the loss function is given weights of classes")
     else:
         yield imbalanced_classes.finding(

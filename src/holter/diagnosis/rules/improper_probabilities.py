@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import TARGET_MAX, TARGET_MIN
 
@@ -18,31 +18,8 @@ _ROUNDED = 0.01  # that smoothing and mixing may go beyond
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(TARGET_MIN, TARGET_MAX),
-    explains=(
-        "diverging-loss",
-        "doubled-sigmoid",
-        "exploding-gradients",
-        "exploding-weights",
-        "flat-loss",
-        "huge-updates",
-        "large-initial-loss",
-        "loss-accuracy-parting",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "loss-spike",
-        "nonfinite-gradient",
-        "nonfinite-loss",
-        "nonfinite-weights",
-        "oscillating-loss",
-        "saturated-units",
-        "unbounded-loss",
-        "underfitting",
-        "unfittable-batch",
-        "unscaled-inputs",
-        "validation-mismatch",
-    ),
 )
-def improper_probabilities(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def improper_probabilities(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """Targets of a binary cross entropy are no probabilities.
 
     ## What it does
@@ -66,7 +43,7 @@ def improper_probabilities(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]
     - Print `y.min()` and `y.max()` of a batch, right before the loss.
     """
     for owner in _BINARY:
-        low, high = readings(run, TARGET_MIN, owner), readings(run, TARGET_MAX, owner)
+        low, high = readings(facts, TARGET_MIN, owner), readings(facts, TARGET_MAX, owner)
         if not len(low) or len(low) != len(high):
             continue
         outside = int(np.sum((low < -_ROUNDED) | (high > 1 + _ROUNDED)))
@@ -76,7 +53,7 @@ def improper_probabilities(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]
         elif outside < min_steps:
             yield improper_probabilities.clear(f"{said} on {len(low)} sampled steps")
         else:
-            span = (run[TARGET_MIN][owner].first, run[TARGET_MIN][owner].last)
+            span = (facts.run[TARGET_MIN][owner].first, facts.run[TARGET_MIN][owner].last)
             yield improper_probabilities.finding(
                 f"{said}: they are no probabilities, and the loss has no floor",
                 confidence=Confidence.CERTAIN,

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CHECKPOINT_SAVED
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(CHECKPOINT_SAVED,))
-def incomplete_checkpoint(run: Run) -> Iterator[Verdict]:
+def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
     """The checkpoint lacks a state that resuming needs.
 
     ## What it does
@@ -31,7 +31,7 @@ def incomplete_checkpoint(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Resume from a checkpoint and print the learning rate of the first step.
     """
-    saved = {name: bool(series.values[-1]) for name, series in run[CHECKPOINT_SAVED].items()}
+    saved = {name: bool(series.values[-1]) for name, series in facts.run[CHECKPOINT_SAVED].items()}
     missing = [name for name, held in saved.items() if not held]
     if not missing:
         held = " and ".join(saved)

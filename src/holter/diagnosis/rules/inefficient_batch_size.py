@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BATCH_NOISE_SCALE, BATCH_SIZE
 
@@ -18,7 +18,7 @@ _WIDE = 10  # upper end over lower: what lies between is not known
     needs=(BATCH_SIZE, BATCH_NOISE_SCALE),
     preview=True,
 )
-def inefficient_batch_size(run: Run, *, max_ratio: float = 10.0) -> Iterator[Verdict]:
+def inefficient_batch_size(facts: Facts, *, max_ratio: float = 10.0) -> Iterator[Verdict]:
     """The batch is far larger than the noise of its gradients calls for.
 
     ## What it does
@@ -46,8 +46,8 @@ def inefficient_batch_size(run: Run, *, max_ratio: float = 10.0) -> Iterator[Ver
     - Train for as many samples with a quarter of the batch: the loss should get further down.
     - Measure again from a checkpoint of the middle of the training.
     """
-    batch = float(run[BATCH_SIZE][""].values[-1])
-    table = run[BATCH_NOISE_SCALE]
+    batch = float(facts.run[BATCH_SIZE][""].values[-1])
+    table = facts.run[BATCH_NOISE_SCALE]
     scale, lower, upper = (table[each] for each in ("estimate", "lower", "upper"))
     told = "; ".join(
         f"{_scale(value, low, high)} after {step} steps"

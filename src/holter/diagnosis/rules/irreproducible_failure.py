@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.replays import SYMPTOMS, replayed
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.replays import replayed
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
 
 
-@rule(severity=Severity.WARNING, level=Level.SYSTEM, needs=(REPLAY_LOSS,), explains=SYMPTOMS)
-def irreproducible_failure(run: Run) -> Iterator[Verdict]:
+@rule(
+    severity=Severity.WARNING,
+    level=Level.SYSTEM,
+    needs=(REPLAY_LOSS,),
+)
+def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     """A failure does not come again when its steps are run again.
 
     ## What it does
@@ -32,7 +36,7 @@ def irreproducible_failure(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Replay it again, and on another machine.
     """
-    found = replayed(run)
+    found = replayed(facts.run)
     if found is None:
         yield irreproducible_failure.not_examined("no failure was replayed")
     elif found.verdict != "not reproduced" or found.alarm == "asked":

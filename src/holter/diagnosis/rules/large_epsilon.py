@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts.layers import Layer, median, sample, trained_layers
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Layer, median
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ADAM_TINY_FRACTION,
@@ -30,17 +29,8 @@ _PACE = 0.05  # step of an element over the learning rate; of Adam on noise alon
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(ADAM_TINY_FRACTION, EPSILON),
-    explains=(
-        "unfittable-batch",
-        "tiny-updates",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "validation-mismatch",
-    ),
 )
-def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
+def large_epsilon(facts: Facts, *, share: float = 0.9) -> Iterator[Verdict]:
     """Adam's epsilon is larger than the gradients.
 
     ## What it does
@@ -65,17 +55,18 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
     ## How to confirm
     - Repeat the first 100 steps with `eps=1e-8`: the loss should fall faster.
     """
-    layers = trained_layers(run)
-    whole = sample(run, ADAM_TINY_FRACTION, [each.name for each in layers])
+    layers = facts.layers
+    whole = facts.sample(ADAM_TINY_FRACTION, [each.name for each in layers])
     if len(whole) < _FEWEST:
         yield large_epsilon.not_examined(f"{len(whole)} of the {_FEWEST} sampled steps needed")
         return
     tiny = whole.between(0.5, 1)
     epsilon = max(
-        (float(np.nanmax(each.values)) for each in run[EPSILON].values() if len(each)), default=0
+        (float(np.nanmax(each.values)) for each in facts.run[EPSILON].values() if len(each)),
+        default=0,
     )
     level = tiny.medians()
-    level[~_dense(run, tiny.owners)] = np.nan
+    level[~_dense(facts, tiny.owners)] = np.nan
     if not np.isfinite(level).any():
         yield large_epsilon.not_examined("the gradients of all weights are mostly zero")
         return
@@ -84,7 +75,7 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
     if usual <= share:
         yield large_epsilon.clear(said)
         return
-    result, pace = outcome(run), _pace(run, layers)
+    result, pace = facts.outcome, _pace(facts, layers)
     slow = result is not None and (result.bad or result.fall < _SLOW)
     if result is None or not slow or pace is None or pace > _PACE or epsilon <= _DEFAULT:
         came = f"; {result.says}" if result is not None else ""
@@ -100,29 +91,31 @@ def large_epsilon(run: Run, *, share: float = 0.9) -> Iterator[Verdict]:
         onset=int(whole.steps[0]),
         evidence=(
             Evidence(ADAM_TINY_FRACTION, span, f"median over weights {usual:.3f}", highest),
-            Evidence(EPSILON, (0, run.steps - 1), f"epsilon {epsilon:.1g}"),
+            Evidence(EPSILON, (0, facts.run.steps - 1), f"epsilon {epsilon:.1g}"),
             result.evidence,
         ),
         fix=f"set eps=1e-8 (now {epsilon:.1g})",
     )
 
 
-def _dense(run: Run, owners: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+def _dense(facts: Facts, owners: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """Whose gradients are not mostly zero: what is zero is under any epsilon."""
-    if GRAD_ZERO_FRACTION not in run:
+    if GRAD_ZERO_FRACTION not in facts.run:
         return np.ones(len(owners), np.bool_)
-    zeros = sample(run, GRAD_ZERO_FRACTION, owners)
+    zeros = facts.sample(GRAD_ZERO_FRACTION, owners)
     level = dict(zip(zeros.owners, zeros.medians(), strict=True))
     return np.array([not level.get(owner, 0.0) > _SPARSE for owner in owners])
 
 
-def _pace(run: Run, layers: Sequence[Layer]) -> float | None:
+def _pace(facts: Facts, layers: Sequence[Layer]) -> float | None:
     """How far an element of the usual weight moves in a step, over the learning rate."""
-    if any(signal not in run for signal in (UPDATE_RATIO, WEIGHT_NORM, LR)):
+    if any(signal not in facts.run for signal in (UPDATE_RATIO, WEIGHT_NORM, LR)):
         return None
     names = [each.name for each in layers]
-    ratios, norms = sample(run, UPDATE_RATIO, names), sample(run, WEIGHT_NORM, names)
-    rate = max((float(np.nanmax(each.values)) for each in run[LR].values() if len(each)), default=0)
+    ratios, norms = facts.sample(UPDATE_RATIO, names), facts.sample(WEIGHT_NORM, names)
+    rate = max(
+        (float(np.nanmax(each.values)) for each in facts.run[LR].values() if len(each)), default=0
+    )
     if not len(ratios) or not len(norms) or ratios.owners != norms.owners or rate <= 0:
         return None
     roots = np.array([each.root for each in layers if each.name in ratios.owners])

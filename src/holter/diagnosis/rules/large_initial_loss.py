@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, only_function, readings, scale
-from holter.diagnosis.facts.curve import Curve, training_curve
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, readings, scale
+from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     LOSS,
@@ -30,16 +30,9 @@ _CHANCE = 3.0  # standard errors by which targets may be under the other logits 
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(LOSS, OUTPUT_UNITS),
-    explains=(
-        "loss-at-constant-predictor",
-        "flat-loss",
-        "loss-plateau",
-        "oscillating-loss",
-        "underfitting",
-    ),
     symptom=True,
 )
-def large_initial_loss(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
+def large_initial_loss(facts: Facts, *, min_steps: int = 20) -> Iterator[Verdict]:
     """The first loss is far above that of guessing.
 
     ## What it does
@@ -73,25 +66,25 @@ def large_initial_loss(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
       logarithm of the number of classes.
     - Feed inputs scaled to mean 0 and standard deviation 1: if that does it, it was the inputs.
     """
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     if isinstance(curve, str):
         yield large_initial_loss.not_examined(curve)
         return
-    function = only_function(run)
-    if function not in CROSS_ENTROPIES or last(run, LOSS_SUMMED, function):
+    function = facts.loss_function
+    if function not in CROSS_ENTROPIES or last(facts, LOSS_SUMMED, function):
         yield large_initial_loss.not_examined("the loss is not one cross entropy with a mean")
     elif not len(curve) or curve.steps[0] != 0:
         yield large_initial_loss.not_examined("the loss before the first update was not read")
     else:
-        yield _judge(run, curve, function, min_steps)
+        yield _judge(facts, curve, function, min_steps)
 
 
-def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
-    units = last(run, OUTPUT_UNITS, function)
+def _judge(facts: Facts, curve: Curve, function: str, min_steps: int) -> Verdict:
+    units = last(facts, OUTPUT_UNITS, function)
     binary = function.startswith("binary")
     classes = 2.0 if binary else units or 0.0
-    guessing = max(np.log(max(classes, 1)), last(run, TARGET_ENTROPY, function) or 0)
-    first = float(curve.values[0]) / scale(run)
+    guessing = max(np.log(max(classes, 1)), last(facts, TARGET_ENTROPY, function) or 0)
+    first = float(curve.values[0]) / scale(facts)
     if guessing <= 0:
         return large_initial_loss.not_examined("the number of classes is unknown")
     if first <= _OVER * guessing or first <= guessing + _NATS:
@@ -99,13 +92,13 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
             f"the first loss is {first:.4g}; guessing among {classes:.0f} classes costs"
             f" {guessing:.4g}"
         )
-    sizes = readings(run, OUTPUT_SIZE, function)
+    sizes = readings(facts, OUTPUT_SIZE, function)
     size = float(sizes[0]) if len(sizes) else None
     if size is not None and size < _LARGE_LOGITS:
         return large_initial_loss.clear(
             f"the first loss is {first:.4g}, but logits are {size:.2g}: the rest is not the head's"
         )
-    if size is not None and _has_margin(run, function, first, size, classes):
+    if size is not None and _has_margin(facts, function, first, size, classes):
         return large_initial_loss.clear(
             f"the first loss is {first:.4g}, but before any update the targets' logits lie far"
             " under the others: a margin on purpose"
@@ -116,11 +109,11 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
             " whether that is soon over"
         )
     begin = max(curve.place(_SOON), min_steps // 2)
-    later = float(np.median(curve.values[begin : begin + min_steps])) / scale(run)
+    later = float(np.median(curve.values[begin : begin + min_steps])) / scale(facts)
     step = int(curve.steps[begin])
     soon_over = later < guessing
     kept = size is None or float(np.median(sizes[-max(len(sizes) // 4, 1) :])) > _KEPT * size
-    learned = float(np.median(curve.part(0.9))) / scale(run) < guessing
+    learned = float(np.median(curve.part(0.9))) / scale(facts) < guessing
     if soon_over and kept:
         return large_initial_loss.normal(
             f"the first loss was {first:.4g}, {first / guessing:.1f} times guessing, but by step"
@@ -150,12 +143,12 @@ def _judge(run: Run, curve: Curve, function: str, min_steps: int) -> Verdict:
     )
 
 
-def _has_margin(run: Run, function: str, first: float, size: float, classes: float) -> bool:
+def _has_margin(facts: Facts, function: str, first: float, size: float, classes: float) -> bool:
     """Whether the logits of the targets are lower than the others by more than chance makes.
 
     No model knows its targets before the first update, unless they are given to it. By chance their
     mean is off by as much as that of so many classes.
     """
-    if not len(normalisers := readings(run, OUTPUT_LOG_NORMALISER, function)):
+    if not len(normalisers := readings(facts, OUTPUT_LOG_NORMALISER, function)):
         return False
     return first - float(normalisers[0]) > size * max(1.0, _CHANCE / float(np.sqrt(classes)))

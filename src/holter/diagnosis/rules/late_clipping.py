@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_LATE, CLIP_LIMIT, CLIP_NORM
 
@@ -17,20 +17,8 @@ _MOST = 0.9  # share of them that has to agree
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(CLIP_LATE,),
-    explains=(
-        "idle-clipping",
-        "exploding-gradients",
-        "huge-updates",
-        "loss-spike",
-        "diverging-loss",
-        "oscillating-loss",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
 )
-def late_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def late_clipping(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """Gradients are clipped after the update that they were meant to limit.
 
     ## What it does
@@ -54,7 +42,7 @@ def late_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     - Print the norm that `clip_grad_norm_` returns and the gradient norm right before
       `optimizer.step()`: the latter should never exceed the limit.
     """
-    late = run[CLIP_LATE].get("")
+    late = facts.run[CLIP_LATE].get("")
     if late is None or len(late) < min_steps:
         yield late_clipping.not_examined(
             f"{0 if late is None else len(late)} of the {min_steps} clipped steps needed"
@@ -68,8 +56,8 @@ def late_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         )
         return
     first = int(late.steps[is_late.argmax()])
-    over, limit = _over(run)
-    limits = run[CLIP_LIMIT].get("") if CLIP_LIMIT in run else None
+    over, limit = _over(facts)
+    limits = facts.run[CLIP_LIMIT].get("") if CLIP_LIMIT in facts.run else None
     if limits is not None and np.isinf(limits.values).all():
         yield late_clipping.clear("the limit is infinite: the norms are only measured")
         return
@@ -86,10 +74,10 @@ def late_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     )
 
 
-def _over(run: Run) -> tuple[str, tuple[Evidence, ...]]:
+def _over(facts: Facts) -> tuple[str, tuple[Evidence, ...]]:
     """How many norms the limit should have cut, where they were measured."""
-    norm = run[CLIP_NORM].get("") if CLIP_NORM in run else None
-    limit = run[CLIP_LIMIT].get("") if CLIP_LIMIT in run else None
+    norm = facts.run[CLIP_NORM].get("") if CLIP_NORM in facts.run else None
+    limit = facts.run[CLIP_LIMIT].get("") if CLIP_LIMIT in facts.run else None
     if norm is None or limit is None or not len(norm) or not len(limit):
         return "", ()
     bound = float(np.median(limit.values))

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, series
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CLASS_COUNT,
@@ -26,7 +27,7 @@ _FIX = "take out the columns that are made from the target, or make them without
 
 @rule(severity=Severity.WARNING, level=Level.DATA, needs=(DATASET_COLUMN_VALUES,))
 def leaking_features(
-    run: Run, *, max_residue: float = 1e-6, min_samples: int = 100
+    facts: Facts, *, max_residue: float = 1e-6, min_samples: int = 100
 ) -> Iterator[Verdict]:
     """A column of the input is the target itself.
 
@@ -55,26 +56,26 @@ def leaking_features(
     - Train without the column: the loss should get much worse.
     - Print the column beside the target for ten samples.
     """
-    values = series(run, DATASET_COLUMN_VALUES, "train")
-    count = measured(run, DATASET_EXAMINED, "train") or 0
-    residue = series(run, DATASET_COLUMN_RESIDUE, "train")
-    copy = series(run, DATASET_COLUMN_COPY, "train")
+    values = series(facts.run, DATASET_COLUMN_VALUES, "train")
+    count = measured(facts.run, DATASET_EXAMINED, "train") or 0
+    residue = series(facts.run, DATASET_COLUMN_RESIDUE, "train")
+    copy = series(facts.run, DATASET_COLUMN_COPY, "train")
     if values is None or (residue is None and copy is None):
         yield leaking_features.not_examined("targets are not single numbers that differ")
     elif count < min_samples:
         yield leaking_features.not_examined(f"{count:.0f} of the {min_samples} samples needed")
     elif residue is not None:
-        yield from _numbers(run, residue, max_residue)
+        yield from _numbers(facts, residue, max_residue)
     elif copy is not None:
-        yield from _classes(run, values, copy)
+        yield from _classes(facts, values, copy)
 
 
-def _numbers(run: Run, residue: Series, max_residue: float) -> Iterator[Verdict]:
+def _numbers(facts: Facts, residue: Series, max_residue: float) -> Iterator[Verdict]:
     found = np.flatnonzero(residue.values < max_residue).tolist()
     best = int(residue.values.argmin())
     said = f"of {len(residue)} columns, {best} leaves {residue.values[best]:.2g} of the variance"
     if not found:
-        yield from _by_order(run, f"{said} of the target")
+        yield from _by_order(facts, f"{said} of the target")
     elif len(found) > max(len(residue) // 4, 1):
         yield leaking_features.normal(f"{len(found)} of {len(residue)} columns are the target")
     else:
@@ -88,8 +89,8 @@ def _numbers(run: Run, residue: Series, max_residue: float) -> Iterator[Verdict]
         )
 
 
-def _classes(run: Run, values: Series, copy: Series) -> Iterator[Verdict]:
-    counts = series(run, DATASET_CLASS_COUNT, "train")
+def _classes(facts: Facts, values: Series, copy: Series) -> Iterator[Verdict]:
+    counts = series(facts.run, DATASET_CLASS_COUNT, "train")
     if counts is None or counts.values.min() < _RARE:
         yield leaking_features.not_examined("there are too few samples of some classes")
         return
@@ -117,19 +118,19 @@ def _classes(run: Run, values: Series, copy: Series) -> Iterator[Verdict]:
     elif copies or len(single) == len(copy):
         yield leaking_features.normal("the inputs are hardly more than the class itself")
     else:
-        yield from _by_order(run, f"none of {len(copy)} columns is the class")
+        yield from _by_order(facts, f"none of {len(copy)} columns is the class")
 
 
-def _by_order(run: Run, said: str) -> Iterator[Verdict]:
+def _by_order(facts: Facts, said: str) -> Iterator[Verdict]:
     """Columns that give the order of the target: in training alone, or in both."""
-    train = series(run, DATASET_COLUMN_ORDER, "train")
+    train = series(facts.run, DATASET_COLUMN_ORDER, "train")
     if train is None:
         yield leaking_features.clear(said)
         return
-    valid = series(run, DATASET_COLUMN_ORDER, "valid")
+    valid = series(facts.run, DATASET_COLUMN_ORDER, "valid")
     best = int(train.values.argmax())
     there = float(train.values[best])
-    if valid is not None and len(valid) == len(train) and _are_enough(run):
+    if valid is not None and len(valid) == len(train) and _are_enough(facts):
         elsewhere = float(valid.values[best])
         if there >= _ORDERED and elsewhere < _LOST * there:
             yield _finding(
@@ -148,10 +149,10 @@ def _by_order(run: Run, said: str) -> Iterator[Verdict]:
     )
 
 
-def _are_enough(run: Run) -> bool:
-    counts = series(run, DATASET_CLASS_COUNT, "valid")
+def _are_enough(facts: Facts) -> bool:
+    counts = series(facts.run, DATASET_CLASS_COUNT, "valid")
     rare = counts is not None and (len(counts) < 2 or counts.values.min() < _RARE)
-    return (measured(run, DATASET_EXAMINED, "valid") or 0) >= 50 and not rare
+    return (measured(facts.run, DATASET_EXAMINED, "valid") or 0) >= 50 and not rare
 
 
 def _finding(

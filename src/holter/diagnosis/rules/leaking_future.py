@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     CAUSALITY_CHANGE,
@@ -20,7 +20,7 @@ from holter.record.signals import (
     level=Level.ARCHITECTURE,
     needs=(CAUSALITY_CHANGE, CAUSALITY_LATER, CAUSALITY_ROUNDING),
 )
-def leaking_future(run: Run, *, min_change: float = 1e-5) -> Iterator[Verdict]:
+def leaking_future(facts: Facts, *, min_change: float = 1e-5) -> Iterator[Verdict]:
     """A model that predicts the next element sees it.
 
     ## What it does
@@ -47,25 +47,26 @@ def leaking_future(run: Run, *, min_change: float = 1e-5) -> Iterator[Verdict]:
     - Change the last token of a sequence and compare the outputs before it, in eval mode: they have
       to be equal.
     """
-    rounding = max(float(each.values.max()) for each in run[CAUSALITY_ROUNDING].values())
+    rounding = max(float(each.values.max()) for each in facts.run[CAUSALITY_ROUNDING].values())
     limit = max(rounding, min_change)
-    changes = run[CAUSALITY_CHANGE]
+    changes = facts.run[CAUSALITY_CHANGE]
     leaks = {name: each for name, each in changes.items() if each.values.max() > limit}
-    later = max(float(each.values.max()) for each in run[CAUSALITY_LATER].values())
+    later = max(float(each.values.max()) for each in facts.run[CAUSALITY_LATER].values())
     if not leaks and later <= limit:
         yield leaking_future.not_examined("no output changes when inputs are replaced")
         return
     if not leaks:
         yield leaking_future.clear(
-            f"none of {_positions(run)} outputs changes when all later inputs are replaced"
+            f"none of {_positions(facts)} outputs changes when all later inputs are replaced"
         )
         return
     worst = max(leaks, key=lambda name: float(leaks[name].values.max()))
     positions = {int(step) for each in leaks.values() for step in each.steps[each.values > limit]}
     largest = float(leaks[worst].values.max())
-    module = _module(run)
+    module = _module(facts)
     yield leaking_future.finding(
-        f"{_example(run, limit)}{len(positions)} of {_positions(run)} outputs depend on inputs that"
+        f"{_example(facts, limit)}{len(positions)} of {_positions(facts)} outputs depend on inputs"
+        " that"
         f" come after them{f' (first seen in {module})' if module else ''}, by up to {largest:.2g}"
         " standard deviations",
         confidence=Confidence.CERTAIN,
@@ -77,22 +78,22 @@ def leaking_future(run: Run, *, min_change: float = 1e-5) -> Iterator[Verdict]:
                 f"up to {largest:.2g}, where rounding makes {limit:.1g}",
                 worst,
             ),
-            *_module_evidence(run, module),
+            *_module_evidence(facts, module),
         ),
         fix=f"mask later positions in {module or 'the model'}, as with is_causal=True",
     )
 
 
-def _positions(run: Run) -> int:
+def _positions(facts: Facts) -> int:
     """Outputs that have something after them."""
-    return max(each.last + 1 for each in run[CAUSALITY_CHANGE].values())
+    return max(each.last + 1 for each in facts.run[CAUSALITY_CHANGE].values())
 
 
-def _example(run: Run, limit: float) -> str:
+def _example(facts: Facts, limit: float) -> str:
     """The inputs that one output in the middle should not depend on and does."""
     single = {
         int(name.split()[1]): each
-        for name, each in run[CAUSALITY_CHANGE].items()
+        for name, each in facts.run[CAUSALITY_CHANGE].items()
         if name.startswith("input ") and each.values.max() > limit
     }
     if not single:
@@ -101,20 +102,22 @@ def _example(run: Run, limit: float) -> str:
     for place, each in sorted(single.items()):
         for step in each.steps[each.values > limit]:
             seen.setdefault(int(step), []).append(place)
-    output = sorted(seen)[int(np.searchsorted(sorted(seen), _positions(run) // 2, "left")) - 1]
+    output = sorted(seen)[int(np.searchsorted(sorted(seen), _positions(facts) // 2, "left")) - 1]
     places = seen[output]
     reach = f"{places[0]}..{places[-1]}" if len(places) > 1 else f"{places[0]}"
     return f"output {output} depends on input {reach}; "
 
 
-def _module(run: Run) -> str:
-    if CAUSALITY_MODULES not in run:
+def _module(facts: Facts) -> str:
+    if CAUSALITY_MODULES not in facts.run:
         return ""
-    return min(run[CAUSALITY_MODULES], key=lambda name: run[CAUSALITY_MODULES][name].first)
+    return min(
+        facts.run[CAUSALITY_MODULES], key=lambda name: facts.run[CAUSALITY_MODULES][name].first
+    )
 
 
-def _module_evidence(run: Run, module: str) -> Iterator[Evidence]:
+def _module_evidence(facts: Facts, module: str) -> Iterator[Evidence]:
     if module:
-        series = run[CAUSALITY_MODULES][module]
+        series = facts.run[CAUSALITY_MODULES][module]
         said = f"changes by {float(series.values.max()):.2g} at earlier positions"
         yield Evidence(CAUSALITY_MODULES, (series.first, series.last), said, module)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     PADDING_AMOUNT,
@@ -20,7 +20,7 @@ from holter.record.signals import (
     needs=(PADDING_CHANGE, PADDING_LENGTH, PADDING_ROUNDING),
 )
 def leaking_padding(
-    run: Run, *, min_change: float = 0.1, min_counted: float = 0.02
+    facts: Facts, *, min_change: float = 0.1, min_counted: float = 0.02
 ) -> Iterator[Verdict]:
     """Padding changes the outputs, or counts in the loss.
 
@@ -49,16 +49,16 @@ def leaking_padding(
     ## How to confirm
     - Call the model in eval mode on one short sample, alone and padded: the outputs have to agree.
     """
-    changes = {name: float(each.values[-1]) for name, each in run[PADDING_CHANGE].items()}
-    limits = {name: float(each.values[-1]) for name, each in run[PADDING_ROUNDING].items()}
+    changes = {name: float(each.values[-1]) for name, each in facts.run[PADDING_CHANGE].items()}
+    limits = {name: float(each.values[-1]) for name, each in facts.run[PADDING_ROUNDING].items()}
     worst = max(changes, key=lambda name: changes[name])
-    length = int(run[PADDING_LENGTH][worst].values[-1])
+    length = int(facts.run[PADDING_LENGTH][worst].values[-1])
     said = (
         f"{length} positions of padding change the outputs of a sample by {changes[worst]:.2g}"
         " standard deviations"
     )
-    grows = PADDING_AMOUNT not in run or any(
-        float(each.values[-1]) > limits[name] for name, each in run[PADDING_AMOUNT].items()
+    grows = PADDING_AMOUNT not in facts.run or any(
+        float(each.values[-1]) > limits[name] for name, each in facts.run[PADDING_AMOUNT].items()
     )
     if changes[worst] > max(limits[worst], min_change) and grows:
         yield leaking_padding.finding(
@@ -77,7 +77,9 @@ def leaking_padding(
             fix="mask padding in attention and averages, and pack what goes into recurrent layers",
         )
         return
-    counted = float(run[PADDING_COUNTED][""].values[-1]) if PADDING_COUNTED in run else 0.0
+    counted = (
+        float(facts.run[PADDING_COUNTED][""].values[-1]) if PADDING_COUNTED in facts.run else 0.0
+    )
     if counted >= min_counted:
         yield leaking_padding.finding(
             f"{counted:.0%} of the targets that the loss counts are padding",

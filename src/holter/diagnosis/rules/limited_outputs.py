@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_MAX, OUTPUT_MIN, TARGET_MAX, TARGET_MIN, TARGET_STD
 
@@ -28,24 +28,8 @@ _BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "ReLU": (0.0, np.inf)}
         TARGET_MIN,
         TARGET_MAX,
     ),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "dead-units",
-        "dead-gradients",
-        "all-zero-gradients",
-        "saturated-units",
-        "vanishing-gradients",
-        "validation-mismatch",
-        "tiny-updates",
-        "constant-validation",
-        "motionless-weights",
-    ),
 )
-def limited_outputs(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
+def limited_outputs(facts: Facts, *, min_steps: int = 20) -> Iterator[Verdict]:
     """The outputs end where the targets go on.
 
     ## What it does
@@ -71,12 +55,12 @@ def limited_outputs(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     ## How to confirm
     - Compare the largest and smallest prediction over an epoch with those of the targets.
     """
-    for owner, series in run[OUTPUT_MIN].items():
+    for owner, series in facts.run[OUTPUT_MIN].items():
         if owner not in _NUMERIC or not len(series):
             continue
-        low, high = readings(run, OUTPUT_MIN, owner), readings(run, OUTPUT_MAX, owner)
-        wanted = readings(run, TARGET_MIN, owner), readings(run, TARGET_MAX, owner)
-        width = last(run, TARGET_STD, owner)
+        low, high = readings(facts, OUTPUT_MIN, owner), readings(facts, OUTPUT_MAX, owner)
+        wanted = readings(facts, TARGET_MIN, owner), readings(facts, TARGET_MAX, owner)
+        width = last(facts, TARGET_STD, owner)
         if min(len(low), len(high), len(wanted[0]), len(wanted[1])) < min_steps or width is None:
             yield limited_outputs.not_examined(f"{len(low)} of the {min_steps} steps needed")
             continue

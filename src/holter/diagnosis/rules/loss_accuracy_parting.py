@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import Values, midmean
-from holter.diagnosis.facts.validation import Curves, chance, curves, rise_score, scatter, smooth
+from holter.diagnosis.facts.validation import Curves, chance, rise_score, scatter, smooth
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS
 
@@ -24,7 +24,7 @@ _RISE = 0.05  # of the validation loss, worth a note
     preview=True,
 )
 def loss_accuracy_parting(
-    run: Run, *, min_steps: int = 60, min_fall: float = 0.2
+    facts: Facts, *, min_steps: int = 60, min_fall: float = 0.2
 ) -> Iterator[Verdict]:
     """The training loss falls and the accuracy does not move.
 
@@ -52,9 +52,9 @@ def loss_accuracy_parting(
     - Train on the loss of the labels alone: if it does not fall, the accuracy had no reason to.
     - Print the ten largest losses of single samples, at the beginning and now.
     """
-    yield from _notes(run)
-    losses = [loss for loss in run[LOSS].values() if len(loss)]
-    accuracies = {owner: each for owner, each in run[ACCURACY].items() if len(each)}
+    yield from _notes(facts)
+    losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
+    accuracies = {owner: each for owner, each in facts.run[ACCURACY].items() if len(each)}
     if len(losses) != 1 or len(accuracies) != 1:
         yield loss_accuracy_parting.not_examined("there is no one loss with one accuracy")
         return
@@ -117,12 +117,12 @@ def _judge(
     )
 
 
-def _notes(run: Run) -> Iterator[Verdict]:
+def _notes(facts: Facts) -> Iterator[Verdict]:
     """What validation shows that looks odd and is normal."""
-    found = curves(run) if VAL_LOSS in run and VAL_ACCURACY in run else ""
+    found = facts.validation if VAL_LOSS in facts.run and VAL_ACCURACY in facts.run else ""
     if isinstance(found, str) or len(found) < 6 or not np.isfinite(found.accuracy).all():
         return
-    way, odds = _way(found), chance(run, found.function)
+    way, odds = _way(found), chance(facts, found.function)
     learned = odds is None or found.accuracy[-3:].mean() > odds + 0.2 * (1 - odds)
     if way is None or way.accuracy < -_POINT or not learned:
         return

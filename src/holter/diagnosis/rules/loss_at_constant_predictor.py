@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import Anchor, anchor, last, most_frequent, readings
-from holter.diagnosis.facts.curve import Curve, levels, training_curve, warmed_up
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import Baseline, last, most_frequent, readings
+from holter.diagnosis.facts.curve import Curve, levels, warmed_up
 from holter.diagnosis.facts.label_trials import learned_aside
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     ACCURACY,
@@ -34,10 +34,9 @@ _WILD = 6.0  # standard deviations from the median at which a loss is cut off
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(LOSS, OUTPUT_SPREAD),
-    explains=("flat-loss", "loss-plateau", "underfitting"),
     symptom=True,
 )
-def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Verdict]:
+def loss_at_constant_predictor(facts: Facts, *, min_steps: int = 50) -> Iterator[Verdict]:
     """The training loss sits where a model that ignores its inputs would be.
 
     ## What it does
@@ -76,15 +75,15 @@ def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Ver
       model or the loop; if it falls to 0, look at the data.
     """
     say = loss_at_constant_predictor
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     if isinstance(curve, str):
         yield say.not_examined(curve)
         return
-    found = anchor(run)
+    found = facts.baseline
     if isinstance(found, str):
         yield say.not_examined(found)
         return
-    warm = warmed_up(run, curve)
+    warm = warmed_up(facts, curve)
     if warm is None:
         yield say.not_examined("the learning rate is still warming up")
     elif len(curve) - warm < min_steps:
@@ -92,12 +91,12 @@ def loss_at_constant_predictor(run: Run, *, min_steps: int = 50) -> Iterator[Ver
             f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
         )
     else:
-        verdict = _judge(run, curve.since(warm), found)
-        aside = learned_aside(run) if isinstance(verdict, Finding) else None
+        verdict = _judge(facts, curve.since(warm), found)
+        aside = learned_aside(facts.run) if isinstance(verdict, Finding) else None
         yield verdict if aside is None else say.clear(aside)
 
 
-def _judge(run: Run, curve: Curve, found: Anchor) -> Verdict:
+def _judge(facts: Facts, curve: Curve, found: Baseline) -> Verdict:
     say = loss_at_constant_predictor
     parts = [_mean(curve.part(begin) / found.scale) for begin in (2 / 3, 0.9)]
     (level, error), (latest, _) = parts
@@ -111,7 +110,7 @@ def _judge(run: Run, curve: Curve, found: Anchor) -> Verdict:
     if (early - late) / found.scale > max(4 * error, _NEAR / 4 * found.level):
         return say.clear(f"the loss passes {found.level:.4g} and falls on: {early:.4g}, {late:.4g}")
     onset = _since(curve, found)
-    answers = _answers(run, found, onset)
+    answers = _answers(facts, found, onset)
     if answers is None:
         return say.not_examined(f"too few predictions were read since step {onset}")
     if answers.accuracy is not None and answers.accuracy > answers.chance:
@@ -179,30 +178,30 @@ class _Answers:
     is_telling: bool = False  # whether an accuracy at chance says that nothing was learned
 
 
-def _answers(run: Run, found: Anchor, onset: int) -> _Answers | None:
+def _answers(facts: Facts, found: Baseline, onset: int) -> _Answers | None:
     """What predictions were like since `onset`, by the later half of what was read of them."""
-    read = run[OUTPUT_SPREAD].get(found.function)
+    read = facts.run[OUTPUT_SPREAD].get(found.function)
     if read is None or len(at := read.steps[read.steps >= onset]) < _FEW:
         return None
     begin, last_read = int(at[len(at) // 2]), int(at[-1])
-    if not len(spreads := readings(run, OUTPUT_SPREAD, found.function, begin)):
+    if not len(spreads := readings(facts, OUTPUT_SPREAD, found.function, begin)):
         return None
     spread = float(np.median(spreads))
     before, latest = np.array_split(spreads, 2)
     grows = bool(len(spreads) >= 2 * _FEW and np.median(latest) > _GROWS * np.median(before))
     if found.signal is not TARGET_ENTROPY:
         return _Answers(spread, spread**2 / found.level, last_read, grows)
-    known = most_frequent(run, found.function)
+    known = most_frequent(facts, found.function)
     prior = 0.5 if known is None else known
     logits = spread
     if found.function == "binary_cross_entropy":  # predictions are probabilities there
         logits = spread / max(prior * (1 - prior), 1e-6)
     worth = logits**2 * (1 - prior) / found.level
-    right = readings(run, ACCURACY, found.function, begin)
+    right = readings(facts, ACCURACY, found.function, begin)
     if known is None or len(right) < _FEW:
         return _Answers(spread, worth, last_read, grows)
     accuracy, error = _mean(right)
-    classes = last(run, TARGET_CLASSES, found.function) or 2
+    classes = last(facts, TARGET_CLASSES, found.function) or 2
     return _Answers(
         spread,
         worth,
@@ -239,7 +238,7 @@ def _mean(values: Values) -> tuple[float, float]:
     return float(cut.mean()), float(cut.std() / np.sqrt(len(cut)))
 
 
-def _since(curve: Curve, found: Anchor) -> int:
+def _since(curve: Curve, found: Baseline) -> int:
     """The step from which on every piece of the curve is near the anchor."""
     cut = levels(curve, 20)
     near = np.maximum(5 * cut.errors / found.scale, 2 * _NEAR * found.level)

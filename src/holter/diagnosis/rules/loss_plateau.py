@@ -5,21 +5,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor, learned
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import learned
 from holter.diagnosis.facts.curve import (
     Curve,
     Settled,
-    epoch_steps,
     rate_left,
     recent,
     settled,
-    training_curve,
-    usual_update,
     warmed_up,
 )
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
@@ -35,7 +32,7 @@ _DECAYED = 0.1  # of its peak: a learning rate under this holds the loss by itse
     symptom=True,
 )
 def loss_plateau(
-    run: Run, *, min_steps: int = 100, min_share: float = 0.5, min_learned: float = 0.1
+    facts: Facts, *, min_steps: int = 100, min_share: float = 0.5, min_learned: float = 0.1
 ) -> Iterator[Verdict]:
     """The loss fell at first and has stood still since, though little was learned.
 
@@ -67,17 +64,17 @@ def loss_plateau(
     - Go on from the last checkpoint for 100 steps with a tenth of the learning rate: a loss that
       falls at once was held up by steps that are too large.
     """
-    curve = training_curve(run)
+    curve = facts.curve
     if isinstance(curve, str):
         yield loss_plateau.not_examined(curve)
         return
     if len(curve) < min_steps:
         yield loss_plateau.not_examined(f"{len(curve)} of the {min_steps} losses needed")
         return
-    if warmed_up(run, curve) is None:
+    if warmed_up(facts, curve) is None:
         yield loss_plateau.not_examined("the learning rate is still warming up")
         return
-    yield from _staircase(run, curve)
+    yield from _staircase(facts, curve)
     first = midmean(curve.values[: max(len(curve) // 50, 3)])
     end = settled(curve)
     if end is None or end.share < min_share:
@@ -91,12 +88,12 @@ def loss_plateau(
             f"there was no drop before the level: {first:.4g} at first, {end.level:.4g} at last"
         )
     else:
-        yield from _judge(run, curve, first, end, min_learned)
+        yield from _judge(facts, curve, first, end, min_learned)
 
 
-def _staircase(run: Run, curve: Curve) -> Iterator[Verdict]:
+def _staircase(facts: Facts, curve: Curve) -> Iterator[Verdict]:
     """A note on a loss that falls at the edges of epochs and is level in between."""
-    epoch = epoch_steps(run)
+    epoch = facts.epoch_steps
     if epoch is None or epoch < _STAIR or curve.span[1] < 4 * epoch:
         return
     treads: list[tuple[float, float]] = []  # of each epoch: the level of its first third, and last
@@ -123,14 +120,14 @@ def _staircase(run: Run, curve: Curve) -> Iterator[Verdict]:
 
 
 def _judge(
-    run: Run, curve: Curve, first: float, end: Settled, min_learned: float
+    facts: Facts, curve: Curve, first: float, end: Settled, min_learned: float
 ) -> Iterator[Verdict]:
     went = (
         f"the loss fell from {first:.4g} to {end.level:.4g} and has been level since step"
         f" {end.since}"
     )
-    left = rate_left(run, curve)
-    found = anchor(run)
+    left = rate_left(facts, curve)
+    found = facts.baseline
     if left is not None and left < _DECAYED:
         yield loss_plateau.clear(
             f"the learning rate has decayed to {left:.1%} of its peak, which by itself holds the"
@@ -141,7 +138,7 @@ def _judge(
         yield loss_plateau.normal(f"{went}: so do most runs that have learned what they can")
         yield loss_plateau.clear(f"{end.level / first:.0%} of the first loss is left")
         return
-    known = learned(run, found, end.level)
+    known = learned(facts, found, end.level)
     if known.most >= min_learned:
         yield loss_plateau.normal(f"{went}: so do most runs that have learned what they can")
         yield loss_plateau.clear(str(known))
@@ -154,17 +151,19 @@ def _judge(
         evidence=(
             Evidence(LOSS, curve.span, f"{end.level:.4g} ± {end.error:.1g} at last", curve.owner),
             Evidence(found.signal, window, str(known), found.function),
-            *_still_moving(run, window),
+            *_still_moving(facts, window),
         ),
         fix="try a tenth of the learning rate and ten times it; if neither moves the loss, look at"
         " inputs, labels and the size of the model",
     )
 
 
-def _still_moving(run: Run, window: tuple[int, int]) -> Iterator[Evidence]:
+def _still_moving(facts: Facts, window: tuple[int, int]) -> Iterator[Evidence]:
     """That neither the learning rate nor small updates hold the loss."""
-    if (update := usual_update(run)) is not None:
-        yield Evidence(UPDATE_RATIO, recent(run), f"weights change by {update:.1g} a step (median)")
-    if LR in run:
-        group = next(iter(run[LR]))
-        yield Evidence(LR, window, f"{run[LR][group].values[-1]:.2g} at last", group)
+    if (update := facts.median_update) is not None:
+        yield Evidence(
+            UPDATE_RATIO, recent(facts), f"weights change by {update:.1g} a step (median)"
+        )
+    if LR in facts.run:
+        group = next(iter(facts.run[LR]))
+        yield Evidence(LR, window, f"{facts.run[LR][group].values[-1]:.2g} at last", group)

@@ -1,15 +1,18 @@
-"""The loss jumped up and did not come back to where it was."""
+"""The loss jumped and did not return to its level."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts.curve import Curve, rates, running_median, training_curve, warmed_up
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.curve import Curve, rates, warmed_up
 from holter.diagnosis.facts.robust import Values
-from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.diagnosis.rule import exception, rule
+from holter.record import Series
+from holter.record.band import SPIKE, WINDOW, Band, ceilings
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ADAM_SURPRISE,
@@ -25,314 +28,314 @@ from holter.record.signals import (
 
 Mask = npt.NDArray[np.bool_]
 
-_WINDOW = 64  # losses before one that say what is usual
-_MADS = 10.0  # median absolute deviations over the median of these
-_SHARE = 0.02  # of the loss: less is no spike however calm the curve
-_SKIP = 50  # losses after a spike that are left to it
-_LEVEL = 200  # losses after it whose median is compared
-_BEFORE = 100  # with that of so many before: fewer, as a falling loss was higher long before
-_SURE = 6.0  # standard errors
-_LEAD = 12  # steps before a spike in which others may have moved first
-_COMPANY = 8.0  # median absolute deviations, of logarithms, that say that another signal moved
-_GROWING, _GROWN = 0.01, 0.1  # of the logarithm of a spread: in parts, and over all
-_MEDIAN_ERROR = 1.25 * 1.4826  # standard error of a median, in median absolute deviations
-
-
-@rule(
-    severity=Severity.WARNING,
-    level=Level.NUMERICS,
-    needs=(LOSS,),
-    explains=(
-        "diverging-loss",
-        "loss-plateau",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
-    symptom=True,
-)
-def loss_spike(run: Run, *, min_steps: int = 100, min_after: int = 40) -> Iterator[Verdict]:
-    """The loss jumped up and did not come back to where it was.
-
-    ## What it does
-    Compares each of at least `min_steps` losses, after warm-up, with the median of the 64 before
-    it. A spike is a loss more than ten median absolute deviations and 2 % above that, twice within
-    three readings: a single hard batch is none. Medians make it blind to earlier spikes, which
-    therefore hide no later one. A spike has recovered if the median of up to 200 losses after it,
-    some left out first, or of the last 200, is not above that of the 100 before by six standard
-    errors; it takes `min_after` losses to tell. Recovered spikes are noted as normal. One that has
-    not is a finding, likely if gradients, updates or Adam's surprise moved around it too; the first
-    of them is named. Spikes at a rise of the learning rate, or at a change of inputs or labels, are
-    left out.
-
-    ## Why it matters
-    The model lost something it had learned and trains on from a worse place. Spikes that do not
-    recover tend to come back, each from higher up.
-
-    ## What to do
-    Go back to a checkpoint well before the onset and skip some hundred batches, or lower the
-    learning rate. Where an update or Adam's surprise moved first, a lower second beta or a warm-up
-    helps; where gradients moved first, clip them. The batch before the spike is mostly not guilty.
-
-    ## When it is wrong
-    A new stage of data or a second task that is harder lifts the loss for good; so does a resume
-    that begins an epoch anew. Those that show in the inputs or labels are told apart, others are
-    not.
-
-    ## How to confirm
-    - Train the same batches from an older checkpoint: if they do not spike, it was the state of
-      weights and optimizer and not the data.
-    - Compare the validation loss before and after: if it rose as well, something was lost.
-    """
-    curve = training_curve(run, may_change_sign=True)
-    if isinstance(curve, str):
-        yield loss_spike.not_examined(curve)
-        return
-    warm = warmed_up(run, curve) or 0
-    if len(curve) - warm < min_steps:
-        yield loss_spike.not_examined(
-            f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
-        )
-        return
-    curve = curve.since(warm)
-    spikes = [_measure(curve, *each, min_after) for each in _spikes(curve)]
-    spikes = [each for each in spikes if not _rate_rose(run, curve, each)]
-    lasting = [each for each in spikes if each.lasts]
-    yield from _hard_batches(curve)
-    if not spikes:
-        yield loss_spike.clear(f"none of {len(curve)} losses stands out twice in a row")
-    if lasting:
-        yield _finding(run, curve, lasting[0], len(spikes))
-    elif spikes:
-        largest = max(spikes, key=lambda each: each.peak - each.before)
-        untold = sum(each.after is None for each in spikes)
-        late = f"; {untold} too near the end to tell" if untold else ""
-        yield loss_spike.normal(
-            f"{len(spikes)} spikes of the loss, the largest to {largest.peak:.4g} at step"
-            f" {largest.step}, came back to their level{late}",
-            (
-                Evidence(
-                    LOSS, (largest.step, largest.end), f"{largest.before:.4g} before", curve.owner
-                ),
-            ),
-        )
-        yield loss_spike.clear(f"each of {len(spikes)} spikes came back{late}")
+_SKIP = 50  # losses after a spike that belong to it
+_AFTER = 200  # losses after it whose median is its new level
+_BEFORE = 100  # losses before it: fewer, because a falling loss was higher long before
+_LEAD = 12  # steps before a spike in which another signal may have moved first
+_MEDIAN_ERROR = 1.25  # standard error of a median, in standard deviations over root n
 
 
 @dataclass(frozen=True, slots=True)
-class _Spike:
-    """A spike, and the levels before and after it."""
+class Spike:
+    """A spike, and the level of the loss before and after it."""
 
     step: int
     end: int
     peak: float
     before: float
     after: float | None  # None where too few losses follow
-    error: float  # standard error of the difference of both
-    least: float  # the smallest rise that matters
+    error: float  # standard error of their difference
+    smallest_rise: float  # that matters
 
-    @property
-    def lasts(self) -> bool:
+    def lasts(self, standard_errors: float) -> bool:
         """Whether the loss stayed above its old level."""
         return self.after is not None and self.after - self.before > max(
-            _SURE * self.error, self.least
+            standard_errors * self.error, self.smallest_rise
         )
 
 
-def _spikes(curve: Curve) -> Iterator[tuple[int, int]]:
-    """First and last index of each group of losses that stand out."""
-    _, pairs = _standing_out(curve)
-    at = np.flatnonzero(pairs) + _WINDOW
-    if not len(at):
+@exception
+def rate_raised(facts: Facts, curve: Curve, spike: Spike, _: float) -> str | None:
+    """A schedule raised the learning rate: the loss is expected to rise with it."""
+    around = (curve.steps >= spike.step - _BEFORE) & (curve.steps <= spike.end + _AFTER)
+    rate = rates(facts, curve.steps[around])
+    if not rate[0] > 0 or rate.max() <= 1.2 * rate[0]:
+        return None
+    return (
+        f"the loss rose to {spike.peak:.3g} at step {spike.step}, where the learning rate rose"
+        f" from {rate[0]:.2g} to {rate.max():.2g}"
+    )
+
+
+@exception
+def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None:
+    """The inputs or labels changed at the same step for good: other data have another level."""
+    for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY):
+        if _level_changed(facts, signal, spike, spreads):
+            return (
+                f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"
+                f" where {signal} changed as well"
+            )
+    return None
+
+
+@exception
+def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | None:
+    """The targets grew by as much as the loss, so relative to them nothing was lost."""
+    if spike.after is None or TARGET_STD not in facts.run:
+        return None
+    spread = _logarithm(facts, TARGET_STD, spike)
+    if spread is None:
+        return None
+    before = spread.values[spread.steps < spike.step]
+    after = spread.values[spread.steps > spike.end]
+    if len(before) < 8 or len(after) < 8 or spike.before <= 0:
+        return None
+    growth = float(np.exp(np.median(after) - np.median(before)))
+    if growth < 1.1 or spike.after / spike.before > growth**2:  # of a squared error
+        return None
+    return (
+        f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step}, while"
+        f" the standard deviation of the targets grew {growth:.2g} times"
+    )
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.NUMERICS,
+    needs=(LOSS,),
+    symptom=True,
+    exceptions=(rate_raised, new_data, growing_targets),
+)
+def loss_spike(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "losses needed after warm-up"] = 100,
+    min_after: Annotated[int, "losses needed after a spike to judge it"] = 40,
+    spreads: Annotated[float, "height of a spike in robust standard deviations"] = SPIKE,
+    standard_errors: Annotated[float, "by which the level after a spike must be higher"] = 6.0,
+    company: Annotated[float, "robust standard deviations by which another signal moves"] = 5.5,
+) -> Iterator[Verdict]:
+    """The loss jumped and did not return to its level.
+
+    ## What it does
+    Compares each loss after warm-up with the median of the 64 before it; a spike is a loss far
+    above that, twice within three readings. A spike counts if the median loss after it stays above
+    the median before it. Gradient norm, updates and Adam's second moment tell which moved first.
+
+    ## Why it matters
+    The model lost something it had learned and continues from a worse state. Spikes that do not
+    recover tend to repeat, each from a higher level.
+
+    ## Example
+    ```python
+    loss.backward(); optimizer.step()                                             # bad
+    loss.backward(); clip_grad_norm_(model.parameters(), 1.0); optimizer.step()   # good
+    ```
+
+    ## What to do
+    Restart from a checkpoint well before the spike and skip a few hundred batches, or lower the
+    learning rate. If an update or Adam's second moment moved first, use a lower `beta2` or a longer
+    warm-up; if gradients moved first, clip them. The batch before the spike is rarely the cause.
+
+    ## When it is wrong
+    A harder stage of training (new data, a second task, a new epoch after a resume) raises the loss
+    for good. Stages that show in the inputs or labels are recognised; others are not.
+
+    ## How to confirm
+    - Train on the same batches from an older checkpoint: without a spike, the state of weights and
+      optimizer was the cause, not the data.
+    - Compare the validation loss before and after the spike.
+    """
+    curve = facts.signed_curve
+    if isinstance(curve, str):
+        yield loss_spike.not_examined(curve)
         return
-    breaks = np.flatnonzero(np.diff(at) > _SKIP)
-    for group in np.split(at, breaks + 1):
-        yield int(group[0]), int(group[-1])
+    warm = warmed_up(facts, curve) or 0
+    if len(curve) - warm < min_steps:
+        yield loss_spike.not_examined(
+            f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
+        )
+        return
+    curve = curve.since(warm)
+    outside, pairs = _outside(curve, spreads)
+    yield from _hard_batches(curve, outside & ~pairs)
+    spikes = [_measure(curve, first, last, min_after) for first, last in _groups(pairs)]
+    if not spikes:
+        yield loss_spike.clear(f"no spike in {len(curve)} losses")
+        return
+    excuses = 0
+    for spike in spikes:
+        if spike.lasts(standard_errors):
+            excuse = loss_spike.excused(facts, curve, spike, company)
+            if excuse is None:
+                yield _finding(facts, curve, spike, len(spikes), company)
+                return
+            excuses += 1
+            yield excuse
+    if excuses == 0:
+        yield from _recovered(curve, spikes)
 
 
-def _standing_out(curve: Curve) -> tuple[Mask, Mask]:
-    """Which losses from _WINDOW on stand out, and which of them not alone."""
-    values = curve.values
-    median = running_median(values, _WINDOW)[:-1]  # of those before each loss from _WINDOW on
-    deviation = _deviations(values, median)
-    height = values[_WINDOW:] - median
-    out = height > np.maximum(_MADS * deviation, _SHARE * np.abs(median))
-    pairs = np.zeros_like(out)  # those with another one among the two before or after
+def _outside(curve: Curve, spreads: float) -> tuple[Mask, Mask]:
+    """Which losses are above the band of those before them, and which of these not alone."""
+    outside = np.zeros(len(curve), bool)
+    outside[WINDOW:] = curve.values[WINDOW:] > ceilings(curve.values, spreads=spreads)
+    pairs = np.zeros_like(outside)  # those with another one within two readings
     for shift in (1, 2):
-        both = out[:-shift] & out[shift:]
+        both = outside[:-shift] & outside[shift:]
         pairs[:-shift] |= both
         pairs[shift:] |= both
-    return out, pairs
+    return outside, pairs
 
 
-def _hard_batches(curve: Curve) -> Iterator[Verdict]:
-    """A note on losses that stand out alone, if they are few."""
-    out, pairs = _standing_out(curve)
-    at = np.flatnonzero(out & ~pairs) + _WINDOW
-    if not 0 < len(at) <= max(1, len(curve) // 100):
-        return
-    worst = int(at[curve.values[at].argmax()])
-    before = float(np.median(curve.values[max(worst - _WINDOW, 0) : worst]))
-    yield loss_spike.normal(
-        f"{len(at)} of {len(curve)} losses stand out alone, the largest with"
-        f" {curve.values[worst]:.4g} ({before:.4g} before) at step {curve.steps[worst]}: hard"
-        " batches; the next loss was as ever",
-        (
-            Evidence(
-                LOSS, (int(curve.steps[at[0]]), int(curve.steps[at[-1]])), "alone", curve.owner
-            ),
-        ),
-    )
+def _groups(pairs: Mask) -> Iterator[tuple[int, int]]:
+    """First and last index of each spike."""
+    places = np.flatnonzero(pairs)
+    if len(places):
+        for group in np.split(places, np.flatnonzero(np.diff(places) > _SKIP) + 1):
+            yield int(group[0]), int(group[-1])
 
 
-def _deviations(values: Values, medians: Values) -> Values:
-    """The median absolute deviation of the losses before each one."""
-    windows = np.lib.stride_tricks.sliding_window_view(values, _WINDOW)[:-1]
-    parts = [
-        np.median(np.abs(windows[at : at + 8192] - medians[at : at + 8192, None]), axis=1)
-        for at in range(0, len(windows), 8192)
-    ]
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _measure(curve: Curve, first: int, last: int, min_after: int) -> _Spike:
+def _measure(curve: Curve, first: int, last: int, min_after: int) -> Spike:
     values = curve.values
-    left = len(values) - first
-    begin = first + min(_SKIP, left // 3)  # not from `last` on: a new level stands out for long
-    earlier, later = values[max(first - _BEFORE, 0) : first], values[begin : begin + _LEVEL]
-    before, after = float(np.median(earlier)), float(np.median(later))
-    at_end = float(np.median(values[begin:][-_LEVEL:]))  # it may have come back later
-    error = _MEDIAN_ERROR * float(
-        np.hypot(*(_mad(part) / np.sqrt(max(len(part), 1)) for part in (earlier, later)))
-    )
-    gained = abs(float(np.median(values[:10])) - before)
-    return _Spike(
+    remaining = len(values) - first
+    begin = first + min(
+        _SKIP, remaining // 3
+    )  # not from `last` on: a new level is outside for long
+    earlier, later = values[max(first - _BEFORE, 0) : first], values[begin : begin + _AFTER]
+    at_end = float(np.median(values[begin:][-_AFTER:]))  # it may have recovered later
+    bands = Band.of(earlier), Band.of(later)
+    counts = len(earlier), len(later)
+    errors = [band.spread / np.sqrt(count) for band, count in zip(bands, counts, strict=True)]
+    before = bands[0].median
+    learned = abs(float(np.median(values[:10])) - before)
+    return Spike(
         step=int(curve.steps[first]),
         end=int(curve.steps[last]),
         peak=float(values[first : last + 1].max()),
         before=before,
-        after=min(after, at_end) if left >= min_after else None,
-        error=error,
-        least=max(0.005 * abs(before), 0.002 * gained),
+        after=min(bands[1].median, at_end) if remaining >= min_after else None,
+        error=_MEDIAN_ERROR * float(np.hypot(*errors)),
+        smallest_rise=max(0.005 * abs(before), 0.002 * learned),
     )
 
 
-def _mad(values: Values) -> float:
-    return float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
+def _hard_batches(curve: Curve, alone: Mask) -> Iterator[Verdict]:
+    """A note on single losses above the band, if they are few."""
+    places = np.flatnonzero(alone)
+    if not 0 < len(places) <= max(1, len(curve) // 100):
+        return
+    worst = int(places[curve.values[places].argmax()])
+    before = float(np.median(curve.values[max(worst - WINDOW, 0) : worst]))
+    yield loss_spike.normal(
+        f"{len(places)} of {len(curve)} losses are isolated spikes, the largest"
+        f" {curve.values[worst]:.3g} (median before: {before:.3g}) at step {curve.steps[worst]}:"
+        " hard batches; the next loss was back to normal",
+        (Evidence(LOSS, (int(curve.steps[places[0]]), int(curve.steps[places[-1]])), "", ""),),
+    )
 
 
-def _rate_rose(run: Run, curve: Curve, spike: _Spike) -> bool:
-    """Whether a schedule raised the learning rate before the spike or after it."""
-    around = (curve.steps >= spike.step - _BEFORE) & (curve.steps <= spike.end + _LEVEL)
-    rate = rates(run, curve.steps[around])
-    return bool(rate[0] > 0 and rate.max() > 1.2 * rate[0])
+def _recovered(curve: Curve, spikes: list[Spike]) -> Iterator[Verdict]:
+    largest = max(spikes, key=lambda spike: spike.peak - spike.before)
+    recovered = sum(spike.after is not None for spike in spikes)
+    says = f"the loss recovered from {recovered} of {len(spikes)} spikes"
+    if recovered < len(spikes):
+        says += "; the others are too close to the end to judge"
+    yield loss_spike.normal(
+        f"{says}; the largest rose to {largest.peak:.3g} at step {largest.step}",
+        (
+            Evidence(
+                LOSS,
+                (largest.step, largest.end),
+                f"median before: {largest.before:.3g}",
+                curve.owner,
+            ),
+        ),
+    )
+    yield loss_spike.clear(says)
 
 
-def _finding(run: Run, curve: Curve, spike: _Spike, count: int) -> Verdict:
+def _finding(facts: Facts, curve: Curve, spike: Spike, count: int, company: float) -> Verdict:
     assert spike.after is not None
-    changed = [
-        signal
-        for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY)
-        if _moved(run, signal, spike, stays=True) is not None
-    ]
-    if changed:
-        return loss_spike.normal(
-            f"the loss rose from {spike.before:.4g} to {spike.after:.4g} at step {spike.step},"
-            f" where {changed[0]} changed as well: other data"
-        )
-    if _targets_grow(run, spike):
-        return loss_spike.normal(
-            f"the loss rose from {spike.before:.4g} to {spike.after:.4g} at step {spike.step},"
-            " while targets grow all along: they are made by what is learned, or other data come"
-        )
     movers = [
         (signal, *moved)
         for signal in (GRAD_TOTAL_NORM, UPDATE_RATIO, ADAM_SURPRISE)
-        if (moved := _moved(run, signal, spike)) is not None
+        if (moved := _first_move(facts, signal, spike, company)) is not None
     ]
-    movers.sort(key=lambda each: (each[1], each[0].phase))
-    rise = spike.after - spike.before
-    sure = f"{rise / spike.error:.0f} standard errors" if spike.error else "without noise"
+    movers.sort(key=lambda mover: (mover[1], mover[0].phase))
     first_mover = ""
     if movers:
         signal, step, times = movers[0]
-        first_mover = f"; {signal} was {times:.2g} times the usual at step {step}"
+        first_mover = f"; {signal} reached {times:.2g} times its median at step {step}"
     return loss_spike.finding(
-        f"the loss jumped from {spike.before:.4g} to {spike.peak:.4g} at step {spike.step} and"
-        f" settled at {spike.after:.4g} ({rise:+.2g}, {sure})" + first_mover,
+        f"the loss jumped from {spike.before:.3g} to {spike.peak:.3g} at step {spike.step} and"
+        f" settled at {spike.after:.3g}" + first_mover,
         confidence=Confidence.LIKELY if movers else Confidence.HINT,
         onset=min(spike.step, movers[0][1]) if movers else spike.step,
         evidence=(
             Evidence(
                 LOSS,
-                (max(spike.step - _LEVEL, 0), min(spike.end + _LEVEL, curve.span[1])),
-                f"median {spike.before:.4g} before, {spike.after:.4g} after; one of {count} spikes",
+                (max(spike.step - _AFTER, 0), min(spike.end + _AFTER, curve.span[1])),
+                f"median {spike.before:.3g} before, {spike.after:.3g} after (standard error"
+                f" {spike.error:.1g}); one of {count} spikes",
                 curve.owner,
             ),
             *(
                 Evidence(
                     signal,
                     (max(step - _LEAD, 0), spike.end),
-                    f"{times:.2g} times the usual at step {step}",
+                    f"{times:.2g} times its median at step {step}",
                 )
                 for signal, step, times in movers
             ),
         ),
-        fix=f"go back to a checkpoint before step {spike.step}, skip some hundred batches or lower"
-        " the learning rate",
+        fix=f"restart from a checkpoint before step {spike.step}, and skip a few hundred batches or"
+        " lower the learning rate",
     )
 
 
-def _targets_grow(run: Run, spike: _Spike) -> bool:
-    """Whether the spread of all targets so far rises before a spike and after it, not with it."""
-    spread = _typical(run, TARGET_STD, spike)
-    if spread is None:
-        return False
-    before = spread.values[spread.steps < spike.step]
-    after = spread.values[spread.steps > spike.end]
-    if len(before) < 8 or len(after) < 8:
-        return False
-    quarter = before[-max(len(before) // 4, 1) :]
-    return bool(
-        quarter[-1] - quarter[0] > _GROWING
-        and after[-1] - after[0] > _GROWING
-        and after[-1] - before[-1] > _GROWN
-    )
-
-
-def _moved(
-    run: Run, signal: Signal, spike: _Spike, *, stays: bool = False
+def _first_move(
+    facts: Facts, signal: Signal, spike: Spike, spreads: float
 ) -> tuple[int, float] | None:
-    """The first step around a spike at which a signal left what it usually was, and how far.
-
-    With `stays`, only if its level afterwards is another one.
-    """
-    series = _typical(run, signal, spike)
+    """The first step around a spike at which a signal was far above its median, and how far."""
+    series = _logarithm(facts, signal, spike)
     if series is None:
         return None
-    before = series.values[series.steps < spike.step - _LEAD]
     around = (series.steps >= spike.step - _LEAD) & (series.steps <= spike.end)
-    if len(before) < 8 or not around.any():
+    band = _band_before(series, spike)
+    if band is None or not around.any():
         return None
-    usual = float(np.median(before))
-    width = max(_mad(before.astype(np.float64)), 0.01)
     values = series.values[around]
-    if stays:
-        after = series.values[series.steps > spike.step]
-        moved = len(after) > 0 and abs(float(np.median(after)) - usual) > _COMPANY * width
-        return (spike.step, float(np.exp(np.median(after) - usual))) if moved else None
-    out = np.flatnonzero(values - usual > _COMPANY * width)
-    if not len(out):
+    outside = np.flatnonzero(values - band.median > spreads * max(band.spread, 0.015))
+    if not len(outside):
         return None
-    first = int(out[0])
-    return int(series.steps[around][first]), float(np.exp(values[first] - usual))
+    first = int(outside[0])
+    return int(series.steps[around][first]), float(np.exp(values[first] - band.median))
 
 
-def _typical(run: Run, signal: Signal, spike: _Spike) -> Series | None:
+def _level_changed(facts: Facts, signal: Signal, spike: Spike, spreads: float) -> bool:
+    """Whether the median of a signal after a spike is far from that before it."""
+    series = _logarithm(facts, signal, spike)
+    band = None if series is None else _band_before(series, spike)
+    if series is None or band is None:
+        return False
+    after = series.values[series.steps > spike.step]
+    if not len(after) or not (series.steps >= spike.step - _LEAD).any():
+        return False
+    return abs(float(np.median(after)) - band.median) > spreads * max(band.spread, 0.015)
+
+
+def _band_before(series: Series, spike: Spike) -> Band | None:
+    before: Values = series.values[series.steps < spike.step - _LEAD].astype(np.float64)
+    return Band.of(before) if len(before) >= 8 else None
+
+
+def _logarithm(facts: Facts, signal: Signal, spike: Spike) -> Series | None:
     """The logarithm of a signal around a spike: the median over its owners at each step."""
-    if signal not in run:
+    if signal not in facts.run:
         return None
-    rows = run[signal].rows(max(spike.step - 2 * _LEVEL, 0), spike.end + _LEVEL)
+    rows = facts.run[signal].rows(max(spike.step - 2 * _AFTER, 0), spike.end + _AFTER)
     kept = rows.present & np.isfinite(rows.values) & (rows.values != 0)
     full = kept.any(axis=1)
     if not full.any():

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import midmean
-from holter.diagnosis.facts.validation import FAR_RATIO, FAR_SHIFT, curves, inputs
+from holter.diagnosis.facts.validation import FAR_RATIO, FAR_SHIFT, inputs
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     INPUT_MEAN,
@@ -24,10 +24,9 @@ _WORSE = 2.0  # validation loss over training loss that counts as much worse
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(INPUT_MEAN, INPUT_STD, VAL_INPUT_MEAN, VAL_INPUT_STD),
-    explains=("validation-mismatch", "erratic-validation", "overfitting"),
 )
 def mismatched_validation_inputs(
-    run: Run, *, max_ratio: float = FAR_RATIO, max_shift: float = FAR_SHIFT
+    facts: Facts, *, max_ratio: float = FAR_RATIO, max_shift: float = FAR_SHIFT
 ) -> Iterator[Verdict]:
     """The model is given inputs on another scale in validation than in training.
 
@@ -57,8 +56,8 @@ def mismatched_validation_inputs(
     - Print mean and standard deviation of one batch of each loader right before the model.
     - Run a training sample through the validation pipeline and compare the two tensors.
     """
-    for owner in run[VAL_INPUT_MEAN]:
-        found = inputs(run, owner)
+    for owner in facts.run[VAL_INPUT_MEAN]:
+        found = inputs(facts, owner)
         if found is None:
             yield mismatched_validation_inputs.not_examined(
                 f"too few readings of the inputs{of(owner)}, or inputs that never vary"
@@ -71,8 +70,8 @@ def mismatched_validation_inputs(
         if not found.differ(max_ratio, max_shift):
             yield mismatched_validation_inputs.clear(measured)
             continue
-        validation, training = run[VAL_INPUT_STD][owner], run[INPUT_STD][owner]
-        worse = _worse(run)
+        validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
+        worse = _worse(facts)
         yield mismatched_validation_inputs.finding(
             f"{measured}: a factor of {found.ratio:.3g} in scale, {found.shift:.2g} standard"
             " deviations apart",
@@ -104,9 +103,9 @@ def mismatched_validation_inputs(
         )
 
 
-def _worse(run: Run) -> tuple[Evidence, ...]:
+def _worse(facts: Facts) -> tuple[Evidence, ...]:
     """What the losses say, if validation is much worse than training."""
-    found = curves(run) if LOSS in run and VAL_LOSS in run else ""
+    found = facts.validation if LOSS in facts.run and VAL_LOSS in facts.run else ""
     if isinstance(found, str):
         return ()
     third = max(len(found) // 3, 1)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
 
@@ -56,20 +56,10 @@ class Losses:
     severity=Severity.INFO,
     level=Level.HYPERPARAMETER,
     needs=(CLIP_THRESHOLD_NORM, CLIP_THRESHOLD_LOSS),
-    explains=(
-        "unfittable-batch",
-        "constant-clipping",
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "tiny-updates",
-        "motionless-weights",
-    ),
     preview=True,
 )
 def misplaced_clip_threshold(
-    run: Run, *, min_steps: int = 20, max_coefficient: float = 0.01
+    facts: Facts, *, min_steps: int = 20, max_coefficient: float = 0.01
 ) -> Iterator[Verdict]:
     """The clipping limit is far under ordinary gradient norms, and holds the training back.
 
@@ -97,26 +87,26 @@ def misplaced_clip_threshold(
     - Repeat the run with the advised limit for an epoch.
     - Repeat it with the learning rate divided by the factor that clipping leaves.
     """
-    has_limit = CLIP_THRESHOLD_LIMIT in run
-    for trial, series in run[CLIP_THRESHOLD_NORM].items():
+    has_limit = CLIP_THRESHOLD_LIMIT in facts.run
+    for trial, series in facts.run[CLIP_THRESHOLD_NORM].items():
         finite = series.values[np.isfinite(series.values)].astype(np.float64)
         if len(finite) < min_steps or not np.median(finite) > 0:
             yield misplaced_clip_threshold.not_examined(
                 f"{len(finite)} finite norms{of(trial)}, {min_steps} are needed"
             )
             continue
-        found = run[CLIP_THRESHOLD_LIMIT].get(trial) if has_limit else None
+        found = facts.run[CLIP_THRESHOLD_LIMIT].get(trial) if has_limit else None
         limit = None if found is None else float(found.values[-1])
-        yield from _judge(run, Norms(finite, limit, trial), max_coefficient)
+        yield from _judge(facts, Norms(finite, limit, trial), max_coefficient)
 
 
-def _judge(run: Run, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
+def _judge(facts: Facts, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
     limit = norms.limit
     if limit is None:
         yield misplaced_clip_threshold.clear(f"{norms}; nothing is clipped")
         return
     share, left = float((norms.values > limit).mean()), min(limit / norms.median, 1.0)
-    held = _held_back(run) if share >= _ALWAYS and left < max_coefficient else None
+    held = _held_back(facts) if share >= _ALWAYS and left < max_coefficient else None
     if held is not None:
         yield misplaced_clip_threshold.finding(
             f"the limit of {limit:.3g} cuts {share:.0%} of the steps to {left:.2g} of their"
@@ -131,7 +121,7 @@ def _judge(run: Run, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
                     f"median {norms.median:.3g}, limit {limit:.3g}",
                     norms.owner,
                 ),
-                *_losses(run),
+                *_losses(facts),
             ),
             fix=f"raise the limit from {limit:.3g} to about {norms.advised:.2g}",
         )
@@ -149,9 +139,9 @@ def _judge(run: Run, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
     yield misplaced_clip_threshold.clear(f"{norms}; the limit of {limit:.3g} cuts {share:.0%}")
 
 
-def _held_back(run: Run) -> Losses | None:
+def _held_back(facts: Facts) -> Losses | None:
     """What either limit makes of the loss, where the advised one is far better."""
-    trials = run[CLIP_THRESHOLD_LOSS]
+    trials = facts.run[CLIP_THRESHOLD_LOSS]
     if "advised" not in trials:
         return None
     present, advised = (trials[each].values.astype(np.float64) for each in ("as set", "advised"))
@@ -165,7 +155,7 @@ def _held_back(run: Run) -> Losses | None:
     return ends if better and ends.present - ends.advised > _SURE * error else None
 
 
-def _losses(run: Run) -> Iterator[Evidence]:
-    for trial, series in run[CLIP_THRESHOLD_LOSS].items():
+def _losses(facts: Facts) -> Iterator[Evidence]:
+    for trial, series in facts.run[CLIP_THRESHOLD_LOSS].items():
         says = f"{series.values[0]:.3g} at first, {series.values[-1]:.3g} at last"
         yield Evidence(CLIP_THRESHOLD_LOSS, (series.first, series.last), says, trial)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LOSS_LOGGED
 
@@ -24,7 +25,7 @@ _HIDDEN = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights", "explodi
     level=Level.PROCEDURE,
     needs=(LOSS, LOSS_LOGGED),
 )
-def misreported_loss(run: Run, *, min_steps: int = 10) -> Iterator[Verdict]:
+def misreported_loss(facts: Facts, *, min_steps: int = 10) -> Iterator[Verdict]:
     """The loss that is logged is not the loss that is optimised.
 
     ## What it does
@@ -51,8 +52,8 @@ def misreported_loss(run: Run, *, min_steps: int = 10) -> Iterator[Verdict]:
     - Print `loss.item()` right before `backward()` at the step named.
     - See whether the weights are finite: `all(p.isfinite().all() for p in model.parameters())`.
     """
-    for owner, logged in run[LOSS_LOGGED].items():
-        loss = run[LOSS].get(owner)
+    for owner, logged in facts.run[LOSS_LOGGED].items():
+        loss = facts.run[LOSS].get(owner)
         if loss is None or not len(loss) or not len(logged):
             yield misreported_loss.not_examined(f"no loss and log of the same steps{of(owner)}")
             continue

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.progress import falling_loss, level, median_update
-from holter.diagnosis.facts.schedule import rates
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.progress import level, median_update
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ATTENTION_LOGIT_ABSMAX,
@@ -30,21 +29,8 @@ _ATTENTION = ("attn", "attention", "in_proj")  # parts of the names of its param
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS, LR, UPDATE_RATIO),
-    explains=(
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "diverging-loss",
-        "oscillating-loss",
-        "exploding-gradients",
-        "vanishing-gradients",
-        "dead-gradients",
-        "growing-attention-logits",
-        "saturated-units",
-    ),
 )
-def missing_warmup(run: Run, *, min_steps: int = 60, near: float = 0.05) -> Iterator[Verdict]:
+def missing_warmup(facts: Facts, *, min_steps: int = 60, near: float = 0.05) -> Iterator[Verdict]:
     """A transformer is stuck after first steps of Adam at its full learning rate.
 
     ## What it does
@@ -72,16 +58,17 @@ def missing_warmup(run: Run, *, min_steps: int = 60, near: float = 0.05) -> Iter
       which it parks now.
     - Repeat them with a tenth of the learning rate.
     """
-    loss, known = falling_loss(run), rates(run)
-    if not _is_transformer(run):
+    loss, known = facts.falling_loss, facts.rates
+    if not _is_transformer(facts):
         yield missing_warmup.not_examined("no attention and layer norms were seen")
         return
-    if not _is_adam(run):
+    if not _is_adam(facts):
         yield missing_warmup.not_examined("the optimizer is not of Adam's kind")
         return
-    if loss is None or len(known) != 1 or run.steps < min_steps:
+    if loss is None or len(known) != 1 or facts.run.steps < min_steps:
         yield missing_warmup.not_examined(
-            f"{run.steps} steps; it takes {min_steps}, of one optimizer whose loss has to fall"
+            f"{facts.run.steps} steps; it takes {min_steps}, of one"
+            " optimizer whose loss has to fall"
         )
         return
     rate = known[0]
@@ -91,13 +78,13 @@ def missing_warmup(run: Run, *, min_steps: int = 60, near: float = 0.05) -> Iter
         return
     first = level(loss, loss.first, loss.first + 8)
     last = level(loss, loss.last / 2, loss.last + 1)
-    early = median_update(run, 0, _FIRST - 1)
-    late = median_update(run, 2 * _FIRST, loss.last)
+    early = median_update(facts, 0, _FIRST - 1)
+    late = median_update(facts, 2 * _FIRST, loss.last)
     if first is None or last is None or early is None or late is None:
         yield missing_warmup.not_examined("too few losses or updates were read")
         return
-    entropy = _entropy(run)
-    parked = entropy is not None and abs(last / entropy - 1) < near and _answers_alike(run)
+    entropy = _entropy(facts)
+    parked = entropy is not None and abs(last / entropy - 1) < near and _answers_alike(facts)
     moved = f"loss {first:.4g} at first, {last:.4g} at last; first updates {early:.1g} of a weight"
     shaken = early > _LARGE_UPDATE and early > 3 * late
     if not (parked or last >= first) or not shaken:
@@ -118,35 +105,35 @@ def missing_warmup(run: Run, *, min_steps: int = 60, near: float = 0.05) -> Iter
     )
 
 
-def _answers_alike(run: Run) -> bool:
+def _answers_alike(facts: Facts) -> bool:
     """Whether predictions hardly depend on the input at last; where unread, they may not."""
-    if OUTPUT_SPREAD not in run or OUTPUT_SIZE not in run:
+    if OUTPUT_SPREAD not in facts.run or OUTPUT_SIZE not in facts.run:
         return True
-    spread = [each.values[-10:] for each in run[OUTPUT_SPREAD].values() if len(each)]
-    size = [each.values[-10:] for each in run[OUTPUT_SIZE].values() if len(each)]
+    spread = [each.values[-10:] for each in facts.run[OUTPUT_SPREAD].values() if len(each)]
+    size = [each.values[-10:] for each in facts.run[OUTPUT_SIZE].values() if len(each)]
     if len(spread) != 1 or len(size) != 1:
         return True
     return bool(np.nanmedian(spread[0]) < _ALIKE * np.nanmedian(size[0]))
 
 
-def _is_transformer(run: Run) -> bool:
-    names = [str(name).lower() for name in run.meta.get("parameters", ())]
-    attends = ATTENTION_LOGIT_ABSMAX in run or any(
+def _is_transformer(facts: Facts) -> bool:
+    names = [name.lower() for name in facts.run.meta.parameters]
+    attends = ATTENTION_LOGIT_ABSMAX in facts.run or any(
         part in name for name in names for part in _ATTENTION
     )
-    return attends and NORMALISATION_INPUT_RMS in run
+    return attends and NORMALISATION_INPUT_RMS in facts.run
 
 
-def _is_adam(run: Run) -> bool:
-    classes = [str(each.get("class", "")) for each in run.meta.get("optimizers", ())]
+def _is_adam(facts: Facts) -> bool:
+    classes = [optimizer.class_name for optimizer in facts.run.meta.optimizers]
     return bool(classes) and all("Adam" in each for each in classes)
 
 
-def _entropy(run: Run) -> float | None:
+def _entropy(facts: Facts) -> float | None:
     """The entropy of the labels, where one loss function was given labels."""
-    if TARGET_ENTROPY not in run:
+    if TARGET_ENTROPY not in facts.run:
         return None
-    read = [each for each in run[TARGET_ENTROPY].values() if len(each)]
+    read = [each for each in facts.run[TARGET_ENTROPY].values() if len(each)]
     if len(read) != 1 or not np.isfinite(read[0].values[-1]):
         return None
     return float(read[0].values[-1])

@@ -1,12 +1,13 @@
 """The output for one sample depends on the other samples of its batch."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
+from holter.record.events import MixingModule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     MIXING_MODULES,
@@ -21,18 +22,8 @@ from holter.record.signals import (
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(MIXING_OWN, MIXING_OTHERS, MIXING_ROUNDING),
-    explains=(
-        "unfittable-batch",
-        "validation-mismatch",
-        "overfitting",
-        "erratic-validation",
-        "underfitting",
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-    ),
 )
-def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
+def mixed_samples(facts: Facts, *, min_share: float = 1e-4) -> Iterator[Verdict]:
     """The output for one sample depends on the other samples of its batch.
 
     ## What it does
@@ -63,7 +54,7 @@ def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
     - Call the model in eval mode on one sample alone and on a batch that holds it: the outputs have
       to be equal.
     """
-    trials = {name: _Trial(run, name) for name in run[MIXING_OTHERS]}
+    trials = {name: _Trial(facts, name) for name in facts.run[MIXING_OTHERS]}
     told = [each for each in trials.values() if each.own > each.limit]
     if not told:
         yield mixed_samples.not_examined(
@@ -77,11 +68,12 @@ def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
             f" and none of the {len(worst.others)} others"
         )
         return
-    module, facts = _module(run)
-    shuffled = MIXING_SHUFFLED in run and bool(run[MIXING_SHUFFLED][""].values[-1])
-    if facts.get("batch_norm"):
+    module = _module(facts)
+    shuffled = MIXING_SHUFFLED in facts.run and bool(facts.run[MIXING_SHUFFLED][""].values[-1])
+    if module.batch_norm:
         yield mixed_samples.normal(
-            f"{module} is a batch norm without running statistics: it mixes samples in eval mode"
+            f"{module.module} is a batch norm without running statistics: it mixes samples in eval"
+            " mode"
         )
     elif not shuffled and all(each.only_later for each in told):
         yield mixed_samples.normal(
@@ -89,17 +81,17 @@ def mixed_samples(run: Run, *, min_share: float = 1e-4) -> Iterator[Verdict]:
             " samples of a batch seem to be a sequence"
         )
     else:
-        yield _finding(run, worst, module, facts, shuffled)
+        yield _finding(facts, worst, module, shuffled)
 
 
 class _Trial:
     """One sample that was replaced, and what changed."""
 
-    def __init__(self, run: Run, name: str) -> None:
+    def __init__(self, facts: Facts, name: str) -> None:
         self.name = name
-        self.others: Series = run[MIXING_OTHERS][name]
-        self.own = float(run[MIXING_OWN][name].values[-1])
-        self.limit = float(run[MIXING_ROUNDING][name].values[-1])
+        self.others: Series = facts.run[MIXING_OTHERS][name]
+        self.own = float(facts.run[MIXING_OWN][name].values[-1])
+        self.limit = float(facts.run[MIXING_ROUNDING][name].values[-1])
         self.largest = float(self.others.values.max(initial=0.0))
 
     @property
@@ -114,22 +106,23 @@ class _Trial:
         return not bool((self.others.values[steps < own] > self.limit).any())
 
 
-def _module(run: Run) -> tuple[str, Mapping[str, Any]]:
-    """The first module that mixes, where one was found, and what is known of it."""
-    if MIXING_MODULES in run:
-        module = min(run[MIXING_MODULES], key=lambda name: run[MIXING_MODULES][name].first)
-        for event in run.events:
-            if event.kind == "mixing module" and event.data["module"] == module:
-                return module, event.data
-    return "", {}
+def _module(facts: Facts) -> MixingModule:
+    """Return the first module that mixes, or one without a name if none was found."""
+    if MIXING_MODULES in facts.run:
+        module = min(
+            facts.run[MIXING_MODULES], key=lambda name: facts.run[MIXING_MODULES][name].first
+        )
+        for event in facts.run.events_of(MixingModule):
+            if event.what.module == module:
+                return event.what
+    return MixingModule("", "")
 
 
-def _finding(
-    run: Run, worst: _Trial, module: str, facts: Mapping[str, Any], shuffled: bool
-) -> Verdict:
-    time_first = facts.get("batch_first") is False
-    over_batch = facts.get("dim") == 0
-    where = f"; first seen in {module} ({facts['type']})" if module else ""
+def _finding(facts: Facts, worst: _Trial, mixing: MixingModule, shuffled: bool) -> Verdict:
+    module = mixing.module
+    time_first = mixing.batch_first is False
+    over_batch = mixing.dim == 0
+    where = f"; first seen in {module} ({mixing.type})" if module else ""
     if time_first:
         fix = f"pass batch_first=True to {module}, or give it sequences with time first"
     elif over_batch:
@@ -154,7 +147,7 @@ def _finding(
                 worst.name,
             ),
             *(
-                (Evidence(MIXING_MODULES, _steps(run, module), "the first that mixes", module),)
+                (Evidence(MIXING_MODULES, _steps(facts, module), "the first that mixes", module),)
                 if module
                 else ()
             ),
@@ -163,6 +156,6 @@ def _finding(
     )
 
 
-def _steps(run: Run, module: str) -> tuple[int, int]:
-    series = run[MIXING_MODULES][module]
+def _steps(facts: Facts, module: str) -> tuple[int, int]:
+    series = facts.run[MIXING_MODULES][module]
     return series.first, series.last

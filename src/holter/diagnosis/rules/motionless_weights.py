@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.membership import facts, nonzero_gradients
-from holter.diagnosis.facts.skips import skipped_steps
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.membership import latest, nonzero_gradients
 from holter.diagnosis.facts.windows import windows
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_NORM,
@@ -23,10 +22,9 @@ from holter.record.signals import (
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(UPDATE_UNCHANGED_FRACTION, GRAD_NORM, PARAMETER_TRAINABLE),
-    explains=("unfittable-batch", "flat-loss", "constant-validation"),
     symptom=True,
 )
-def motionless_weights(run: Run, *, min_samples: int = 3) -> Iterator[Verdict]:
+def motionless_weights(facts: Facts, *, min_samples: int = 3) -> Iterator[Verdict]:
     """No weight was changed by any update, though gradients arrived.
 
     ## What it does
@@ -55,16 +53,16 @@ def motionless_weights(run: Run, *, min_samples: int = 3) -> Iterator[Verdict]:
       compare with `torch.equal`.
     - Repeat a few steps with `model.float()`: if the weights move, the updates were rounded away.
     """
-    trainable = {name for name, (value, _) in facts(run, PARAMETER_TRAINABLE).items() if value}
-    skipped = skipped_steps(run)
+    trainable = {name for name, (value, _) in latest(facts, PARAMETER_TRAINABLE).items() if value}
+    skipped = facts.skipped_steps
     samples: dict[str, int] = dict.fromkeys(trainable, 0)
     sampled: list[int] = []
-    for rows in windows(run, UPDATE_UNCHANGED_FRACTION):
+    for rows in windows(facts, UPDATE_UNCHANGED_FRACTION):
         columns = [column for column, owner in enumerate(rows.owners) if owner in trainable]
         counted = rows.present[:, columns] & ~np.isin(rows.steps, skipped)[:, None]
         moved = (counted & (rows.values[:, columns] < 1)).any(axis=0)
         if moved.any():
-            ratio = _median_ratio(run, int(rows.steps[0]), int(rows.steps[-1]))
+            ratio = _median_ratio(facts, int(rows.steps[0]), int(rows.steps[-1]))
             yield motionless_weights.clear(
                 f"{int(moved.sum())} of {len(trainable)} trainable parameters moved{ratio}"
             )
@@ -79,8 +77,8 @@ def motionless_weights(run: Run, *, min_samples: int = 3) -> Iterator[Verdict]:
             f"{len(sampled)} updates were sampled; it takes {min_samples}"
         )
         return
-    gradients = nonzero_gradients(run, watched, enough=1)
-    driven = [name for name in run[PARAMETER_TRAINABLE] if gradients.get(name)]
+    gradients = nonzero_gradients(facts, watched, enough=1)
+    driven = [name for name in facts.run[PARAMETER_TRAINABLE] if gradients.get(name)]
     if not driven:
         yield motionless_weights.not_examined("no gradient of a sampled parameter differs from 0")
         return
@@ -105,9 +103,9 @@ def motionless_weights(run: Run, *, min_samples: int = 3) -> Iterator[Verdict]:
     )
 
 
-def _median_ratio(run: Run, first: int, last: int) -> str:
-    if UPDATE_RATIO not in run:
+def _median_ratio(facts: Facts, first: int, last: int) -> str:
+    if UPDATE_RATIO not in facts.run:
         return ""
-    rows = run[UPDATE_RATIO].rows(first, last)
+    rows = facts.run[UPDATE_RATIO].rows(first, last)
     ratios = rows.values[rows.present & np.isfinite(rows.values) & (rows.values > 0)]
     return f"; median update ratio {np.median(ratios):.1e}" if len(ratios) else ""

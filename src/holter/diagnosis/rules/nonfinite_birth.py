@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replays import SYMPTOMS, replayed
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 
@@ -28,9 +28,8 @@ _FIXES = {
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(REPLAY_LOSS, REPLAY_NORM),
-    explains=("poisonous-batch", *SYMPTOMS),
 )
-def nonfinite_birth(run: Run) -> Iterator[Verdict]:
+def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     """The operation that gave the first value that is not finite is known.
 
     ## What it does
@@ -53,7 +52,7 @@ def nonfinite_birth(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - `holter try replay RUN --export repro.py` writes a script that shows the failure by itself.
     """
-    found = replayed(run)
+    found = replayed(facts.run)
     if found is None:
         yield nonfinite_birth.not_examined("no failure was replayed")
         return
@@ -61,22 +60,22 @@ def nonfinite_birth(run: Run) -> Iterator[Verdict]:
         yield nonfinite_birth.clear(f"everything is finite when step {found.failing} is replayed")
         return
     birth = found.birth
-    where = f"{birth['where']}: {birth['line'].strip()}" if birth["line"] else birth["where"]
-    signal = REPLAY_LOSS if birth["phase"] == "forward" else REPLAY_NORM
+    where = f"{birth.where}: {birth.line.strip()}" if birth.line else birth.where
+    signal = REPLAY_LOSS if birth.phase == "forward" else REPLAY_NORM
     yield nonfinite_birth.finding(
-        birth["says"],
+        birth.says,
         confidence=Confidence.CERTAIN,
         onset=found.failing,
         evidence=(
             Evidence(signal, (found.first, found.failing), found.says, "as it was"),
             Evidence(signal, (found.failing, found.failing), where, "as it was"),
             *(
-                Evidence(signal, (found.first, found.failing), f"cures it: {said}", name)
-                for name, (_, outcome, said) in list(found.rungs.items())
-                if outcome == "cures" and name == (found.ladder or {}).get("minimal")
+                Evidence(signal, (found.first, found.failing), f"cures it: {rung.says}", name)
+                for name, rung in found.rungs.items()
+                if rung.outcome == "cures" and found.ladder and name == found.ladder.minimal
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.
         explains=SYMPTOMS if found.onset < found.failing else None,
-        fix=_FIXES.get(birth["kind"], "look at the operands of this line"),
+        fix=_FIXES.get(birth.kind, "look at the operands of this line"),
     )

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import nonfinite_owners, reading_at
-from holter.diagnosis.facts.skips import skipped_steps
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of, some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NONFINITE, GRAD_NORM, GRAD_TOTAL_NORM, LOSS
 
@@ -17,10 +16,9 @@ from holter.record.signals import GRAD_NONFINITE, GRAD_NORM, GRAD_TOTAL_NORM, LO
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(GRAD_TOTAL_NORM,),
-    explains=("nonfinite-weights", "nonfinite-loss"),
     symptom=True,
 )
-def nonfinite_gradient(run: Run) -> Iterator[Verdict]:
+def nonfinite_gradient(facts: Facts) -> Iterator[Verdict]:
     """A gradient became NaN or infinite, and the optimizer used it.
 
     ## What it does
@@ -50,8 +48,8 @@ def nonfinite_gradient(run: Run) -> Iterator[Verdict]:
     - Call `backward()` on the batch of the step named with each term of the loss alone; the term
       with the NaN is the guilty one.
     """
-    skipped = skipped_steps(run)
-    for owner, norm in run[GRAD_TOTAL_NORM].items():
+    skipped = facts.skipped_steps
+    for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
         bad = ~np.isfinite(norm.values)
         excused = bad & np.isin(norm.steps, skipped)
         bad &= ~excused
@@ -68,8 +66,8 @@ def nonfinite_gradient(run: Run) -> Iterator[Verdict]:
             yield nonfinite_gradient.clear(f"the gradient norms of all {taken} steps are finite")
             continue
         first, value = int(norm.steps[bad.argmax()]), float(norm.values[bad.argmax()])
-        names = nonfinite_owners(run, GRAD_NORM, first)
-        loss = reading_at(run, LOSS, owner, first)
+        names = nonfinite_owners(facts, GRAD_NORM, first)
+        loss = reading_at(facts, LOSS, owner, first)
         born_in_backward = loss is not None and np.isfinite(loss)
         window = (max(first - 20, 0), first)
         evidence = [
@@ -82,7 +80,7 @@ def nonfinite_gradient(run: Run) -> Iterator[Verdict]:
         ]
         if names:
             evidence.append(
-                Evidence(GRAD_NORM, (first, first), _extent(run, first, len(names)), names[0])
+                Evidence(GRAD_NORM, (first, first), _extent(facts, first, len(names)), names[0])
             )
         if loss is not None:
             evidence.append(Evidence(LOSS, window, f"loss is {loss:.4g} at step {first}", owner))
@@ -101,9 +99,9 @@ def nonfinite_gradient(run: Run) -> Iterator[Verdict]:
         )
 
 
-def _extent(run: Run, step: int, parameters: int) -> str:
-    if GRAD_NONFINITE in run:
-        rows = run[GRAD_NONFINITE].rows(step, step)
+def _extent(facts: Facts, step: int, parameters: int) -> str:
+    if GRAD_NONFINITE in facts.run:
+        rows = facts.run[GRAD_NONFINITE].rows(step, step)
         elements = int(rows.values[rows.present].sum())
         if elements == 0:
             return f"{parameters} norms exceed float32 at step {step}; every element is finite"

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import first_nonfinite
-from holter.diagnosis.facts.skips import discarded_steps
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
 
@@ -20,24 +20,8 @@ _WORDS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "gradients are"}
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(INPUT_NONFINITE,),
-    explains=(
-        "unfittable-batch",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "exploding-gradients",
-        "exploding-weights",
-        "hidden-nonfinite",
-        "skipped-steps",
-        "collapsing-loss-scale",
-        "diverging-loss",
-        "loss-spike",
-        "validation-mismatch",
-        "motionless-weights",
-        "flat-loss",
-    ),
 )
-def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
+def nonfinite_inputs(facts: Facts) -> Iterator[Verdict]:
     """The model is given NaN or infinity.
 
     ## What it does
@@ -65,7 +49,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
     - Run `assert torch.isfinite(x).all()` on every batch of one epoch, and print the rows that
       fail.
     """
-    for owner, count in run[INPUT_NONFINITE].items():
+    for owner, count in facts.run[INPUT_NONFINITE].items():
         if not len(count):
             continue
         bad = count.values > 0
@@ -74,7 +58,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             continue
         first, values = int(count.steps[bad.argmax()]), float(count.values[bad.argmax()])
         said = f"{owner} is given {values:.0f} NaN or infinities at step {first}"
-        lost = first_nonfinite(run, LOSS)
+        lost = first_nonfinite(facts, LOSS)
         evidence = Evidence(
             INPUT_NONFINITE,
             (first, count.last),
@@ -82,11 +66,11 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             owner,
         )
         fix = "mend or drop the rows with NaN or infinity where the data is read"
-        if len(discarded_steps(run)):
+        if len(facts.discarded_steps):
             yield nonfinite_inputs.normal(f"{said}; the script threw the gradients away")
             yield nonfinite_inputs.clear(f"{said}; the script threw the gradients away")
             continue
-        signal = _spoiled(run, count.steps[bad])
+        signal = _spoiled(facts, count.steps[bad])
         if signal is not None:
             yield nonfinite_inputs.finding(
                 f"{said}, and {_WORDS[signal]} not finite from there",
@@ -95,7 +79,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
                 evidence=(evidence, Evidence(signal, (first, first + _SOON), "not finite")),
                 fix=fix,
             )
-        elif lost is not None and lost < first and lost not in count.steps and _alone(run):
+        elif lost is not None and lost < first and lost not in count.steps and _alone(facts):
             yield nonfinite_inputs.finding(
                 f"{said}; the loss is not finite since step {lost}, whose inputs were not read",
                 confidence=Confidence.LIKELY,
@@ -109,7 +93,7 @@ def nonfinite_inputs(run: Run) -> Iterator[Verdict]:
             yield nonfinite_inputs.clear(f"{said}; {came}")
 
 
-def _spoiled(run: Run, bad: npt.NDArray[np.int64]) -> Signal | None:
+def _spoiled(facts: Facts, bad: npt.NDArray[np.int64]) -> Signal | None:
     """Which of loss and gradients is lost by inputs that are bad at these steps.
 
     A model that had finite losses on such inputs before can take them. And where gradients were
@@ -117,8 +101,8 @@ def _spoiled(run: Run, bad: npt.NDArray[np.int64]) -> Signal | None:
     discriminator are; with AMP that is no sign.
     """
     first = int(bad[0])
-    losses, gradients = _all(run, LOSS), _all(run, GRAD_TOTAL_NORM)
-    if AMP_SCALE not in run and any(_lost_before(each, first) for each in gradients):
+    losses, gradients = _all(facts, LOSS), _all(facts, GRAD_TOTAL_NORM)
+    if AMP_SCALE not in facts.run and any(_lost_before(each, first) for each in gradients):
         return None
     for series in losses:
         fine = np.isfinite(series.values)
@@ -140,10 +124,10 @@ def _lost_before(series: Series, step: int) -> bool:
     return recent and not np.isfinite(series.values[place])
 
 
-def _all(run: Run, signal: Signal) -> list[Series]:
-    return [*run[signal].values()] if signal in run else []
+def _all(facts: Facts, signal: Signal) -> list[Series]:
+    return [*facts.run[signal].values()] if signal in facts.run else []
 
 
-def _alone(run: Run) -> bool:
+def _alone(facts: Facts) -> bool:
     """Whether one model is trained: of several, one may be given what another has made."""
-    return sum(len(each) > 0 for each in _all(run, INPUT_NONFINITE)) == 1
+    return sum(len(each) > 0 for each in _all(facts, INPUT_NONFINITE)) == 1

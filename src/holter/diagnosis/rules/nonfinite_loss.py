@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.skips import discarded_steps, skipped_steps
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.format import Floats
 from holter.record.signals import LOSS
@@ -17,10 +16,9 @@ from holter.record.signals import LOSS
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(LOSS,),
-    explains=("unfittable-batch", "nonfinite-gradient", "nonfinite-weights"),
     symptom=True,
 )
-def nonfinite_loss(run: Run) -> Iterator[Verdict]:
+def nonfinite_loss(facts: Facts) -> Iterator[Verdict]:
     """The training loss became NaN or infinite.
 
     ## What it does
@@ -47,8 +45,8 @@ def nonfinite_loss(run: Run) -> Iterator[Verdict]:
     - Repeat the run with a tenth of the learning rate: if the step survives, the update was too
       large; if not, look at the batch.
     """
-    skipped, discarded = skipped_steps(run), discarded_steps(run)
-    for owner, loss in run[LOSS].items():
+    skipped, discarded = facts.skipped_steps, facts.discarded_steps
+    for owner, loss in facts.run[LOSS].items():
         bad = ~np.isfinite(loss.values) & ~np.isin(loss.steps, np.r_[skipped, discarded])
         if not bad.any() and len(discarded):
             said = (

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, named
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_EXAMINED, DATASET_NONFINITE, DATASET_NONFINITE_LOSS
 
@@ -15,16 +15,8 @@ _SPLITS = {"train": "training", "valid": "validation"}
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(DATASET_NONFINITE, DATASET_EXAMINED),
-    explains=(
-        "nonfinite-inputs",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "hidden-nonfinite",
-        "flat-loss",
-    ),
 )
-def nonfinite_samples(run: Run) -> Iterator[Verdict]:
+def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
     """Samples of the data set hold NaN or infinity.
 
     ## What it does
@@ -49,11 +41,11 @@ def nonfinite_samples(run: Run) -> Iterator[Verdict]:
     - Print one of the samples that are named.
     """
     for split, name in _SPLITS.items():
-        examined = measured(run, DATASET_EXAMINED, split)
+        examined = measured(facts.run, DATASET_EXAMINED, split)
         if not examined:
             continue
         counts = {
-            part: measured(run, DATASET_NONFINITE, f"{split} {part}") or 0.0
+            part: measured(facts.run, DATASET_NONFINITE, f"{split} {part}") or 0.0
             for part in ("inputs", "targets")
         }
         bad = {part: count for part, count in counts.items() if count}
@@ -62,10 +54,10 @@ def nonfinite_samples(run: Run) -> Iterator[Verdict]:
             continue
         said = "; ".join(
             f"{part} of {count:.0f} of {examined:.0f} {name} samples hold NaN or infinity"
-            f" ({listed(named(run, f'nonfinite {part}', split), count)})"
+            f" ({listed(named(facts.run, f'nonfinite {part}', split), count)})"
             for part, count in bad.items()
         )
-        lost = measured(run, DATASET_NONFINITE_LOSS, split)
+        lost = measured(facts.run, DATASET_NONFINITE_LOSS, split)
         if lost == 0:
             yield nonfinite_samples.normal(f"{said}, and the loss of a batch with them is finite")
             continue

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.membership import facts
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.membership import latest
 from holter.diagnosis.facts.nonfinite import nonfinite_owners, reading_at
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of, some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_TOTAL_NORM,
@@ -23,10 +23,9 @@ from holter.record.signals import (
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(WEIGHT_TOTAL_NORM,),
-    explains=("nonfinite-loss", "nonfinite-gradient"),
     symptom=True,
 )
-def nonfinite_weights(run: Run) -> Iterator[Verdict]:
+def nonfinite_weights(facts: Facts) -> Iterator[Verdict]:
     """A weight became NaN or infinite.
 
     ## What it does
@@ -54,8 +53,8 @@ def nonfinite_weights(run: Run) -> Iterator[Verdict]:
       `optimizer.step()`: it fails after the step named and not before it.
     - Repeat the run with the weights in float32 and the optimizer's default `eps`.
     """
-    trainable = facts(run, PARAMETER_TRAINABLE)
-    for owner, norm in run[WEIGHT_TOTAL_NORM].items():
+    trainable = latest(facts, PARAMETER_TRAINABLE)
+    for owner, norm in facts.run[WEIGHT_TOTAL_NORM].items():
         if not len(norm):
             continue
         bad = ~np.isfinite(norm.values)
@@ -66,14 +65,14 @@ def nonfinite_weights(run: Run) -> Iterator[Verdict]:
             )
             continue
         first, value = int(norm.steps[bad.argmax()]), float(norm.values[bad.argmax()])
-        names = nonfinite_owners(run, WEIGHT_NORM, first)
+        names = nonfinite_owners(facts, WEIGHT_NORM, first)
         if names and not any(trainable.get(name, (1, 0))[0] for name in names):
             yield nonfinite_weights.normal(
                 f"{some(names)}, frozen, held {value} at step {first}: no update made it"
             )
             yield nonfinite_weights.not_examined(f"{some(names)} hides the other weights")
             continue
-        made_by = _maker(run, owner, first)
+        made_by = _maker(facts, owner, first)
         window = (max(first - 20, 0), first)
         says = f"{int(bad.sum())} of {len(norm)} norms are not finite, from step {first} on"
         evidence = [Evidence(WEIGHT_TOTAL_NORM, window, says, owner)]
@@ -93,10 +92,10 @@ def nonfinite_weights(run: Run) -> Iterator[Verdict]:
         )
 
 
-def _maker(run: Run, owner: str, step: int) -> str:
+def _maker(facts: Facts, owner: str, step: int) -> str:
     """A clause that blames the update, where the loss and the gradients are known to be finite."""
-    gradient = reading_at(run, GRAD_TOTAL_NORM, owner, step)
-    loss = reading_at(run, LOSS, owner, step)
+    gradient = reading_at(facts, GRAD_TOTAL_NORM, owner, step)
+    loss = reading_at(facts, LOSS, owner, step)
     if gradient is None or not np.isfinite([gradient, loss or 0.0]).all():
         return ""
     and_loss = "" if loss is None else f" and a finite loss ({loss:.4g})"

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.curve import training_curve
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS
 
@@ -22,18 +21,9 @@ _NO_FALL = 0.1  # share of its peaks that a loss loses which does not fall
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(GRAD_TOTAL_NORM,),
-    explains=(
-        "diverging-loss",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "loss-spike",
-        "oscillating-loss",
-        "underfitting",
-    ),
     preview=True,
 )
-def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]:
+def oscillating_gradients(facts: Facts, *, swing: float = 10.0) -> Iterator[Verdict]:
     """The gradient norm swings up and down from step to step.
 
     ## What it does
@@ -57,7 +47,7 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
     - Repeat 100 steps with shuffled batches: the swing should go.
     - Repeat 100 steps with a tenth of the learning rate and compare the swing.
     """
-    for owner, norm in run[GRAD_TOTAL_NORM].items():
+    for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
         moves = _moves(norm)
         if len(moves) < _FEWEST:
             yield oscillating_gradients.not_examined(
@@ -66,7 +56,7 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
             continue
         size = float(np.exp(np.median(moves)))
         share = float((moves >= np.log(swing)).mean())
-        stuck = _stuck(run)
+        stuck = _stuck(facts)
         if share < _MOST or stuck is None:
             yield oscillating_gradients.clear(
                 f"the gradient norm{of(owner)} changes {size:.2g}-fold from a step to the next"
@@ -92,12 +82,12 @@ def oscillating_gradients(run: Run, *, swing: float = 10.0) -> Iterator[Verdict]
         )
 
 
-def _stuck(run: Run) -> Evidence | None:
+def _stuck(facts: Facts) -> Evidence | None:
     """That the loss did not fall: as a whole, or its peaks, where it swings with the gradients."""
-    result = outcome(run)
+    result = facts.outcome
     if result is None or result.bad:
         return None if result is None else result.evidence
-    curve = training_curve(run)
+    curve = facts.curve
     if isinstance(curve, str):
         return None
     first, last = (float(np.quantile(part, 0.75)) for part in (curve.part(0, 0.2), curve.part(0.8)))

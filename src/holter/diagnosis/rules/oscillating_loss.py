@@ -5,20 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor, only_function, readings
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import (
     Curve,
-    epoch_steps,
     rates,
     recent,
     running_median,
-    training_curve,
-    usual_update,
     warmed_up,
 )
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATA_BATCH_SIZE, LOSS, TARGET_COUNT, UPDATE_RATIO
 
@@ -44,7 +41,7 @@ _SMALL_UPDATE = 2e-3  # and one that does not
     symptom=True,
     preview=True,
 )
-def oscillating_loss(run: Run, *, min_steps: int = 60) -> Iterator[Verdict]:
+def oscillating_loss(facts: Facts, *, min_steps: int = 60) -> Iterator[Verdict]:
     """The loss swings up and down without getting lower.
 
     ## What it does
@@ -79,11 +76,11 @@ def oscillating_loss(run: Run, *, min_steps: int = 60) -> Iterator[Verdict]:
     - Compute the loss of one fixed batch at ten successive steps: if that swings as much, it is
       not the batches.
     """
-    curve = training_curve(run)
+    curve = facts.curve
     if isinstance(curve, str):
         yield oscillating_loss.not_examined(curve)
         return
-    warm = warmed_up(run, curve)
+    warm = warmed_up(facts, curve)
     if warm is None or len(curve) - warm < min_steps:
         yield oscillating_loss.not_examined(
             f"{len(curve) - (warm or 0)} of the {min_steps} losses needed after warm-up"
@@ -93,10 +90,10 @@ def oscillating_loss(run: Run, *, min_steps: int = 60) -> Iterator[Verdict]:
     if len(half) < min_steps // 3:
         yield oscillating_loss.not_examined("too few losses in the last half")
         return
-    yield _judge(run, curve, half)
+    yield _judge(facts, curve, half)
 
 
-def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
+def _judge(facts: Facts, curve: Curve, half: Curve) -> Verdict:
     level = midmean(half.values)
     early, late = half.part(0, 0.5), half.part(0.5)
     sigma = noise((early, late))
@@ -106,25 +103,25 @@ def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
         return oscillating_loss.clear(f"the loss scatters by {scatter:.1%} of its level")
     if fall > max(2 * midmean_error(sigma, len(early), len(late)), _PROGRESS * abs(level)):
         return oscillating_loss.clear(f"the loss fell by {fall:.3g} in the last half")
-    known = anchor(run)
+    known = facts.baseline
     constant = 0.0 if isinstance(known, str) else known.level * known.scale
     if level < _LOW * max(midmean(curve.values[: max(len(curve) // 20, 3)]), constant):
         return oscillating_loss.clear(f"the loss is down to {level:.3g}, where swings do no harm")
-    rate = rates(run, half.steps)
+    rate = rates(facts, half.steps)
     if (np.diff(rate) > 0.05 * rate.max()).any() or (len(rate) and rate[-1] > 1.2 * rate[0]):
         return oscillating_loss.clear("the learning rate itself goes up again in the last half")
-    sampling = _sampling_noise(run)
+    sampling = _sampling_noise(facts)
     if sampling is not None and scatter < _SAMPLING * sampling:
         return oscillating_loss.clear(
             f"the loss scatters by {scatter:.1%} of its level; batches of this size may give"
             f" {_SAMPLING * sampling:.1%}"
         )
-    if (alike := _follows_sizes(run, half)) is not None:
+    if (alike := _follows_sizes(facts, half)) is not None:
         return oscillating_loss.clear(
             f"the losses go up and down with the size of their batches (correlation {alike:.2f})"
         )
-    shape = _shape(run, half, sampling, scatter, steady=bool(rate[-1] >= 0.9 * rate.max()))
-    update = usual_update(run)
+    shape = _shape(facts, half, sampling, scatter, steady=bool(rate[-1] >= 0.9 * rate.max()))
+    update = facts.median_update
     if shape is None:
         return oscillating_loss.clear("the losses scatter without pattern")
     if update is not None and update < _SMALL_UPDATE:
@@ -135,7 +132,7 @@ def _judge(run: Run, curve: Curve, half: Curve) -> Verdict:
     evidence = [Evidence(LOSS, half.span, f"{shape.says}; level {level:.4g}", half.owner)]
     if update is not None:
         evidence.append(
-            Evidence(UPDATE_RATIO, recent(run), f"weights change by {update:.1g} a step (median)")
+            Evidence(UPDATE_RATIO, recent(facts), f"weights change by {update:.1g} a step (median)")
         )
     return oscillating_loss.finding(
         f"the loss has stalled at {level:.4g} since step {half.span[0]}, and {shape.says}",
@@ -155,9 +152,9 @@ class _Shape:
 
 
 def _shape(
-    run: Run, half: Curve, sampling: float | None, scatter: float, *, steady: bool
+    facts: Facts, half: Curve, sampling: float | None, scatter: float, *, steady: bool
 ) -> _Shape | None:
-    epoch = epoch_steps(run)
+    epoch = facts.epoch_steps
     if _follows_epochs(half, epoch):
         return None
     turns = _turns(half)
@@ -219,11 +216,13 @@ def _follows_epochs(half: Curve, epoch: int | None) -> bool:
     return bool(one.std() and other.std() and np.corrcoef(one, other)[0, 1] > 0.5)
 
 
-def _follows_sizes(run: Run, half: Curve) -> float | None:
+def _follows_sizes(facts: Facts, half: Curve) -> float | None:
     """Correlation of the losses with the number of samples or targets; None where they are free."""
-    function = only_function(run)
-    counts = [run[TARGET_COUNT].get(function)] if function and TARGET_COUNT in run else []
-    counts += list(run[DATA_BATCH_SIZE].values()) if DATA_BATCH_SIZE in run else []
+    function = facts.loss_function
+    counts = (
+        [facts.run[TARGET_COUNT].get(function)] if function and TARGET_COUNT in facts.run else []
+    )
+    counts += list(facts.run[DATA_BATCH_SIZE].values()) if DATA_BATCH_SIZE in facts.run else []
     for each in counts:
         if each is None:
             continue
@@ -237,11 +236,13 @@ def _follows_sizes(run: Run, half: Curve) -> float | None:
     return None
 
 
-def _sampling_noise(run: Run) -> float | None:
+def _sampling_noise(facts: Facts) -> float | None:
     """Noise that a mean over the samples of a batch has, where one sample's is the level itself."""
-    function = only_function(run)
-    counts = [readings(run, TARGET_COUNT, function)] if function else []
-    if DATA_BATCH_SIZE in run:
-        counts += [readings(run, DATA_BATCH_SIZE, loader) for loader in run[DATA_BATCH_SIZE]]
+    function = facts.loss_function
+    counts = [readings(facts, TARGET_COUNT, function)] if function else []
+    if DATA_BATCH_SIZE in facts.run:
+        counts += [
+            readings(facts, DATA_BATCH_SIZE, loader) for loader in facts.run[DATA_BATCH_SIZE]
+        ]
     sizes = [float(np.median(each)) for each in counts if len(each)]
     return 1 / float(np.sqrt(max(min(sizes), 1.0))) if sizes else None

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, named
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_EXAMINED,
@@ -17,7 +17,7 @@ _MET = 5.0  # labels out of range that training would have met by now, and stopp
 
 
 @rule(severity=Severity.ERROR, level=Level.DATA, needs=(DATASET_OUTPUTS, DATASET_OUT_OF_RANGE))
-def out_of_range_labels(run: Run) -> Iterator[Verdict]:
+def out_of_range_labels(facts: Facts) -> Iterator[Verdict]:
     """Labels name classes that the model has no output for.
 
     ## What it does
@@ -42,9 +42,9 @@ def out_of_range_labels(run: Run) -> Iterator[Verdict]:
     - Look at one of the samples that are named, and at the last layer's `out_features`.
     """
     for split, word in (("train", "training"), ("valid", "validation")):
-        outputs = measured(run, DATASET_OUTPUTS, split)
-        outside = measured(run, DATASET_OUT_OF_RANGE, split)
-        examined = measured(run, DATASET_EXAMINED, split)
+        outputs = measured(facts.run, DATASET_OUTPUTS, split)
+        outside = measured(facts.run, DATASET_OUT_OF_RANGE, split)
+        examined = measured(facts.run, DATASET_EXAMINED, split)
         if outputs is None or outside is None or examined is None:
             continue
         if not outside:
@@ -52,14 +52,14 @@ def out_of_range_labels(run: Run) -> Iterator[Verdict]:
                 f"the labels of {examined:.0f} {word} samples are within {outputs:.0f} classes"
             )
             continue
-        passed = _passed(run)
+        passed = _passed(facts)
         if outside / examined * passed > _MET:
             yield out_of_range_labels.not_examined(
                 f"{outside:.0f} of {examined:.0f} labels of the data set are out of range, but"
                 f" {passed:.0f} targets went through the loss: they are changed on the way"
             )
             return
-        which = listed(named(run, "out of range", split), outside)
+        which = listed(named(facts.run, "out of range", split), outside)
         yield out_of_range_labels.finding(
             f"{outside:.0f} of {examined:.0f} {word} samples have labels outside of the"
             f" {outputs:.0f} classes that the loss is given ({which})",
@@ -73,8 +73,8 @@ def out_of_range_labels(run: Run) -> Iterator[Verdict]:
         )
 
 
-def _passed(run: Run) -> float:
+def _passed(facts: Facts) -> float:
     """How many targets loss functions were given, at least."""
-    if TARGET_COUNT not in run:
+    if TARGET_COUNT not in facts.run:
         return 0.0
-    return max((float(each.values.sum()) for each in run[TARGET_COUNT].values()), default=0.0)
+    return max((float(each.values.sum()) for each in facts.run[TARGET_COUNT].values()), default=0.0)

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import Values, midmean
 from holter.diagnosis.facts.validation import (
     Curves,
-    curves,
     fitted_accuracy,
     rise_score,
     scatter,
     smooth,
 )
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, VAL_ACCURACY, VAL_LOSS
 
@@ -34,7 +33,7 @@ _GAP = 0.2  # between the accuracies of training and validation: learned by hear
     level=Level.HYPERPARAMETER,
     needs=(LOSS, VAL_LOSS),
 )
-def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.05) -> Iterator[Verdict]:
+def overfitting(facts: Facts, *, min_passes: int = 4, min_rise: float = 0.05) -> Iterator[Verdict]:
     """The validation loss has turned up while the training loss goes on falling.
 
     ## What it does
@@ -66,7 +65,7 @@ def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.05) -> Ite
     - Evaluate the weights saved nearest to the onset and the last ones by the metric that counts.
     - Train on half of the data: overfitting begins earlier and goes deeper.
     """
-    found = curves(run)
+    found = facts.validation
     if isinstance(found, str):
         yield overfitting.not_examined(found)
     elif len(found) < min_passes + 2:
@@ -74,7 +73,7 @@ def overfitting(run: Run, *, min_passes: int = 4, min_rise: float = 0.05) -> Ite
             f"{len(found)} of the {min_passes + 2} validation passes needed"
         )
     else:
-        yield _judge(run, found, min_passes, min_rise)
+        yield _judge(facts, found, min_passes, min_rise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class _Turn:
         return (self.late - self.low) / self.low if self.low > 0 else 0.0
 
 
-def _judge(run: Run, found: Curves, min_passes: int, min_rise: float) -> Verdict:
+def _judge(facts: Facts, found: Curves, min_passes: int, min_rise: float) -> Verdict:
     turn = _turn(found)
     step = int(found.steps[turn.at])
     after = len(found) - 1 - turn.at
@@ -122,7 +121,7 @@ def _judge(run: Run, found: Curves, min_passes: int, min_rise: float) -> Verdict
             f"the validation loss never was under {turn.low:.4g}, where a constant prediction is"
             f" ({found.constant:.4g}): nothing was learned that could be lost"
         )
-    fitted = fitted_accuracy(run, found)
+    fitted = fitted_accuracy(facts, found)
     confidence = _confidence(found, turn, fitted, turn.rise > 2 * min_rise)
     if confidence is None:
         stays = f", at an accuracy that stays ({said})" if (said := _accuracy(found, turn)) else ""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_ABSMAX, AMP_SCALE
 
@@ -18,17 +18,10 @@ _READ = 2000  # steps, back from the last, that are looked at
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(ACTIVATION_ABSMAX, AMP_SCALE),
-    explains=(
-        "collapsing-loss-scale",
-        "skipped-steps",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "growing-activations",
-    ),
     preview=True,
 )
 def overflow_headroom(
-    run: Run, *, min_samples: int = 12, max_share: float = 0.25, min_growth: float = 1.5
+    facts: Facts, *, min_samples: int = 12, max_share: float = 0.25, min_growth: float = 1.5
 ) -> Iterator[Verdict]:
     """Activations grow towards the largest number of float16.
 
@@ -53,7 +46,7 @@ def overflow_headroom(
     ## How to confirm
     - Print the dtype and the largest absolute value of the named module's output over time.
     """
-    rows = run[ACTIVATION_ABSMAX].rows(run.steps - _READ)
+    rows = facts.run[ACTIVATION_ABSMAX].rows(facts.run.steps - _READ)
     values = np.where(rows.present, rows.values, np.nan).astype(np.float64)
     values[np.isinf(values)] = np.nan
     third = len(rows.steps) // 3

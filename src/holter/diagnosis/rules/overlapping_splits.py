@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, spread, unread
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_DISTINCT,
@@ -24,10 +24,9 @@ _FIX = "split once, before anything is copied or shuffled, and keep the parts di
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(DATASET_OVERLAP, DATASET_DUPLICATES),
-    explains=("validation-better-than-training",),
 )
 def overlapping_splits(
-    run: Run, *, min_share: float = 0.02, min_copies: float = 0.1
+    facts: Facts, *, min_share: float = 0.02, min_copies: float = 0.1
 ) -> Iterator[Verdict]:
     """Validation holds samples of the training set.
 
@@ -60,35 +59,35 @@ def overlapping_splits(
     - Look at one of the pairs that are named: `train_set[i]` and `valid_set[j]`.
     - Remove the shared samples from validation and compare the losses.
     """
-    found = [*_by_position(run, min_share)] or [*_by_value(run, min_share, min_copies)]
+    found = [*_by_position(facts, min_share)] or [*_by_value(facts, min_share, min_copies)]
     yield from found
 
 
-def _by_position(run: Run, min_share: float) -> Iterator[Verdict]:
-    if DATASET_SHARED_POSITIONS not in run:
+def _by_position(facts: Facts, min_share: float) -> Iterator[Verdict]:
+    if DATASET_SHARED_POSITIONS not in facts.run:
         return
-    for trial, series in run[DATASET_SHARED_POSITIONS].items():
+    for trial, series in facts.run[DATASET_SHARED_POSITIONS].items():
         share = float(series.values[-1])
         if share < min_share:
             continue
         both = "the same data set" if trial == "same" else "data sets that hold the same data"
         yield overlapping_splits.finding(
             f"{share:.1%} of the validation samples are training samples: the same positions of"
-            f" {both}{_example(run)}",
+            f" {both}{_example(facts)}",
             confidence=Confidence.CERTAIN if trial == "same" else Confidence.LIKELY,
             onset=0,
             evidence=(
                 Evidence(DATASET_SHARED_POSITIONS, (0, 0), f"{share:.1%} of validation", trial),
-                *_overlap(run),
+                *_overlap(facts),
             ),
             fix=_FIX,
         )
 
 
-def _by_value(run: Run, min_share: float, min_copies: float) -> Iterator[Verdict]:
-    share = measured(run, DATASET_OVERLAP, "inputs")
-    copies = measured(run, DATASET_DUPLICATES, "train")
-    train, valid = (measured(run, DATASET_EXAMINED, split) for split in ("train", "valid"))
+def _by_value(facts: Facts, min_share: float, min_copies: float) -> Iterator[Verdict]:
+    share = measured(facts.run, DATASET_OVERLAP, "inputs")
+    copies = measured(facts.run, DATASET_DUPLICATES, "train")
+    train, valid = (measured(facts.run, DATASET_EXAMINED, split) for split in ("train", "valid"))
     if share is None or copies is None or not train or not valid:
         yield overlapping_splits.not_examined("too little was read of one of the splits")
         return
@@ -96,35 +95,35 @@ def _by_value(run: Run, min_share: float, min_copies: float) -> Iterator[Verdict
     said = f"{hits} of {valid:.0f} validation inputs are among {train:.0f} training inputs"
     usual = f"{copies:.1%} of the training inputs occur twice there"
     excess = hits - copies * valid
-    whole = min(excess / valid * unread(run, "train"), 1.0)  # if all had been read
-    distinct = measured(run, DATASET_DISTINCT, "train") or train
+    whole = min(excess / valid * unread(facts.run, "train"), 1.0)  # if all had been read
+    distinct = measured(facts.run, DATASET_DISTINCT, "train") or train
     if excess > _SURELY * spread(valid, copies, train) and whole >= min_share:
         surely = share >= _ALL and copies < _FEW and valid >= 20
         yield overlapping_splits.finding(
-            f"{said}; {usual}{_example(run)}"
+            f"{said}; {usual}{_example(facts)}"
             + (f"; of all training samples that makes about {whole:.0%}" if whole > share else ""),
             confidence=Confidence.CERTAIN if surely else Confidence.LIKELY,
             severity=None if whole >= 0.1 else Severity.WARNING,
             onset=0,
             evidence=(
-                *_overlap(run),
+                *_overlap(facts),
                 Evidence(DATASET_DUPLICATES, (0, 0), f"{copies:.1%} by coincidence", "train"),
             ),
             fix=_FIX,
         )
     elif (
-        min(share, copies) * unread(run, "train") >= min_copies
+        min(share, copies) * unread(facts.run, "train") >= min_copies
         and min(hits, copies * train) >= 10
-        and is_continuous(run, "train")
+        and is_continuous(facts.run, "train")
         and distinct >= train / 4
     ):
         yield overlapping_splits.finding(
-            f"{said}; {usual}, and such inputs are not equal by chance{_example(run)}",
+            f"{said}; {usual}, and such inputs are not equal by chance{_example(facts)}",
             confidence=Confidence.HINT,
             severity=Severity.WARNING,
             onset=0,
             evidence=(
-                *_overlap(run),
+                *_overlap(facts),
                 Evidence(DATASET_DUPLICATES, (0, 0), f"{copies:.1%} in training", "train"),
             ),
             fix=_FIX,
@@ -136,12 +135,12 @@ def _by_value(run: Run, min_share: float, min_copies: float) -> Iterator[Verdict
         yield overlapping_splits.clear(said)
 
 
-def _overlap(run: Run) -> Iterator[Evidence]:
-    for trial, series in run[DATASET_OVERLAP].items():
+def _overlap(facts: Facts) -> Iterator[Evidence]:
+    for trial, series in facts.run[DATASET_OVERLAP].items():
         says = f"{series.values[-1]:.1%} of the validation samples that were read"
         yield Evidence(DATASET_OVERLAP, (0, 0), says, trial)
 
 
-def _example(run: Run) -> str:
-    pairs = named(run, "overlap")
+def _example(facts: Facts) -> str:
+    pairs = named(facts.run, "overlap")
     return f" (validation {pairs[0][0]} is training {pairs[0][1]})" if pairs else ""

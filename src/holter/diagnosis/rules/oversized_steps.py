@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.replays import SYMPTOMS, fails, listed, replayed, since
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.replays import fails, listed, replayed, since
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
 
@@ -13,9 +13,8 @@ from holter.record.signals import REPLAY_LOSS
     severity=Severity.ERROR,
     level=Level.HYPERPARAMETER,
     needs=(REPLAY_LOSS,),
-    explains=("nonfinite-birth", *SYMPTOMS),
 )
-def oversized_steps(run: Run) -> Iterator[Verdict]:
+def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     """Steps are too large for where the training has come to.
 
     ## What it does
@@ -36,7 +35,7 @@ def oversized_steps(run: Run) -> Iterator[Verdict]:
     - Train on from the last good checkpoint with the change that cures it.
     - `holter try sharpness` measures the curvature against the learning rate.
     """
-    found = replayed(run)
+    found = replayed(facts.run)
     if found is None or found.verdict == "not reproduced":
         yield oversized_steps.not_examined("no failure was reproduced")
         return
@@ -65,7 +64,7 @@ def oversized_steps(run: Run) -> Iterator[Verdict]:
         evidence=(
             Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each][2], each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each].says, each)
                 for each in cured[:2]
             ),
         ),

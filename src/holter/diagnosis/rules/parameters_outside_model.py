@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.membership import all_step, by_optimizer, nonzero_gradients, parameters
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.membership import all_step, by_optimizer, nonzero_gradients
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NORM, PARAMETER_IN_MODEL, PARAMETER_OPTIMIZER
 
@@ -14,15 +14,8 @@ from holter.record.signals import GRAD_NORM, PARAMETER_IN_MODEL, PARAMETER_OPTIM
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(PARAMETER_OPTIMIZER, PARAMETER_IN_MODEL),
-    explains=(
-        "unfittable-batch",
-        "motionless-weights",
-        "flat-loss",
-        "unreached-parameters",
-        "parameters-outside-optimizer",
-    ),
 )
-def parameters_outside_model(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def parameters_outside_model(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """An optimizer holds parameters that belong to no model in training.
 
     ## What it does
@@ -49,23 +42,29 @@ def parameters_outside_model(run: Run, *, min_steps: int = 3) -> Iterator[Verdic
     - Repeat the run with the optimizer built directly before the training loop.
     """
     # One that is frozen gets no gradient wherever it is: it tells nothing.
-    groups = by_optimizer(each for each in parameters(run) if each.trainable)
+    groups = by_optimizer(each for each in facts.parameters if each.trainable)
     strangers = {each.name: 0 for held in groups.values() for each in held if not each.in_model}
-    if strangers and run.steps < min_steps:
+    if strangers and facts.run.steps < min_steps:
         yield parameters_outside_model.not_examined(
-            f"{run.steps} steps were recorded; it takes {min_steps}"
+            f"{facts.run.steps} steps were recorded; it takes {min_steps}"
         )
         return
-    used = nonzero_gradients(run, strangers, enough=1) if GRAD_NORM in run and strangers else {}
+    used = (
+        nonzero_gradients(facts, strangers, enough=1)
+        if GRAD_NORM in facts.run and strangers
+        else {}
+    )
     sick = False
     for optimizer, held in groups.items():
         stale = [
             each
             for each in held
-            if not each.in_model and not used.get(each.name) and run.steps - each.since >= min_steps
+            if not each.in_model
+            and not used.get(each.name)
+            and facts.run.steps - each.since >= min_steps
         ]
         all_stale = len(stale) == len(held)
-        if not stale or (all_stale and not all_step(run, len(groups))):
+        if not stale or (all_stale and not all_step(facts, len(groups))):
             continue
         sick = True
         names = [each.name for each in stale]
@@ -74,14 +73,14 @@ def parameters_outside_model(run: Run, *, min_steps: int = 3) -> Iterator[Verdic
         share = f"all {len(held)}" if all_stale else f"{len(stale)} of the {len(held)}"
         yield parameters_outside_model.finding(
             f"{share} parameters that {which} holds are in no model in training, and got no"
-            f" gradient in {run.steps} steps",
+            f" gradient in {facts.run.steps} steps",
             severity=Severity.ERROR if all_stale else Severity.WARNING,
             confidence=Confidence.CERTAIN,
             onset=onset,
             evidence=(
                 Evidence(
                     PARAMETER_IN_MODEL,
-                    (onset, run.steps - 1),
+                    (onset, facts.run.steps - 1),
                     f"0 of these {len(stale)} are in a model, none ever had a gradient:"
                     f" {some(names)}",
                     names[0],

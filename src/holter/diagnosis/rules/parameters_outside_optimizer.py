@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.membership import covering, nonzero_gradients, parameters
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.membership import covering, nonzero_gradients
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_NORM,
@@ -19,9 +19,8 @@ from holter.record.signals import (
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, PARAMETER_IN_MODEL, GRAD_NORM),
-    explains=("unfittable-batch", "motionless-weights", "flat-loss", "unreached-parameters"),
 )
-def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def parameters_outside_optimizer(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """Parameters of the model get gradients, but no optimizer holds them.
 
     ## What it does
@@ -49,7 +48,7 @@ def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Ve
       `optimizer.param_groups` has to be empty.
     - Repeat the run with the optimizer built directly before the training loop.
     """
-    known = parameters(run)
+    known = facts.parameters
     ours = [each for each in known if each.trainable and each.in_model]
     loose = {each.name: each.since for each in ours if each.optimizer < 0}
     if not loose:
@@ -57,12 +56,12 @@ def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Ve
             f"an optimizer holds all {len(ours)} trainable parameters of the model"
         )
         return
-    if run.steps < min_steps:
+    if facts.run.steps < min_steps:
         yield parameters_outside_optimizer.not_examined(
-            f"{run.steps} steps were recorded; it takes {min_steps}"
+            f"{facts.run.steps} steps were recorded; it takes {min_steps}"
         )
         return
-    gradients = nonzero_gradients(run, loose, enough=min_steps)
+    gradients = nonzero_gradients(facts, loose, enough=min_steps)
     outside = [name for name in loose if gradients[name] >= min_steps]
     if not outside:
         yield parameters_outside_optimizer.clear(
@@ -70,7 +69,7 @@ def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Ve
         )
         return
     held = {each.name: 0 for each in known if each.optimizer >= 0}
-    learning = sum(count > 0 for count in nonzero_gradients(run, held, enough=1).values())
+    learning = sum(count > 0 for count in nonzero_gradients(facts, held, enough=1).values())
     where = covering(outside, {each.name for each in known}.difference(outside))
     onset = min(loose[name] for name in outside)
     yield parameters_outside_optimizer.finding(
@@ -82,14 +81,14 @@ def parameters_outside_optimizer(run: Run, *, min_steps: int = 3) -> Iterator[Ve
         evidence=(
             Evidence(
                 PARAMETER_OPTIMIZER,
-                (onset, run.steps - 1),
+                (onset, facts.run.steps - 1),
                 f"{len(outside)} trainable parameters are in no optimizer;"
                 f" {learning} with gradients are in one",
                 outside[0],
             ),
             Evidence(
                 GRAD_NORM,
-                (onset, run.steps - 1),
+                (onset, facts.run.steps - 1),
                 f"at least {min(gradients[name] for name in outside)} gradients that are not zero",
                 outside[0],
             ),

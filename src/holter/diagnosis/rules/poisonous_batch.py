@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replays import SYMPTOMS, Replayed, fails, listed, replayed, since
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
 
 
-@rule(severity=Severity.ERROR, level=Level.DATA, needs=(REPLAY_LOSS,), explains=SYMPTOMS)
-def poisonous_batch(run: Run) -> Iterator[Verdict]:
+@rule(
+    severity=Severity.ERROR,
+    level=Level.DATA,
+    needs=(REPLAY_LOSS,),
+)
+def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     """One batch breaks the training, whatever the weights.
 
     ## What it does
@@ -31,7 +35,7 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Train an epoch without the samples that are named.
     """
-    found = replayed(run)
+    found = replayed(facts.run)
     if found is None or found.verdict == "not reproduced":
         yield poisonous_batch.not_examined("no failure was reproduced")
         return
@@ -43,8 +47,7 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
         return
     cured = found.cured_by("batch", "skip")
     spared = found.not_cured_by("rate", "clip", "precision", "state")
-    told = found.triage or {}
-    if not cured or not told.get("batch_on_older_weights"):
+    if not cured or not found.fails_on_older_weights:
         tried = found.not_cured_by("batch", "skip")
         yield poisonous_batch.clear(
             f"it is not cured by {listed(tried)}" if tried else "older weights bear the batch"
@@ -59,7 +62,7 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
         evidence=(
             Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each][2], each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each].says, each)
                 for each in cured[:2]
             ),
         ),
@@ -69,5 +72,5 @@ def poisonous_batch(run: Run) -> Iterator[Verdict]:
 
 
 def _samples(found: Replayed) -> str:
-    samples = (found.triage or {}).get("samples")
+    samples = None if found.triage is None else found.triage.samples
     return f"; samples {listed(list(map(str, samples)))} break it by themselves" if samples else ""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, BACKWARD_REPEATED
 
@@ -17,21 +17,8 @@ _MOST = 0.9  # share of them that has to agree
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(BACKWARD_REPEATED,),
-    explains=(
-        "huge-updates",
-        "exploding-gradients",
-        "oscillating-loss",
-        "diverging-loss",
-        "loss-spike",
-        "exploding-weights",
-        "constant-clipping",
-        "misreported-loss",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
 )
-def repeated_backward(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def repeated_backward(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """The same loss goes through backward more than once a step.
 
     ## What it does
@@ -54,7 +41,7 @@ def repeated_backward(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     ## How to confirm
     - Print a gradient's norm after the first and after the second `backward()`: it doubles.
     """
-    repeated = run[BACKWARD_REPEATED].get("")
+    repeated = facts.run[BACKWARD_REPEATED].get("")
     if repeated is None or len(repeated) < min_steps:
         yield repeated_backward.not_examined(
             f"{0 if repeated is None else len(repeated)} of the {min_steps} steps needed"
@@ -75,14 +62,14 @@ def repeated_backward(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         onset=first,
         evidence=(
             Evidence(BACKWARD_REPEATED, (first, repeated.last), f"median {times:.0f} a step"),
-            *_calls(run),
+            *_calls(facts),
         ),
         fix="call backward() once for each loss, without retain_graph",
     )
 
 
-def _calls(run: Run) -> Iterator[Evidence]:
-    calls = run[BACKWARD_CALLS].get("") if BACKWARD_CALLS in run else None
+def _calls(facts: Facts) -> Iterator[Evidence]:
+    calls = facts.run[BACKWARD_CALLS].get("") if BACKWARD_CALLS in facts.run else None
     if calls is not None and len(calls):
         says = f"{float(np.median(calls.values)):.0f} calls a step"
         yield Evidence(BACKWARD_CALLS, (calls.first, calls.last), says)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
+from holter.record.events import LoaderSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATA_BATCHES,
@@ -26,15 +28,8 @@ _BATCH = (TARGET_BATCH_ENTROPY, TARGET_MIN, TARGET_MAX)  # what is said of a bat
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(INPUT_FINGERPRINT,),
-    explains=(
-        "overfitting",
-        "validation-mismatch",
-        "erratic-validation",
-        "loss-accuracy-parting",
-        "constant-validation",
-    ),
 )
-def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
+def repeated_batches(facts: Facts, *, min_steps: int = 20) -> Iterator[Verdict]:
     """Every step sees one of the same few batches.
 
     ## What it does
@@ -60,11 +55,11 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
     ## How to confirm
     - Print `x.sum()` for ten steps: different batches have different sums.
     """
-    loader = _loader(run)
-    seen = {owner: _finite(prints) for owner, prints in run[INPUT_FINGERPRINT].items()}
+    loader = _loader(facts)
+    seen = {owner: _finite(prints) for owner, prints in facts.run[INPUT_FINGERPRINT].items()}
     seen = {owner: prints for owner, prints in seen.items() if len(prints) >= min_steps}
     if not seen or loader is None:
-        most = max((len(each) for each in run[INPUT_FINGERPRINT].values()), default=0)
+        most = max((len(each) for each in facts.run[INPUT_FINGERPRINT].values()), default=0)
         yield repeated_batches.not_examined(
             (
                 f"{most} of the {min_steps} steps needed"
@@ -83,7 +78,7 @@ def repeated_batches(run: Run, *, min_steps: int = 20) -> Iterator[Verdict]:
         f"{owner} was given {different} different batch{'es' * (different != 1)} on {len(prints)}"
         f" sampled steps; its loader has {loader.batches}"
     )
-    targets = _different_targets(run, prints)
+    targets = _different_targets(facts, prints)
     if expected < _FEWEST:
         yield repeated_batches.not_examined(f"{said}, of which these steps show {expected}")
     elif different > max(_FEW * expected, 1):
@@ -127,19 +122,17 @@ class _Loader:
         return min(len(np.unique(prints.steps % each)) for each in (period, period + 1))
 
 
-def _loader(run: Run) -> _Loader | None:
+def _loader(facts: Facts) -> _Loader | None:
     """The loader that is drawn from most, if that is at most steps."""
-    drawn = dict(run[DATA_BATCHES].items()) if DATA_BATCHES in run else {}
-    read = max((len(each) for each in run[INPUT_FINGERPRINT].values()), default=0)
+    drawn = dict(facts.run[DATA_BATCHES].items()) if DATA_BATCHES in facts.run else {}
+    read = max((len(each) for each in facts.run[INPUT_FINGERPRINT].values()), default=0)
     used = max(drawn, key=lambda owner: len(drawn[owner]), default=None)
     if used is None or len(drawn[used]) < _DRAWN * read:
         return None
-    for event in run.events:
-        if event.kind == "loader" and event.data.get("loader") == used:
-            batches = event.data.get("batches")
-            if isinstance(batches, int):
-                a_step = max(int(np.median(drawn[used].values)), 1)
-                return _Loader(batches, bool(event.data.get("shuffled")), a_step)
+    for event in facts.run.events_of(LoaderSeen):
+        if event.what.loader == used and event.what.batches is not None:
+            a_step = max(int(np.median(drawn[used].values)), 1)
+            return _Loader(event.what.batches, event.what.shuffled, a_step)
     return None
 
 
@@ -148,7 +141,7 @@ def _finite(series: Series) -> Series:
     return Series(series.steps[kept], series.values[kept])
 
 
-def _different_targets(run: Run, prints: Series) -> int | None:
+def _different_targets(facts: Facts, prints: Series) -> int | None:
     """How many different targets there surely were at these steps; None where that is unknown.
 
     Readings of zeros and ones, as of batches of one class and of yes and no, say nothing.
@@ -156,8 +149,8 @@ def _different_targets(run: Run, prints: Series) -> int | None:
     counts = [
         len(np.unique(each.values[np.isin(each.steps, prints.steps) & np.isfinite(each.values)]))
         for signal in _BATCH
-        if signal in run
-        for each in run[signal].values()
+        if signal in facts.run
+        for each in facts.run[signal].values()
         if not np.isin(np.nan_to_num(each.values), (0, 1)).all()
     ]
     return max(counts, default=None)

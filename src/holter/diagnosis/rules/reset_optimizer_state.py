@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, OPTIMIZER_AGE, WEIGHT_REWRITTEN_FRACTION
 
@@ -20,17 +21,8 @@ _MOST = 0.5  # share of them, and of the weights
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(OPTIMIZER_AGE,),
-    explains=(
-        "loss-plateau",
-        "oscillating-loss",
-        "diverging-loss",
-        "loss-spike",
-        "underfitting",
-        "erratic-validation",
-        "huge-updates",
-    ),
 )
-def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]:
+def reset_optimizer_state(facts: Facts, *, min_resets: int = 3) -> Iterator[Verdict]:
     """The optimizer forgets its state again and again.
 
     ## What it does
@@ -60,7 +52,7 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
     - Print `id(optimizer)` once an epoch: it has to stay the same.
     """
     told = False
-    for owner, age in run[OPTIMIZER_AGE].items():
+    for owner, age in facts.run[OPTIMIZER_AGE].items():
         if len(age) < 2:
             continue
         told = True
@@ -72,18 +64,18 @@ def reset_optimizer_state(run: Run, *, min_resets: int = 3) -> Iterator[Verdict]
             )
             continue
         said = f"the optimizer's state{of(owner)} was thrown away {len(at)} times"
-        if _begins_anew(run, at):
+        if _begins_anew(facts, at):
             yield reset_optimizer_state.normal(f"{said}, each time with a loss as at the beginning")
             yield reset_optimizer_state.clear(f"{said}, each time for a training that begins anew")
             continue
-        if _loaded(run, owner, age):
+        if _loaded(facts, owner, age):
             yield reset_optimizer_state.normal(f"{said}, and weights were loaded each time")
             yield reset_optimizer_state.clear(f"{said}, and weights were loaded each time")
             continue
         every = f", about every {np.median(np.diff(at)):.0f} steps" if len(at) > 1 else ""
         yield reset_optimizer_state.finding(
             f"{said}{every}: it never saw more than {np.nanmax(age.values):.0f} steps of"
-            f" {run.steps}",
+            f" {facts.run.steps}",
             confidence=Confidence.CERTAIN,
             onset=int(at[0]),
             evidence=(
@@ -111,9 +103,11 @@ def _resets(age: Series) -> npt.NDArray[np.int64]:
     return np.compress(anew, age.steps[1:])
 
 
-def _begins_anew(run: Run, at: npt.NDArray[np.int64]) -> bool:
+def _begins_anew(facts: Facts, at: npt.NDArray[np.int64]) -> bool:
     """Whether the loss is back where it began after most resets, and had fallen before."""
-    losses = [each for each in (run[LOSS].values() if LOSS in run else ()) if len(each) > 1]
+    losses = [
+        each for each in (facts.run[LOSS].values() if LOSS in facts.run else ()) if len(each) > 1
+    ]
     if len(losses) != 1:
         return False
     loss = losses[0]
@@ -127,11 +121,14 @@ def _begins_anew(run: Run, at: npt.NDArray[np.int64]) -> bool:
     return float(np.mean(back)) > 0.5
 
 
-def _loaded(run: Run, owner: str, age: Series) -> bool:
+def _loaded(facts: Facts, owner: str, age: Series) -> bool:
     """Whether weights were written to between the steps at which most states began anew."""
-    if WEIGHT_REWRITTEN_FRACTION not in run or owner not in run[WEIGHT_REWRITTEN_FRACTION]:
+    if (
+        WEIGHT_REWRITTEN_FRACTION not in facts.run
+        or owner not in facts.run[WEIGHT_REWRITTEN_FRACTION]
+    ):
         return False
-    written = run[WEIGHT_REWRITTEN_FRACTION][owner]
+    written = facts.run[WEIGHT_REWRITTEN_FRACTION][owner]
     fresh = age.steps[(age.values <= 1) & (age.steps > age.first)]
     known = written.values[np.isin(written.steps, fresh)]
     return len(known) >= _FEW and float((known > _MOST).mean()) > _MOST

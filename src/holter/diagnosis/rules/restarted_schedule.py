@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.progress import falling_loss
-from holter.diagnosis.facts.schedule import Rate, rates, schedulers
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.schedule import Rate
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
+from holter.record.events import Resumed, SchedulerSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, OPTIMIZER_AGE
 
@@ -24,16 +24,8 @@ _NEAR = 5  # losses on each side of a resume
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(LR,),
-    explains=(
-        "loss-spike",
-        "diverging-loss",
-        "oscillating-loss",
-        "huge-updates",
-        "exploding-gradients",
-        "erratic-validation",
-    ),
 )
-def restarted_schedule(run: Run) -> Iterator[Verdict]:
+def restarted_schedule(facts: Facts) -> Iterator[Verdict]:
     """After a resume the schedule begins anew.
 
     ## What it does
@@ -58,22 +50,22 @@ def restarted_schedule(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Print `scheduler.get_last_lr()` before the checkpoint is saved and after it is loaded.
     """
-    resumes = _resumes(run)
+    resumes = _resumes(facts)
     if not resumes:
         yield restarted_schedule.not_examined("the run was not resumed")
         return
-    if any(each.is_cyclic for each in schedulers(run)):
+    if any(each.is_cyclic for each in facts.schedulers):
         yield restarted_schedule.not_examined("the scheduler is made to restart")
         return
-    for rate in rates(run):
-        found = next((step for step in resumes if _restarts(run, rate, step)), None)
+    for rate in facts.rates:
+        found = next((step for step in resumes if _restarts(facts, rate, step)), None)
         if found is None:
             pairs = ", ".join(_went(rate, step) for step in list(resumes)[-3:])
             yield restarted_schedule.clear(
                 f"the learning rate{of(rate.optimizer)} went on over each resume: {pairs}"
             )
             continue
-        lost = _state_lost(run, found)
+        lost = _state_lost(facts, found)
         yield restarted_schedule.finding(
             f"the learning rate{of(rate.optimizer)} goes {_went(rate, found)} {resumes[found]} at"
             f" step {found}, back to where the run began ({rate.values[0]:.3g})"
@@ -88,24 +80,24 @@ def restarted_schedule(run: Run) -> Iterator[Verdict]:
         )
 
 
-def _resumes(run: Run) -> dict[int, str]:
+def _resumes(facts: Facts) -> dict[int, str]:
     """The steps at which training may have been taken up again, and what says so."""
     known: set[str] = set()
     found: dict[int, str] = {}
-    for event in run.events:
-        if event.kind == "resume":
+    for event in facts.run.events:
+        if isinstance(event.what, Resumed):
             found[event.step] = _RESUME
-        elif event.kind == "scheduler":
-            name = str(event.data.get("scheduler"))
+        elif isinstance(event.what, SchedulerSeen):
+            name = event.what.scheduler
             if event.step > 0 and name in known:
                 found.setdefault(event.step, "with a new scheduler")
             known.add(name)
     return dict(sorted(found.items()))
 
 
-def _carried(run: Run, step: int) -> bool:
+def _carried(facts: Facts, step: int) -> bool:
     """Whether the weights went on: the loss is nearer to where it was than to where it began."""
-    loss = falling_loss(run)
+    loss = facts.falling_loss
     if loss is None:
         return False
     at = int(np.searchsorted(loss.steps, step))
@@ -143,13 +135,13 @@ def _replays(rate: Rate, step: int) -> bool:
     return bool(np.abs(np.log(ratio)).max() > np.log(_JUMP))
 
 
-def _restarts(run: Run, rate: Rate, step: int) -> bool:
+def _restarts(facts: Facts, rate: Rate, step: int) -> bool:
     if not _replays(rate, step):
         return False
-    if _resumes(run)[step] == _RESUME:
+    if _resumes(facts)[step] == _RESUME:
         return True
     # a new scheduler within a run may as well begin another training or another phase of it
-    return _carried(run, step) and not _state_lost(run, step)
+    return _carried(facts, step) and not _state_lost(facts, step)
 
 
 def _went(rate: Rate, step: int) -> str:
@@ -159,10 +151,10 @@ def _went(rate: Rate, step: int) -> str:
     return f"from {around[0]:.3g} to {around[1]:.3g}"
 
 
-def _state_lost(run: Run, step: int) -> bool:
-    if OPTIMIZER_AGE not in run:
+def _state_lost(facts: Facts, step: int) -> bool:
+    if OPTIMIZER_AGE not in facts.run:
         return False
-    for age in run[OPTIMIZER_AGE].values():
+    for age in facts.run[OPTIMIZER_AGE].values():
         near = age.values[(age.steps >= step) & (age.steps <= step + 1)]
         if len(near) and near.min() <= 1:
             return True

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Matrix, Sample, median, sample, trained_layers
-from holter.diagnosis.facts.outcome import outcome
-from holter.diagnosis.facts.skips import skipped_steps
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Matrix, Sample, median
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_NORM,
@@ -29,17 +27,8 @@ _SURE = 0.9  # share of lost elements from which on next to nothing of an update
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(UPDATE_UNCHANGED_FRACTION, GRAD_NORM),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "motionless-weights",
-        "tiny-updates",
-        "underfitting",
-    ),
 )
-def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
+def rounded_away_updates(facts: Facts, *, lost: float = 0.6) -> Iterator[Verdict]:
     """Most of each update is lost to rounding, because the weights are kept in low precision.
 
     ## What it does
@@ -68,19 +57,19 @@ def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
     - Repeat 100 steps with `model.float()` and compare the losses.
     - Compare `p` before and after one step: `(p == before).float().mean()`.
     """
-    layers = {each.name: each for each in trained_layers(run) if each.dtype in _LOW}
+    layers = {each.name: each for each in facts.layers if each.dtype in _LOW}
     if not layers:
         yield rounded_away_updates.clear("no weight matrix is trained in bfloat16 or float16")
         return
-    unchanged = sample(run, UPDATE_UNCHANGED_FRACTION, layers)
-    kept = ~np.isin(unchanged.steps, skipped_steps(run))
+    unchanged = facts.sample(UPDATE_UNCHANGED_FRACTION, layers)
+    kept = ~np.isin(unchanged.steps, facts.skipped_steps)
     unchanged = Sample(unchanged.steps[kept], unchanged.owners, unchanged.values[kept])
     if len(unchanged) < _FEWEST:
         yield rounded_away_updates.not_examined(
             f"{len(unchanged)} of the {_FEWEST} sampled updates needed"
         )
         return
-    share = _of_those_with_gradients(run, unchanged)
+    share = _of_those_with_gradients(facts, unchanged)
     by_layer = median(share, axis=0)
     usual = float(median(by_layer[None], axis=1)[0])
     if not np.isfinite(usual):
@@ -99,7 +88,7 @@ def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
     ]
     kinds = sorted({each.dtype for each in layers.values()})
     first, last = int(unchanged.steps[0]), int(unchanged.steps[-1])
-    result = outcome(run)
+    result = facts.outcome
     fell = result is not None and not result.bad and result.fall > _LEARNED
     sure = Confidence.CERTAIN if usual >= _SURE else Confidence.LIKELY
     yield rounded_away_updates.finding(
@@ -116,28 +105,28 @@ def rounded_away_updates(run: Run, *, lost: float = 0.6) -> Iterator[Verdict]:
                 f" samples; in {kinds[0]} a change under {_LOW[kinds[0]]:.1e} of a weight is lost",
                 worst[0],
             ),
-            *_sizes(run, worst[0], first, last),
+            *_sizes(facts, worst[0], first, last),
         ),
         fix="keep the weights in float32 and use torch.autocast, or an optimizer with float32"
         " master weights or stochastic rounding",
     )
 
 
-def _of_those_with_gradients(run: Run, unchanged: Sample) -> Matrix:
+def _of_those_with_gradients(facts: Facts, unchanged: Sample) -> Matrix:
     """Share of the unchanged among the elements whose gradient is not zero; NaN without those."""
     share = unchanged.values.copy()
-    norms = _aligned(run, GRAD_NORM, unchanged)
+    norms = _aligned(facts, GRAD_NORM, unchanged)
     share[~(norms > 0)] = np.nan
-    if GRAD_ZERO_FRACTION in run:
-        zeros = _aligned(run, GRAD_ZERO_FRACTION, unchanged)
+    if GRAD_ZERO_FRACTION in facts.run:
+        zeros = _aligned(facts, GRAD_ZERO_FRACTION, unchanged)
         zeros = np.where(np.isfinite(zeros), zeros, 0)
         share = np.where(zeros < 0.5, (share - zeros) / np.maximum(1 - zeros, 0.5), np.nan)
     return np.clip(share, 0, 1)
 
 
-def _aligned(run: Run, signal: Signal, like: Sample) -> Matrix:
+def _aligned(facts: Facts, signal: Signal, like: Sample) -> Matrix:
     """Readings of another signal at the same steps and of the same owners."""
-    other = sample(run, signal, like.owners)
+    other = facts.sample(signal, like.owners)
     values = np.full(like.values.shape, np.nan)
     places = {owner: column for column, owner in enumerate(like.owners)}
     columns = np.array([places[owner] for owner in other.owners], np.intp)
@@ -146,11 +135,11 @@ def _aligned(run: Run, signal: Signal, like: Sample) -> Matrix:
     return values
 
 
-def _sizes(run: Run, name: str, first: int, last: int) -> Iterator[Evidence]:
-    gradient = sample(run, GRAD_NORM, [name]).medians()
+def _sizes(facts: Facts, name: str, first: int, last: int) -> Iterator[Evidence]:
+    gradient = facts.sample(GRAD_NORM, [name]).medians()
     yield Evidence(GRAD_NORM, (first, last), f"median norm {gradient[0]:.2g}: not zero", name)
-    if UPDATE_RATIO in run:
-        ratio = sample(run, UPDATE_RATIO, [name]).medians()
+    if UPDATE_RATIO in facts.run:
+        ratio = facts.sample(UPDATE_RATIO, [name]).medians()
         if len(ratio):
             says = f"what is left of the update is {ratio[0]:.1e} of the weight"
             yield Evidence(UPDATE_RATIO, (first, last), says, name)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.progress import Halt, falling_loss, halted
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.progress import Halt, halted
 from holter.diagnosis.facts.schedule import (
     GONE,
     WEAK,
@@ -10,14 +11,9 @@ from holter.diagnosis.facts.schedule import (
     Pace,
     Rate,
     Scheduler,
-    laps,
-    pace,
-    rates,
-    schedulers,
 )
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, SCHEDULE_STEPS
 
@@ -30,24 +26,9 @@ _CYCLES = 3  # troughs that a schedule without restarts does not have
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(LR, SCHEDULE_STEPS),
-    explains=(
-        "decayed-learning-rate",
-        "unusable-learning-rate",
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "tiny-updates",
-        "rounded-away-updates",
-        "motionless-weights",
-        "oscillating-loss",
-        "large-epsilon",
-        "constant-validation",
-        "validation-mismatch",
-    ),
 )
 def rushed_schedule(
-    run: Run, *, min_steps: int = 40, gone: float = 1e-3, min_share: float = 0.5
+    facts: Facts, *, min_steps: int = 40, gone: float = 1e-3, min_share: float = 0.5
 ) -> Iterator[Verdict]:
     """A schedule made for epochs is stepped with every batch.
 
@@ -76,10 +57,10 @@ def rushed_schedule(
     - Print the learning rate at the end of each epoch.
     - Repeat two epochs with `scheduler.step()` once per epoch and compare the losses.
     """
-    known, often, epochs = rates(run), pace(run), laps(run)
-    if often is None or not known or run.steps < min_steps:
+    known, often, epochs = facts.rates, facts.scheduler_pace, facts.epochs
+    if often is None or not known or facts.run.steps < min_steps:
         yield rushed_schedule.not_examined(
-            f"{run.steps} steps; it takes {min_steps}, and a scheduler that is stepped"
+            f"{facts.run.steps} steps; it takes {min_steps}, and a scheduler that is stepped"
         )
         return
     if not often.is_per_step:
@@ -89,13 +70,13 @@ def rushed_schedule(
         )
         return
     for rate in known:
-        at = rate.first_below(max(1.01 * gone, _low_end(run, rate, epochs)))
-        share = 1 - at / run.steps
-        cosine = _cosine(run, rate)
+        at = rate.first_below(max(1.01 * gone, _low_end(facts, rate, epochs)))
+        share = 1 - at / facts.run.steps
+        cosine = _cosine(facts, rate)
         if at <= 1 and rate.values[at:].max(initial=0) == 0:
             yield rushed_schedule.clear(f"the learning rate{of(rate.optimizer)} is 0 at once")
         elif share >= min_share:
-            yield _ended(run, rate, at, often, epochs)
+            yield _ended(facts, rate, at, often, epochs)
         elif cosine is not None:
             yield _swinging(rate, cosine, epochs, often)
         else:
@@ -105,17 +86,17 @@ def rushed_schedule(
             )
 
 
-def _ended(run: Run, rate: Rate, step: int, often: Pace, epochs: Laps | None) -> Verdict:
+def _ended(facts: Facts, rate: Rate, step: int, often: Pace, epochs: Laps | None) -> Verdict:
     """The verdict on a rate that is gone from `step` on, for most of the run."""
-    share, last = 1 - step / run.steps, run.steps - 1
-    counted = _in_epochs(run, epochs)
+    share, last = 1 - step / facts.run.steps, facts.run.steps - 1
+    counted = _in_epochs(facts, epochs)
     first_lap = epochs is not None and epochs.count > 1 and step <= epochs.length
-    if not (counted or first_lap or step <= _EARLY * run.steps):
+    if not (counted or first_lap or step <= _EARLY * facts.run.steps):
         return rushed_schedule.clear(
             f"the learning rate{of(rate.optimizer)} was used up at step {step}, after"
-            f" {step / run.steps:.0%} of the run"
+            f" {step / facts.run.steps:.0%} of the run"
         )
-    halt = _halt(run, rate)
+    halt = _halt(facts, rate)
     if halt is None and not (counted or first_lap):
         return rushed_schedule.clear(
             f"the learning rate{of(rate.optimizer)} was used up at step {step}, and the loss was"
@@ -126,37 +107,37 @@ def _ended(run: Run, rate: Rate, step: int, often: Pace, epochs: Laps | None) ->
     return rushed_schedule.finding(
         f"the learning rate{of(rate.optimizer)} falls from {rate.peak:.3g} to"
         f" {rate.at(step):.2g} by step {step}{progress}, and stays there for {share:.0%}"
-        f" of the run: {_who(run)} stepped {often.per_step:.2g} times a step",
+        f" of the run: {_who(facts)} stepped {often.per_step:.2g} times a step",
         confidence=Confidence.LIKELY if halt or (counted and first_lap) else Confidence.HINT,
         onset=max(step // 2, 0),
         evidence=(
             Evidence(LR, (0, last), f"{rate.at(step):.2g} and less from step {step}", rate.group),
             Evidence(SCHEDULE_STEPS, (0, last), f"{often.per_step:.2g} calls a step"),
-            *_loss(run, halt),
+            *_loss(facts, halt),
         ),
         fix="step the scheduler once per epoch, or give it its length in steps",
     )
 
 
-def _in_epochs(run: Run, epochs: Laps | None) -> bool:
+def _in_epochs(facts: Facts, epochs: Laps | None) -> bool:
     """Whether the numbers of a schedule are no larger than the number of epochs."""
     if epochs is None or epochs.count < 2:
         return False
-    numbers = [n for each in schedulers(run) for n in (each.step_size, each.horizon)]
+    numbers = [n for each in facts.schedulers for n in (each.step_size, each.horizon)]
     return any(number is not None and number <= _AS_EPOCHS * epochs.count for number in numbers)
 
 
-def _low_end(run: Run, rate: Rate, epochs: Laps | None) -> float:
+def _low_end(facts: Facts, rate: Rate, epochs: Laps | None) -> float:
     """Where a schedule that was counted in epochs ends, as a share of its peak, if that is low."""
     end = float(rate.relative[-1])
-    return 1.01 * end if _in_epochs(run, epochs) and end <= WEAK else 0.0
+    return 1.01 * end if _in_epochs(facts, epochs) and end <= WEAK else 0.0
 
 
-def _cosine(run: Run, rate: Rate) -> Scheduler | None:
+def _cosine(facts: Facts, rate: Rate) -> Scheduler | None:
     """A cosine without restarts whose rate swings."""
     if len(rate.troughs) < _CYCLES:
         return None
-    return next((each for each in schedulers(run) if each.name == "CosineAnnealingLR"), None)
+    return next((each for each in facts.schedulers if each.name == "CosineAnnealingLR"), None)
 
 
 def _swinging(rate: Rate, cosine: Scheduler, epochs: Laps | None, often: Pace) -> Verdict:
@@ -181,18 +162,18 @@ def _swinging(rate: Rate, cosine: Scheduler, epochs: Laps | None, often: Pace) -
     )
 
 
-def _halt(run: Run, rate: Rate) -> Halt | None:
-    loss = falling_loss(run)
+def _halt(facts: Facts, rate: Rate) -> Halt | None:
+    loss = facts.falling_loss
     if loss is None:
         return None
-    return halted(run, loss, rate.first_below(WEAK), rate.first_below(GONE))
+    return halted(facts, loss, rate.first_below(WEAK), rate.first_below(GONE))
 
 
-def _loss(run: Run, halt: Halt | None) -> Iterator[Evidence]:
+def _loss(facts: Facts, halt: Halt | None) -> Iterator[Evidence]:
     if halt is not None:
-        yield Evidence(LOSS, (0, run.steps - 1), str(halt))
+        yield Evidence(LOSS, (0, facts.run.steps - 1), str(halt))
 
 
-def _who(run: Run) -> str:
-    names = [str(each) for each in schedulers(run)]
+def _who(facts: Facts) -> str:
+    names = [str(each) for each in facts.schedulers]
     return f"{names[0]} is" if len(names) == 1 else "schedulers are"

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Matrix, Sample, inner_activations, sample, trained_layers
-from holter.diagnosis.facts.outcome import Outcome, outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Matrix, Sample, inner_activations
+from holter.diagnosis.facts.outcome import Outcome
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACTIVATION_SATURATED_FRACTION,
@@ -24,21 +24,8 @@ _WEAK = 0.01  # gradient before the layer over that behind it, per element
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_SATURATED_FRACTION,),
-    explains=(
-        "unfittable-batch",
-        "dead-gradients",
-        "dominating-gradient",
-        "flat-loss",
-        "large-initial-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "oscillating-loss",
-        "tiny-updates",
-        "underfitting",
-        "vanishing-gradients",
-    ),
 )
-def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
+def saturated_units(facts: Facts, *, share: float = 0.5) -> Iterator[Verdict]:
     """Most units of a sigmoid or tanh layer sit at their bounds.
 
     ## What it does
@@ -63,7 +50,7 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
     - Print the inputs of the named activation: are most of them beyond 4 in magnitude?
     - Divide the weights of the layer before it by ten and repeat 100 steps.
     """
-    saturated = sample(run, ACTIVATION_SATURATED_FRACTION, inner_activations(run))
+    saturated = facts.sample(ACTIVATION_SATURATED_FRACTION, inner_activations(facts))
     if not saturated.owners:
         yield saturated_units.clear("no saturating activation feeds another layer")
         return
@@ -73,10 +60,10 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
     _, _, both = _levels(saturated)
     worst = int(both.argmax())
     level, owner = float(both[worst]), saturated.owners[worst]
-    result = outcome(run)
+    result = facts.outcome
     harmless = result is None or not result.bad
     if harmless and level >= _NEARLY_ALL:
-        yield _finding(run, saturated, result, share)
+        yield _finding(facts, saturated, result, share)
         return
     if level < share or (result is not None and not result.bad):
         went = f"; {result.says}" if result is not None and level >= share else ""
@@ -87,10 +74,10 @@ def saturated_units(run: Run, *, share: float = 0.5) -> Iterator[Verdict]:
             f"{level:.0%} of {owner} are saturated, but whether the loss fell cannot be told"
         )
         return
-    yield _finding(run, saturated, result, share)
+    yield _finding(facts, saturated, result, share)
 
 
-def _finding(run: Run, saturated: Sample, result: Outcome | None, share: float) -> Verdict:
+def _finding(facts: Facts, saturated: Sample, result: Outcome | None, share: float) -> Verdict:
     early, late, both = _levels(saturated)
     worst = int(both.argmax())
     owner, count = saturated.owners[worst], int((both >= share).sum())
@@ -109,7 +96,7 @@ def _finding(run: Run, saturated: Sample, result: Outcome | None, share: float) 
                 f"{early[worst]:.0%} at first, {late[worst]:.0%} in the last half",
                 owner,
             ),
-            *_weak_gradients(run, owner),
+            *_weak_gradients(facts, owner),
             *((result.evidence,) if result is not None else ()),
         ),
         fix="scale the inputs to about mean 0 and deviation 1 and initialise for the activation"
@@ -123,13 +110,13 @@ def _levels(saturated: Sample) -> tuple[Matrix, Matrix, Matrix]:
     return early, late, np.nan_to_num(np.fmin(early, late))
 
 
-def _weak_gradients(run: Run, owner: str) -> Iterator[Evidence]:
+def _weak_gradients(facts: Facts, owner: str) -> Iterator[Evidence]:
     """The gradient of the last weight before the module, next to that of the first behind it."""
-    if GRAD_NORM not in run or ACTIVATION_STD not in run:
+    if GRAD_NORM not in facts.run or ACTIVATION_STD not in facts.run:
         return
-    layers = {each.name: each for each in trained_layers(run)}
-    places = {name: at for at, name in enumerate(run[ACTIVATION_STD])}
-    norms = sample(run, GRAD_NORM, layers)
+    layers = {each.name: each for each in facts.layers}
+    places = {name: at for at, name in enumerate(facts.run[ACTIVATION_STD])}
+    norms = facts.sample(GRAD_NORM, layers)
     known = [name for name in norms.owners if layers[name].module in places]
     before = [name for name in known if places[layers[name].module] < places[owner]]
     behind = [name for name in known if places[layers[name].module] > places[owner]]

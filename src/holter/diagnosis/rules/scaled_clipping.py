@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, CLIP_LIMIT, CLIP_SCALED
 
@@ -19,20 +19,8 @@ _MADE_FOR_IT = 0.01  # a limit over this share of the scale was multiplied by it
     severity=Severity.ERROR,
     level=Level.NUMERICS,
     needs=(CLIP_SCALED, AMP_SCALE),
-    explains=(
-        "constant-clipping",
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "tiny-updates",
-        "rounded-away-updates",
-        "motionless-weights",
-        "vanishing-gradients",
-        "large-epsilon",
-    ),
 )
-def scaled_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def scaled_clipping(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """Gradients are clipped while they still carry the loss scale of AMP.
 
     ## What it does
@@ -55,13 +43,13 @@ def scaled_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     - Print the norm that `clip_grad_norm_` returns, with and without `scaler.unscale_` before it:
       they differ by the scale.
     """
-    scaled = run[CLIP_SCALED].get("")
+    scaled = facts.run[CLIP_SCALED].get("")
     if scaled is None or len(scaled) < min_steps:
         yield scaled_clipping.not_examined(
             f"{0 if scaled is None else len(scaled)} of the {min_steps} clipped steps needed"
         )
         return
-    scale = float(np.median(run[AMP_SCALE][""].values))
+    scale = float(np.median(facts.run[AMP_SCALE][""].values))
     carried = scaled.values > 0
     count = int(carried.sum())
     if scale < _SMALL_SCALE or count < min_steps or carried[-_RECENT:].mean() < _MOST:
@@ -70,7 +58,7 @@ def scaled_clipping(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
             f" steps (scale {scale:.0f})"
         )
         return
-    limits = run[CLIP_LIMIT].get("") if CLIP_LIMIT in run else None
+    limits = facts.run[CLIP_LIMIT].get("") if CLIP_LIMIT in facts.run else None
     limit = float(np.median(limits.values)) if limits is not None and len(limits) else None
     if limit is not None and limit > _MADE_FOR_IT * scale:
         yield scaled_clipping.clear(

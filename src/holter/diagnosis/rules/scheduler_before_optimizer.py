@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.schedule import schedulers
-from holter.diagnosis.facts.skips import skipped_steps
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
+from holter.record.events import Resumed
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, SCHEDULE_STEPS
 
@@ -14,9 +13,8 @@ from holter.record.signals import LR, SCHEDULE_STEPS
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(SCHEDULE_STEPS,),
-    explains=(),
 )
-def scheduler_before_optimizer(run: Run) -> Iterator[Verdict]:
+def scheduler_before_optimizer(facts: Facts) -> Iterator[Verdict]:
     """A scheduler is stepped before the optimizer.
 
     ## What it does
@@ -37,12 +35,12 @@ def scheduler_before_optimizer(run: Run) -> Iterator[Verdict]:
     ## How to confirm
     - Print the learning rate at the first `optimizer.step()`: it should be the schedule's first.
     """
-    known = schedulers(run)
+    known = facts.schedulers
     if not known:
         yield scheduler_before_optimizer.not_examined("no scheduler was seen to begin")
         return
     early = [each for each in known if each.early]
-    skipped = skipped_steps(run)
+    skipped = facts.skipped_steps
     if early and len(skipped) and skipped[0] == 0:
         yield scheduler_before_optimizer.normal(
             "the GradScaler skipped the first step, so torch may warn that a scheduler was stepped"
@@ -54,11 +52,11 @@ def scheduler_before_optimizer(run: Run) -> Iterator[Verdict]:
             f"the optimizer stepped before {', '.join(each.name for each in known)}"
         )
         return
-    resumed = any(each.kind == "resume" and each.step <= early[0].step for each in run.events)
+    resumed = any(event.step <= early[0].step for event in facts.run.events_of(Resumed))
     if resumed:
         yield scheduler_before_optimizer.not_examined("the run was resumed: steps came before it")
         return
-    rate = next(iter(run[LR].items()), None) if LR in run else None
+    rate = next(iter(facts.run[LR].items()), None) if LR in facts.run else None
     used = (
         f"; the first update was made at {float(rate[1].values[0]):.3g}"
         if rate is not None and len(rate[1])
@@ -70,7 +68,9 @@ def scheduler_before_optimizer(run: Run) -> Iterator[Verdict]:
         confidence=Confidence.CERTAIN,
         onset=early[0].step,
         evidence=(
-            Evidence(SCHEDULE_STEPS, (0, min(run.steps, 20) - 1), "stepped before any update"),
+            Evidence(
+                SCHEDULE_STEPS, (0, min(facts.run.steps, 20) - 1), "stepped before any update"
+            ),
         ),
         fix="call scheduler.step() after optimizer.step()",
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_MAX, OUTPUT_MIN, OUTPUT_UNITS
 
@@ -15,21 +15,8 @@ _OVER_CLASSES = ("cross_entropy", "nll_loss")
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_UNITS,),
-    explains=(
-        "all-zero-gradients",
-        "motionless-weights",
-        "unreached-parameters",
-        "dead-gradients",
-        "constant-validation",
-        "validation-mismatch",
-        "tiny-updates",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-    ),
 )
-def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def single_class_softmax(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """A softmax over a single unit always answers 1.
 
     ## What it does
@@ -52,7 +39,7 @@ def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     ## How to confirm
     - Print the output for a few samples: it is 1 for all of them.
     """
-    for owner, units in run[OUTPUT_UNITS].items():
+    for owner, units in facts.run[OUTPUT_UNITS].items():
         if not len(units):
             continue
         span = (units.first, units.last)
@@ -60,11 +47,11 @@ def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
         if over_classes and float(units.values.max()) == 1:
             evidence = Evidence(OUTPUT_UNITS, span, f"1 on all {len(units)} sampled steps", owner)
             said = f"{owner} chooses among a single class: its loss is always 0"
-        elif not over_classes and _constant_one(run, owner):
+        elif not over_classes and _constant_one(facts, owner):
             said = f"{owner} is given exactly 1 for every sample: a softmax over one unit"
             evidence = Evidence(OUTPUT_MIN, span, "1 exactly, the smallest and the largest", owner)
         else:
-            yield single_class_softmax.clear(_given(run, owner, float(units.values[-1])))
+            yield single_class_softmax.clear(_given(facts, owner, float(units.values[-1])))
             continue
         if len(units) < min_steps:
             yield single_class_softmax.not_examined(f"{len(units)} of the {min_steps} steps needed")
@@ -79,15 +66,16 @@ def single_class_softmax(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
         )
 
 
-def _constant_one(run: Run, owner: str) -> bool:
+def _constant_one(facts: Facts, owner: str) -> bool:
     """Whether all outputs of all sampled steps are 1 exactly."""
     series = [
-        run[signal].get(owner) if signal in run else None for signal in (OUTPUT_MIN, OUTPUT_MAX)
+        facts.run[signal].get(owner) if signal in facts.run else None
+        for signal in (OUTPUT_MIN, OUTPUT_MAX)
     ]
     return all(each is not None and len(each) and bool((each.values == 1).all()) for each in series)
 
 
-def _given(run: Run, owner: str, units: float) -> str:
-    low, high = readings(run, OUTPUT_MIN, owner), readings(run, OUTPUT_MAX, owner)
+def _given(facts: Facts, owner: str, units: float) -> str:
+    low, high = readings(facts, OUTPUT_MIN, owner), readings(facts, OUTPUT_MAX, owner)
     values = f" with values from {low.min():.3g} to {high.max():.3g}" if len(low) else ""
     return f"{owner} is given {units:.0f} unit{'s' * (units != 1)}{values}"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, AMP_SKIPPED
 
@@ -17,16 +17,10 @@ _RECENT = 200  # readings that are judged
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(AMP_SKIPPED,),
-    explains=(
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "motionless-weights",
-        "nonfinite-gradient",
-    ),
 )
-def skipped_steps(run: Run, *, min_steps: int = 50, max_share: float = 0.1) -> Iterator[Verdict]:
+def skipped_steps(
+    facts: Facts, *, min_steps: int = 50, max_share: float = 0.1
+) -> Iterator[Verdict]:
     """AMP skips a good part of the steps.
 
     ## What it does
@@ -49,7 +43,7 @@ def skipped_steps(run: Run, *, min_steps: int = 50, max_share: float = 0.1) -> I
     ## How to confirm
     - Repeat some hundred steps in float32 or bfloat16 and look for gradients that are not finite.
     """
-    skipped = run[AMP_SKIPPED].get("")
+    skipped = facts.run[AMP_SKIPPED].get("")
     late = skipped.steps >= _SEARCH if skipped is not None else np.empty(0, bool)
     if skipped is None or late.sum() < min_steps:
         yield skipped_steps.not_examined(
@@ -70,7 +64,7 @@ def skipped_steps(run: Run, *, min_steps: int = 50, max_share: float = 0.1) -> I
             onset=first,
             evidence=(
                 Evidence(AMP_SKIPPED, window, f"{count} of {len(missed)} steps"),
-                *_scales(run, window),
+                *_scales(facts, window),
             ),
             fix="look for what overflows in float16 if the scale falls; raise growth_interval if"
             " it does not",
@@ -86,8 +80,8 @@ def skipped_steps(run: Run, *, min_steps: int = 50, max_share: float = 0.1) -> I
     yield skipped_steps.clear(f"{count} of the last {len(missed)} steps were skipped")
 
 
-def _scales(run: Run, window: tuple[int, int]) -> Iterator[Evidence]:
-    scale = run[AMP_SCALE].get("") if AMP_SCALE in run else None
+def _scales(facts: Facts, window: tuple[int, int]) -> Iterator[Evidence]:
+    scale = facts.run[AMP_SCALE].get("") if AMP_SCALE in facts.run else None
     if scale is not None and len(scale):
         inside = scale.values[scale.steps >= window[0]]
         if len(inside):

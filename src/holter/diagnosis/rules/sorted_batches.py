@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
-from holter.diagnosis.facts.curve import training_curve
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.record import Run
+from holter.record.events import PassBegan
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATA_BATCH_SIZE,
@@ -30,29 +30,8 @@ _EVEN = 0.01  # nats that batches with as many samples of each of their classes 
         TARGET_BATCH_ENTROPY,
         TARGET_ENTROPY,
     ),
-    explains=(
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "diverging-loss",
-        "oscillating-loss",
-        "loss-spike",
-        "exploding-gradients",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "oscillating-gradients",
-        "validation-mismatch",
-        "erratic-validation",
-        "loss-accuracy-parting",
-        "huge-updates",
-        "constant-validation",
-        "dead-units",
-    ),
 )
-def sorted_batches(run: Run, *, share: float = 0.4, min_steps: int = 20) -> Iterator[Verdict]:
+def sorted_batches(facts: Facts, *, share: float = 0.4, min_steps: int = 20) -> Iterator[Verdict]:
     """Each batch holds samples of one or a few classes only.
 
     ## What it does
@@ -78,14 +57,14 @@ def sorted_batches(run: Run, *, share: float = 0.4, min_steps: int = 20) -> Iter
     ## How to confirm
     - Print the labels of three batches: `next(iter(loader))[1].unique(return_counts=True)`.
     """
-    judged = training_curve(run) if LOSS in run else None
+    judged = facts.curve if LOSS in facts.run else None
     if isinstance(judged, str):
         yield sorted_batches.not_examined(judged)
         return
-    for owner in run[TARGET_BATCH_ENTROPY]:
-        batch = readings(run, TARGET_BATCH_ENTROPY, owner)
-        whole, classes = last(run, TARGET_ENTROPY, owner), last(run, TARGET_CLASSES, owner)
-        count = readings(run, TARGET_COUNT, owner)
+    for owner in facts.run[TARGET_BATCH_ENTROPY]:
+        batch = readings(facts, TARGET_BATCH_ENTROPY, owner)
+        whole, classes = last(facts, TARGET_ENTROPY, owner), last(facts, TARGET_CLASSES, owner)
+        count = readings(facts, TARGET_COUNT, owner)
         count = count[count > 0]
         if not len(batch) or whole is None or not len(count):
             continue
@@ -107,11 +86,11 @@ def sorted_batches(run: Run, *, share: float = 0.4, min_steps: int = 20) -> Iter
             )
         elif len(batch) < min_steps:
             yield sorted_batches.not_examined(f"{len(batch)} of the {min_steps} steps needed")
-        elif (each := _labels_a_sample(run, size)) is not None and not 0.5 < each < 2:
+        elif (each := _labels_a_sample(facts, size)) is not None and not 0.5 < each < 2:
             yield sorted_batches.clear(f"{said}, but a sample has {each:.0f} labels")
         else:
-            series = run[TARGET_BATCH_ENTROPY][owner]
-            within = _of_first_pass(run, owner)
+            series = facts.run[TARGET_BATCH_ENTROPY][owner]
+            within = _of_first_pass(facts, owner)
             apart = within is not None and usual >= share * within
             span = (series.first, series.last)
             yield sorted_batches.finding(
@@ -140,27 +119,27 @@ def _chosen(batch: Values) -> bool:
     return bool(classes > 1.5 and even.mean() > 0.9)
 
 
-def _of_first_pass(run: Run, function: str) -> float | None:
+def _of_first_pass(facts: Facts, function: str) -> float | None:
     """The entropy of the labels that the first pass over the data had; None where it is unknown."""
-    passes = [event for event in run.events if event.kind == "pass"]
-    if not passes or DATA_BATCH_SIZE not in run:
+    passes = facts.run.events_of(PassBegan)
+    if not passes or DATA_BATCH_SIZE not in facts.run:
         return None
-    loader = str(passes[0].data.get("loader"))
-    ends = [each.step for each in passes[1:] if each.data.get("loader") == loader]
-    if not ends and (batches := run[DATA_BATCH_SIZE].get(loader)):
+    loader = passes[0].what.loader
+    ends = [event.step for event in passes[1:] if event.what.loader == loader]
+    if not ends and (batches := facts.run[DATA_BATCH_SIZE].get(loader)):
         ends = [batches.last]
     if not ends:
         return None
-    known = run[TARGET_ENTROPY][function]
+    known = facts.run[TARGET_ENTROPY][function]
     before = known.values[(known.steps <= ends[0]) & np.isfinite(known.values)]
     return float(before[-1]) if len(before) else None
 
 
-def _labels_a_sample(run: Run, labels: float) -> float | None:
+def _labels_a_sample(facts: Facts, labels: float) -> float | None:
     """How many labels a sample of the loader has; None where no size of a batch is known."""
     sizes = [
         float(np.median(each.values))
-        for each in (run[DATA_BATCH_SIZE].values() if DATA_BATCH_SIZE in run else ())
+        for each in (facts.run[DATA_BATCH_SIZE].values() if DATA_BATCH_SIZE in facts.run else ())
         if len(each)
     ]
     ratios = [labels / size for size in sizes if size > 0]

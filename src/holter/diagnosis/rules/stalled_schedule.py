@@ -2,19 +2,15 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.schedule import (
     Laps,
     Pace,
     Rate,
     Scheduler,
-    laps,
-    pace,
-    rates,
-    schedulers,
 )
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, SCHEDULE_STEPS
 
@@ -27,20 +23,8 @@ _FEWEST_CALLS = 3
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(LR, SCHEDULE_STEPS),
-    explains=(
-        "flat-loss",
-        "loss-plateau",
-        "loss-at-constant-predictor",
-        "underfitting",
-        "tiny-updates",
-        "rounded-away-updates",
-        "motionless-weights",
-        "unusable-learning-rate",
-        "oscillating-loss",
-        "large-epsilon",
-    ),
 )
-def stalled_schedule(run: Run, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
+def stalled_schedule(facts: Facts, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
     """A schedule made for steps is stepped once per epoch.
 
     ## What it does
@@ -66,14 +50,14 @@ def stalled_schedule(run: Run, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
     - Print the learning rate at the end of each epoch, beside the calls and the scheduler's length.
     - Repeat some epochs with `scheduler.step()` after each batch.
     """
-    known, often, epochs = rates(run), pace(run), laps(run)
+    known, often, epochs = facts.rates, facts.scheduler_pace, facts.epochs
     if often is None or not known:
         yield stalled_schedule.not_examined("no scheduler was seen to be stepped")
         return
     if often.per_step > _SLOW:
         yield stalled_schedule.clear(f"schedulers are stepped {often.per_step:.2g} times a step")
         return
-    status = run.meta.get("status")
+    status = facts.run.meta.status
     if status in ("interrupted", "failed", "running"):
         yield stalled_schedule.not_examined(f"the run is {status}: its schedule had more to come")
         return
@@ -89,38 +73,39 @@ def stalled_schedule(run: Run, *, min_ratio: float = 5.0) -> Iterator[Verdict]:
             f"schedulers are stepped about {often.calls:.0f} times in {epochs.count} {epochs.kind}"
         )
         return
-    found = [*_findings(run, known, often, epochs, min_ratio)]
+    found = [*_findings(facts, known, often, epochs, min_ratio)]
     yield from found
     if not found:
-        spans = ", ".join(str(each) for each in schedulers(run)) or "schedulers"
+        spans = ", ".join(str(each) for each in facts.schedulers) or "schedulers"
         yield stalled_schedule.clear(
-            f"{spans}: stepped about {often.calls:.0f} times in {run.steps} steps, the learning"
+            f"{spans}: stepped about {often.calls:.0f} times in {facts.run.steps} steps, the"
+            " learning"
             f" rate went from {known[0].values[0]:.3g} to {known[0].values[-1]:.3g}"
         )
 
 
 def _findings(
-    run: Run, known: list[Rate], often: Pace, epochs: Laps, min_ratio: float
+    facts: Facts, known: list[Rate], often: Pace, epochs: Laps, min_ratio: float
 ) -> Iterator[Verdict]:
-    last_lap = run.steps - 1.5 * epochs.length
+    last_lap = facts.run.steps - 1.5 * epochs.length
     rising = next((rate for rate in known if rate.rises_until(int(last_lap))), None)
     slow = [
         each
-        for each in schedulers(run)
+        for each in facts.schedulers
         if each.horizon is not None and each.horizon >= min_ratio * max(often.calls, 1)
     ]
     counted = [
-        each for each in slow if each.horizon and abs(each.horizon / run.steps - 1) <= _EQUAL
+        each for each in slow if each.horizon and abs(each.horizon / facts.run.steps - 1) <= _EQUAL
     ]
     if rising is not None and slow:
         # of a plain warm-up, a length in epochs beyond the whole run makes no sense
-        meant = counted or [each for each in slow if (each.horizon or 0) <= 2 * run.steps]
+        meant = counted or [each for each in slow if (each.horizon or 0) <= 2 * facts.run.steps]
         if meant:
-            yield _finding(run, rising, often, epochs, meant[0])
-    elif rising is not None and all(each.horizon is None for each in schedulers(run)):
-        yield _finding(run, rising, often, epochs, None)
+            yield _finding(facts, rising, often, epochs, meant[0])
+    elif rising is not None and all(each.horizon is None for each in facts.schedulers):
+        yield _finding(facts, rising, often, epochs, None)
     elif counted:
-        yield _finding(run, known[0], often, epochs, counted[0])
+        yield _finding(facts, known[0], often, epochs, counted[0])
 
 
 def _first_lap_at_zero(rate: Rate, epochs: Laps) -> bool:
@@ -129,9 +114,9 @@ def _first_lap_at_zero(rate: Rate, epochs: Laps) -> bool:
 
 
 def _finding(
-    run: Run, rate: Rate, often: Pace, epochs: Laps, scheduler: Scheduler | None
+    facts: Facts, rate: Rate, often: Pace, epochs: Laps, scheduler: Scheduler | None
 ) -> Verdict:
-    last = run.steps - 1
+    last = facts.run.steps - 1
     who = str(scheduler) if scheduler is not None else "a schedule that warms up"
     went = f"from {rate.values[0]:.3g} to {rate.values[-1]:.3g}"
     rises = rate.values[-1] > 1.5 * rate.values[0]
@@ -139,7 +124,8 @@ def _finding(
     # the length and the calls agree, or a whole epoch was spent at 0
     sure = scheduler is not None or _first_lap_at_zero(rate, epochs)
     return stalled_schedule.finding(
-        f"the learning rate{of(rate.optimizer)} {state} when the run ends, {went} in {run.steps}"
+        f"the learning rate{of(rate.optimizer)} {state} when the run ends, {went} in"
+        f" {facts.run.steps}"
         f" steps: {who} is stepped about {often.calls:.0f} times, in {epochs.count} {epochs.kind}",
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=min(int(epochs.length), last),

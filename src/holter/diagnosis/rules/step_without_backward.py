@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.skips import skipped_steps
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, GRAD_NORM, GRAD_TOTAL_NORM, UPDATE_RATIO
 
@@ -17,21 +16,9 @@ _RECENT = 400  # readings that are judged
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(BACKWARD_CALLS,),
-    explains=(
-        "unfittable-batch",
-        "all-zero-gradients",
-        "motionless-weights",
-        "uncleared-gradients",
-        "huge-updates",
-        "oscillating-loss",
-        "diverging-loss",
-        "loss-spike",
-        "flat-loss",
-        "underfitting",
-    ),
 )
 def step_without_backward(
-    run: Run, *, min_steps: int = 5, min_share: float = 0.05
+    facts: Facts, *, min_steps: int = 5, min_share: float = 0.05
 ) -> Iterator[Verdict]:
     """The optimizer steps without the gradients of a backward.
 
@@ -57,8 +44,8 @@ def step_without_backward(
     ## How to confirm
     - Count the calls of `backward()` and of `step()` over an epoch.
     """
-    calls = run[BACKWARD_CALLS].get("")
-    still = _still(run)
+    calls = facts.run[BACKWARD_CALLS].get("")
+    still = _still(facts)
     if calls is not None and len(calls) and still:
         called = bool(np.median(calls.values) >= 1)
         why = "cleared in between, or the loss has no path to them" if called else "never made"
@@ -72,10 +59,12 @@ def step_without_backward(
             evidence=(
                 Evidence(
                     BACKWARD_CALLS,
-                    (0, run.steps - 1),
+                    (0, facts.run.steps - 1),
                     f"{int(calls.values.sum())} calls of backward on {len(calls)} steps",
                 ),
-                Evidence(UPDATE_RATIO, (0, run.steps - 1), f"0 in all {still} sampled updates"),
+                Evidence(
+                    UPDATE_RATIO, (0, facts.run.steps - 1), f"0 in all {still} sampled updates"
+                ),
             ),
             fix="call zero_grad() before backward() or after step(), not in between; and see that"
             " the loss is made of differentiable operations"
@@ -88,7 +77,7 @@ def step_without_backward(
             f"{0 if calls is None else len(calls)} of the {min_steps} steps needed"
         )
         return
-    counted = ~np.isin(calls.steps, skipped_steps(run))
+    counted = ~np.isin(calls.steps, facts.skipped_steps)
     steps, bare = calls.steps[counted][-_RECENT:], calls.values[counted][-_RECENT:] == 0
     count = int(bare.sum())
     if count == len(bare):
@@ -100,7 +89,7 @@ def step_without_backward(
         )
         return
     first, last = int(steps[bare.argmax()]), int(steps[-1])
-    stale = _stale(run, steps[bare])
+    stale = _stale(facts, steps[bare])
     yield step_without_backward.finding(
         f"{count} of {len(bare)} optimizer steps had no backward() since the step before"
         + (f"; on {stale} of them old gradients were applied again" if stale else ""),
@@ -111,21 +100,21 @@ def step_without_backward(
     )
 
 
-def _still(run: Run, *, min_samples: int = 5) -> int:
+def _still(facts: Facts, *, min_samples: int = 5) -> int:
     """In how many sampled updates nothing moved, where no parameter ever had a gradient."""
-    if GRAD_NORM in run or GRAD_TOTAL_NORM in run or UPDATE_RATIO not in run:
+    if GRAD_NORM in facts.run or GRAD_TOTAL_NORM in facts.run or UPDATE_RATIO not in facts.run:
         return 0
-    rows = run[UPDATE_RATIO].rows()
+    rows = facts.run[UPDATE_RATIO].rows()
     if len(rows.steps) < min_samples or (rows.values[rows.present] != 0).any():
         return 0
     return len(rows.steps)
 
 
-def _stale(run: Run, steps: np.ndarray) -> int:
+def _stale(facts: Facts, steps: np.ndarray) -> int:
     """At how many of these steps gradients that are not zero were there."""
-    if GRAD_TOTAL_NORM not in run:
+    if GRAD_TOTAL_NORM not in facts.run:
         return 0
     return sum(
         int((np.isin(norm.steps, steps) & (norm.values > 0)).sum())
-        for norm in run[GRAD_TOTAL_NORM].values()
+        for norm in facts.run[GRAD_TOTAL_NORM].values()
     )

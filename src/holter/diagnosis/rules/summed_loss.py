@@ -4,14 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
-from holter.diagnosis.facts.curve import training_curve
-from holter.diagnosis.facts.layers import sample, trained_layers
-from holter.diagnosis.facts.outcome import outcome
 from holter.diagnosis.facts.progress import median_update, steps_follow_gradients
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
 
@@ -26,33 +23,8 @@ _CALM = 3e-3  # update of the usual weight that is not too large
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS_SUMMED,),
-    explains=(
-        "diverging-loss",
-        "oscillating-loss",
-        "loss-spike",
-        "exploding-gradients",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "huge-updates",
-        "dead-units",
-        "large-initial-loss",
-        "validation-mismatch",
-        "erratic-validation",
-        "constant-clipping",
-        "dead-gradients",
-        "all-zero-gradients",
-        "saturated-units",
-        "dominating-gradient",
-        "oscillating-gradients",
-    ),
 )
-def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def summed_loss(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """The loss is a sum over the batch, with a learning rate for a mean.
 
     ## What it does
@@ -77,25 +49,25 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     ## How to confirm
     - Divide the loss by the number of targets in the batch and repeat the first 100 steps.
     """
-    for owner, summed in run[LOSS_SUMMED].items():
+    for owner, summed in facts.run[LOSS_SUMMED].items():
         if len(summed) < min_steps:
             yield summed_loss.not_examined(f"{len(summed)} of the {min_steps} steps needed")
             continue
         if float(np.mean(summed.values)) < _MOST:
             yield summed_loss.clear(f"{owner} does not sum over the batch")
             continue
-        if not steps_follow_gradients(run):
+        if not steps_follow_gradients(facts):
             yield summed_loss.clear(
                 f"{owner} sums over the batch, but the optimizer rescales its steps"
             )
             continue
-        result, update = outcome(run), median_update(run, 0, run.steps)
+        result, update = facts.outcome, median_update(facts, 0, facts.run.steps)
         if result is None:
             yield summed_loss.not_examined(f"{owner} sums; what came of it cannot be told")
             continue
         calm = result.finite and update is not None and update < _CALM
-        count = readings(run, TARGET_COUNT, owner)
-        rose = _rose_at_first(run, count) or ("" if calm else _leaped_at_first(run))
+        count = readings(facts, TARGET_COUNT, owner)
+        rose = _rose_at_first(facts, count) or ("" if calm else _leaped_at_first(facts))
         if not rose and (not result.bad or calm):
             moved = f", weights change by {update:.1e} a step" if update is not None else ""
             yield summed_loss.clear(f"{owner} sums over the batch; {result.says}{moved}")
@@ -114,12 +86,12 @@ def summed_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         )
 
 
-def _rose_at_first(run: Run, count: Values) -> str:
+def _rose_at_first(facts: Facts, count: Values) -> str:
     """That the first steps made the loss much worse, in words; nothing if they did not.
 
     A sum over as many targets as there happen to be rises and falls with their number.
     """
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     varies = len(count) > 0 and np.quantile(count, 0.9) > _VARIES * np.quantile(count, 0.1)
     if isinstance(curve, str) or len(curve) < 3 or curve.values[0] <= 0 or varies:
         return ""
@@ -129,11 +101,11 @@ def _rose_at_first(run: Run, count: Values) -> str:
     return f"the loss rose from {curve.values[0]:.3g} to {early.max():.3g} within the first steps"
 
 
-def _leaped_at_first(run: Run) -> str:
+def _leaped_at_first(facts: Facts) -> str:
     """That the first steps replaced a good part of the weights, in words; nothing if not."""
-    if UPDATE_RATIO not in run:
+    if UPDATE_RATIO not in facts.run:
         return ""
-    ratios = sample(run, UPDATE_RATIO, [each.name for each in trained_layers(run)] or None)
+    ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
     first = ratios.typical()[:5]
     largest = float(np.max(first[np.isfinite(first)], initial=0))
     return f"the first steps changed the usual weight by {largest:.2g}" if largest > _LEAP else ""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, TARGET_INPUT_MATCH
 
@@ -15,10 +15,9 @@ _COPIES = 0.9  # accuracy of a model that has learned to copy
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(TARGET_INPUT_MATCH,),
-    explains=("validation-better-than-training",),
 )
 def targets_equal_inputs(
-    run: Run, *, share: float = 0.999, min_steps: int = 5
+    facts: Facts, *, share: float = 0.999, min_steps: int = 5
 ) -> Iterator[Verdict]:
     """The targets are the inputs themselves.
 
@@ -45,8 +44,8 @@ def targets_equal_inputs(
     - Generate a few tokens: a model that copies repeats its prompt.
     - Print `(inputs == targets).float().mean()`.
     """
-    for owner, series in run[TARGET_INPUT_MATCH].items():
-        match = readings(run, TARGET_INPUT_MATCH, owner)  # of a batch without a target it is 0/0
+    for owner, series in facts.run[TARGET_INPUT_MATCH].items():
+        match = readings(facts, TARGET_INPUT_MATCH, owner)  # of a batch without a target it is 0/0
         if not len(match):
             continue
         least, most = float(match.min()), float(match.max())
@@ -58,7 +57,7 @@ def targets_equal_inputs(
             yield targets_equal_inputs.not_examined(f"{len(match)} of the {min_steps} steps needed")
         else:
             said = f"{'all' if least == 1 else f'{least:.2%} or more'} of the targets of {owner}"
-            right = readings(run, ACCURACY, owner)[-min_steps:]
+            right = readings(facts, ACCURACY, owner)[-min_steps:]
             copies = least == 1 and len(right) and right.mean() > _COPIES
             yield targets_equal_inputs.finding(
                 f"{said} equal the input at their place, on all {len(match)} sampled steps: the"

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.progress import falling_loss
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATA_BATCH_SIZE, DATA_BATCHES, NORMALISATION_SAMPLES, VAL_LOSS
 
@@ -20,21 +19,9 @@ _READ = 2000  # steps, back from the last, that are looked at
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(NORMALISATION_SAMPLES,),
-    explains=(
-        "erratic-validation",
-        "validation-mismatch",
-        "overfitting",
-        "loss-accuracy-parting",
-        "oscillating-loss",
-        "underfitting",
-        "loss-plateau",
-        "oscillating-gradients",
-        "loss-spike",
-        "flat-loss",
-    ),
 )
 def tiny_batch_norm(
-    run: Run, *, max_values: int = 4, min_samples: int = 5, min_gap: float = 0.5
+    facts: Facts, *, max_values: int = 4, min_samples: int = 5, min_gap: float = 0.5
 ) -> Iterator[Verdict]:
     """Batch norm takes its statistics from a handful of values.
 
@@ -62,7 +49,7 @@ def tiny_batch_norm(
     - Compute the loss of one batch in `train()` and in `eval()` mode: they should be close.
     - Double the batch size and halve the steps: validation should come closer to training.
     """
-    rows = run[NORMALISATION_SAMPLES].rows(run.steps - _READ)
+    rows = facts.run[NORMALISATION_SAMPLES].rows(facts.run.steps - _READ)
     enough = rows.present.sum(axis=0) >= min_samples
     if not enough.any():
         yield tiny_batch_norm.not_examined(
@@ -75,8 +62,8 @@ def tiny_batch_norm(
     tiny = median <= max_values
     least = int(median.argmin())
     measured = f"{owners[least]} takes its statistics from {median[least]:.0f} values per channel"
-    gap = _gap(run)
-    if not tiny.any() and _samples(run) <= _FEW_SAMPLES and median[least] <= _FEW_POSITIONS:
+    gap = _gap(facts)
+    if not tiny.any() and _samples(facts) <= _FEW_SAMPLES and median[least] <= _FEW_POSITIONS:
         tiny |= gap is not None and not 1 / (1 + min_gap) < 1 + gap < 1 + min_gap
     if not tiny.any():
         yield tiny_batch_norm.clear(measured)
@@ -95,16 +82,20 @@ def tiny_batch_norm(
                 f"median {median[least]:.0f} values per channel",
                 owners[least],
             ),
-            *_validation(run, gap),
+            *_validation(facts, gap),
         ),
         fix="use group norm or layer norm, or a larger batch",
     )
 
 
-def _gap(run: Run) -> float | None:
+def _gap(facts: Facts) -> float | None:
     """How much worse validation is than training at most of the validations, the first included."""
-    loss = falling_loss(run)
-    series = [each for each in run[VAL_LOSS].values() if len(each)] if VAL_LOSS in run else []
+    loss = facts.falling_loss
+    series = (
+        [each for each in facts.run[VAL_LOSS].values() if len(each)]
+        if VAL_LOSS in facts.run
+        else []
+    )
     if loss is None or len(series) != 1 or not len(series[0]):
         return None
     gaps = []
@@ -117,18 +108,18 @@ def _gap(run: Run) -> float | None:
     return min(gaps[0], float(np.median(gaps))) if gaps else None
 
 
-def _samples(run: Run) -> float:
+def _samples(facts: Facts) -> float:
     """Samples of a usual batch of the training loader; infinitely many where it is not known."""
-    if DATA_BATCH_SIZE not in run or DATA_BATCHES not in run:
+    if DATA_BATCH_SIZE not in facts.run or DATA_BATCHES not in facts.run:
         return np.inf
-    size = max(run[DATA_BATCH_SIZE].values(), key=len)
-    count = max(run[DATA_BATCHES].values(), key=len)
+    size = max(facts.run[DATA_BATCH_SIZE].values(), key=len)
+    count = max(facts.run[DATA_BATCHES].values(), key=len)
     if not len(size) or not len(count):
         return np.inf
     return float(np.median(size.values)) / max(float(np.median(count.values)), 1.0)
 
 
-def _validation(run: Run, gap: float | None) -> Iterator[Evidence]:
+def _validation(facts: Facts, gap: float | None) -> Iterator[Evidence]:
     if gap is not None:
         says = f"validation is at {1 + gap:.2g} times the loss of training"
-        yield Evidence(VAL_LOSS, (0, run.steps - 1), says, next(iter(run[VAL_LOSS])))
+        yield Evidence(VAL_LOSS, (0, facts.run.steps - 1), says, next(iter(facts.run[VAL_LOSS])))

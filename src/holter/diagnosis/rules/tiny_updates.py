@@ -4,13 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor
-from holter.diagnosis.facts.curve import training_curve
-from holter.diagnosis.facts.layers import Sample, sample, trained_layers
-from holter.diagnosis.facts.outcome import learning_rate, outcome
-from holter.diagnosis.facts.skips import skipped_steps
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Sample
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
@@ -24,17 +20,8 @@ _NO_FALL = 0.05  # share of the loss that a loss which hardly falls has lost
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(UPDATE_RATIO, LOSS),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "constant-validation",
-        "validation-mismatch",
-    ),
 )
-def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterator[Verdict]:
+def tiny_updates(facts: Facts, *, limit: float = 1e-5, reach: float = 0.1) -> Iterator[Verdict]:
     """Updates are so small that the weights hardly move.
 
     ## What it does
@@ -64,18 +51,18 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
     - Repeat the first 100 steps with a hundred times the learning rate: the loss should fall.
     - Sweep the learning rate upwards within one run and see where the loss begins to fall.
     """
-    names = [each.name for each in trained_layers(run)]
-    ratios = _at_full_rate(run, sample(run, UPDATE_RATIO, names or None))
+    names = [each.name for each in facts.layers]
+    ratios = _at_full_rate(facts, facts.sample(UPDATE_RATIO, names or None))
     typical = ratios.typical()
     typical = typical[np.isfinite(typical)]
     if len(typical) < _FEWEST:
         yield tiny_updates.not_examined(f"{len(typical)} of the {_FEWEST} sampled updates needed")
         return
-    size, travelled = float(np.median(typical)), float(np.mean(typical)) * run.steps
+    size, travelled = float(np.median(typical)), float(np.mean(typical)) * facts.run.steps
     if size == 0 or size >= 10 * limit or travelled >= reach:
         yield tiny_updates.clear(f"the usual weight changes by {size:.1e} a step")
         return
-    result = outcome(run)
+    result = facts.outcome
     if result is None:
         yield tiny_updates.not_examined(
             f"weights change by {size:.1e} a step, but whether the loss fell cannot be told"
@@ -85,25 +72,25 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
     if fell or (size >= limit and not result.at_chance):
         yield tiny_updates.clear(f"the usual weight changes by {size:.1e} a step; {result.says}")
         return
-    if _had_learned(run):
+    if _had_learned(facts):
         yield tiny_updates.clear(
             f"the usual weight changes by {size:.1e} a step, and the model had learned before"
         )
         return
-    rate = learning_rate(run)
+    rate = facts.learning_rate
     factor = 10 ** round(float(np.log10(_USUAL / size)))
     evidence = [
         Evidence(
             UPDATE_RATIO,
             (int(ratios.steps[0]), int(ratios.steps[-1])),
             f"the usual weight changes by {size:.1e} of itself a step, by {travelled:.1e} in"
-            f" all {run.steps} steps; about {_USUAL:g} a step is common",
+            f" all {facts.run.steps} steps; about {_USUAL:g} a step is common",
             ratios.owners[0],
         ),
         result.evidence,
     ]
     if rate:
-        evidence.append(Evidence(LR, (0, run.steps - 1), f"learning rate {rate}"))
+        evidence.append(Evidence(LR, (0, facts.run.steps - 1), f"learning rate {rate}"))
     yield tiny_updates.finding(
         f"each step changes the usual weight by only {size:.1e} of itself"
         + (f" at a learning rate of {rate}" if rate else "")
@@ -117,20 +104,20 @@ def tiny_updates(run: Run, *, limit: float = 1e-5, reach: float = 0.1) -> Iterat
     )
 
 
-def _had_learned(run: Run) -> bool:
+def _had_learned(facts: Facts) -> bool:
     """Whether the first losses were far under what a constant answer gives."""
-    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    curve, constant = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
         return False
     first = float(np.median(curve.values[:_FEWEST]))
     return first < _LEARNED * constant.level * constant.scale
 
 
-def _at_full_rate(run: Run, ratios: Sample) -> Sample:
+def _at_full_rate(facts: Facts, ratios: Sample) -> Sample:
     """The samples at which the learning rate was at least half of its peak, and no step skipped."""
-    kept = ~np.isin(ratios.steps, skipped_steps(run))
-    if LR in run:
-        rows = run[LR].rows()
+    kept = ~np.isin(ratios.steps, facts.skipped_steps)
+    if LR in facts.run:
+        rows = facts.run[LR].rows()
         rates = np.where(rows.present & np.isfinite(rows.values), rows.values, 0)
         highest = rates.max(axis=1, initial=0)
         at = np.searchsorted(rows.steps, ratios.steps, "right") - 1

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, MODE_EVAL_FRACTION, MODE_TRAINING
 
@@ -17,9 +17,8 @@ from holter.record.signals import BACKWARD_CALLS, MODE_EVAL_FRACTION, MODE_TRAIN
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(MODE_TRAINING,),
-    explains=("unfittable-batch",),
 )
-def training_in_eval_mode(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def training_in_eval_mode(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """The model trains in eval mode.
 
     ## What it does
@@ -49,9 +48,11 @@ def training_in_eval_mode(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
       validation.
     - Add `model.train()` at the top of the training loop and compare the validation loss.
     """
-    for owner, training in run[MODE_TRAINING].items():
+    for owner, training in facts.run[MODE_TRAINING].items():
         # the signal is absent where no model has dropout or batch norm
-        shares = run[MODE_EVAL_FRACTION].get(owner) if MODE_EVAL_FRACTION in run else None
+        shares = (
+            facts.run[MODE_EVAL_FRACTION].get(owner) if MODE_EVAL_FRACTION in facts.run else None
+        )
         if shares is None or not len(shares):
             yield training_in_eval_mode.clear(
                 f"no layer of dropout or batch norm in trained parts{of(owner)}"
@@ -74,8 +75,8 @@ def training_in_eval_mode(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
             continue
         throughout = count == len(steps)
         first, last = int(steps[-count]), int(steps[-1])
-        calls = _backward_calls(run, steps[-count:])
-        calls_before = 1.0 if throughout else _backward_calls(run, steps[:-count])
+        calls = _backward_calls(facts, steps[-count:])
+        calls_before = 1.0 if throughout else _backward_calls(facts, steps[:-count])
         several = calls > calls_before  # then the first one may have served another purpose
         confidence = Confidence.LIKELY if throughout else Confidence.CERTAIN
         yield training_in_eval_mode.finding(
@@ -108,10 +109,10 @@ def training_in_eval_mode(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
         )
 
 
-def _backward_calls(run: Run, steps: npt.NDArray[np.int64]) -> float:
+def _backward_calls(facts: Facts, steps: npt.NDArray[np.int64]) -> float:
     """The usual number of backward calls on these steps; 1 where it is not known."""
-    if BACKWARD_CALLS not in run:
+    if BACKWARD_CALLS not in facts.run:
         return 1.0
-    calls = run[BACKWARD_CALLS][""]
+    calls = facts.run[BACKWARD_CALLS][""]
     values = calls.values[np.isin(calls.steps, steps)]
     return float(np.median(values)) if len(values) else 1.0

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import only_function, readings
-from holter.diagnosis.facts.curve import Curve, growth, training_curve
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.curve import Curve, growth
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM, Signal
 
@@ -23,35 +23,8 @@ _WITHOUT_A_FLOOR = ("nll_loss", "gaussian_nll_loss", "poisson_nll_loss", "kl_div
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(LOSS,),
-    explains=(
-        "diverging-loss",
-        "oscillating-loss",
-        "loss-spike",
-        "exploding-gradients",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "huge-updates",
-        "vanishing-gradients",
-        "validation-mismatch",
-        "loss-accuracy-parting",
-        "large-initial-loss",
-        "dead-units",
-        "saturated-units",
-        "identical-rows",
-        "constant-clipping",
-        "growing-activations",
-        "drifting-output-logits",
-        "growing-residuals",
-        "growing-attention-logits",
-    ),
 )
-def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def unbounded_loss(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """The negative of a loss is minimised.
 
     ## What it does
@@ -76,14 +49,14 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     ## How to confirm
     - Look at predictions, or at the accuracy: it falls under that of guessing.
     """
-    curve = training_curve(run, may_change_sign=True)
+    curve = facts.signed_curve
     if isinstance(curve, str):
         yield unbounded_loss.not_examined(curve)
         return
-    if len(run.meta.get("optimizers", ())) > 1:
+    if len(facts.run.meta.optimizers) > 1:
         yield unbounded_loss.not_examined("several optimizers are at work: one may climb")
         return
-    shares = readings(run, LOSS_ROOT_SHARE, "")
+    shares = readings(facts, LOSS_ROOT_SHARE, "")
     if len(curve) < min_steps:
         yield unbounded_loss.not_examined(f"{len(curve)} of the {min_steps} losses needed")
         return
@@ -92,8 +65,8 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
     now, first = _levels(curve)
     went = f"the loss went from {first:.3g} to {now:.3g}"
     seen = Evidence(LOSS, curve.span, went, curve.owner)
-    if usual < 0 and same >= _MOST and only_function(run) not in _WITHOUT_A_FLOOR:
-        series = run[LOSS_ROOT_SHARE][""]
+    if usual < 0 and same >= _MOST and facts.loss_function not in _WITHOUT_A_FLOOR:
+        series = facts.run[LOSS_ROOT_SHARE][""]
         span = (series.first, series.last)
         yield unbounded_loss.finding(
             f"backward is called on {usual:.3g} times what the loss function returned: training"
@@ -103,7 +76,7 @@ def unbounded_loss(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
             evidence=(Evidence(LOSS_ROOT_SHARE, span, f"median {usual:.3g}"), seen),
             fix="take the minus sign away: call backward on the loss itself",
         )
-    elif now < -_FAR * abs(first) and (grown := _grown(run, curve)) is not None:
+    elif now < -_FAR * abs(first) and (grown := _grown(facts, curve)) is not None:
         far = curve.values < -_FAR * abs(first)
         yield unbounded_loss.finding(
             f"{went}: it has no floor, and {_WORDS[grown]} grow with it",
@@ -127,14 +100,14 @@ def _levels(curve: Curve) -> tuple[float, float]:
     return float(np.median(curve.part(0.75))), first
 
 
-def _grown(run: Run, curve: Curve) -> Signal | None:
+def _grown(facts: Facts, curve: Curve) -> Signal | None:
     """Which of outputs and weights has grown tenfold since the beginning."""
     first, last = curve.span
     half = (first + last) // 2
     for signal in _WORDS:
-        for owner, series in run[signal].items() if signal in run else ():
+        for owner, series in facts.run[signal].items() if signal in facts.run else ():
             start = series.first if len(series) else 0
-            times = growth(run, signal, owner, (start, start + 2), (half, last))
+            times = growth(facts, signal, owner, (start, start + 2), (half, last))
             if times is not None and times > _GROWN:
                 return signal
     return None

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_CARRIED_FRACTION, GRAD_TOTAL_NORM
 
@@ -20,15 +20,8 @@ _ALL = 0.99  # share of the parameters that counts as all of them
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(GRAD_CARRIED_FRACTION,),
-    explains=(
-        "unfittable-batch",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "flat-loss",
-    ),
 )
-def uncleared_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
+def uncleared_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
     """Gradients of past steps are never cleared.
 
     ## What it does
@@ -57,7 +50,7 @@ def uncleared_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
       be `None` or 0.
     - Add `optimizer.zero_grad()` right before `backward()` and compare the first 50 losses.
     """
-    for owner, carried in run[GRAD_CARRIED_FRACTION].items():
+    for owner, carried in facts.run[GRAD_CARRIED_FRACTION].items():
         # nothing can be carried into an optimizer's first step
         since = 1 if len(carried) and carried.values[0] == 0 else 0
         steps, share = carried.steps[since:], carried.values[since:]
@@ -91,7 +84,7 @@ def uncleared_gradients(run: Run, *, min_steps: int = 5) -> Iterator[Verdict]:
                     " gradients are cleared",
                     owner,
                 ),
-                *_growth(run, owner),
+                *_growth(facts, owner),
             ),
             fix="call optimizer.zero_grad() before every backward()"
             if whole
@@ -103,11 +96,11 @@ def _holds(kept: npt.NDArray[np.bool_], min_steps: int) -> bool:
     return bool(kept.sum() >= min_steps and kept[-_RECENT:].mean() >= _MOST)
 
 
-def _growth(run: Run, owner: str) -> Iterator[Evidence]:
+def _growth(facts: Facts, owner: str) -> Iterator[Evidence]:
     """How the gradient norm went from the first five steps to the last five, where recorded."""
-    if GRAD_TOTAL_NORM not in run or owner not in run[GRAD_TOTAL_NORM]:
+    if GRAD_TOTAL_NORM not in facts.run or owner not in facts.run[GRAD_TOTAL_NORM]:
         return
-    norm = run[GRAD_TOTAL_NORM][owner]
+    norm = facts.run[GRAD_TOTAL_NORM][owner]
     if len(norm) >= 10:
         first, last = np.median(norm.values[:5]), np.median(norm.values[-5:])
         yield Evidence(

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from holter.diagnosis.facts.baseline import Anchor, Learned, anchor, learned, readings
-from holter.diagnosis.facts.curve import Curve, rate_left, settled, training_curve, warmed_up
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import Baseline, Learned, learned, readings
+from holter.diagnosis.facts.curve import Curve, rate_left, settled, warmed_up
 from holter.diagnosis.facts.robust import midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, OUTPUT_SPREAD, TARGET_ENTROPY, VAL_LOSS
 
@@ -21,12 +21,11 @@ _VARIES = 0.02  # share of the anchor that predictions which vary so much could 
     severity=Severity.INFO,
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
-    explains=("loss-plateau",),
     symptom=True,
     preview=True,
 )
 def underfitting(
-    run: Run, *, min_steps: int = 100, short: float = 1 / 3, poor: float = 0.1
+    facts: Facts, *, min_steps: int = 100, short: float = 1 / 3, poor: float = 0.1
 ) -> Iterator[Verdict]:
     """Training ended with little learned: too early, or with too small a model.
 
@@ -58,22 +57,22 @@ def underfitting(
     - Train a model of twice the width on a tenth of the data: if it fits that, the small one was
       too small.
     """
-    curve = training_curve(run)
+    curve = facts.curve
     if isinstance(curve, str):
         yield underfitting.not_examined(curve)
         return
-    if any(event.kind in ("tried", "experiment") for event in run.events):
+    if facts.run.is_experiment:
         yield underfitting.not_examined("only its first steps were tried")
         return
-    if len(curve) < min_steps or warmed_up(run, curve) is None:
+    if len(curve) < min_steps or warmed_up(facts, curve) is None:
         yield underfitting.not_examined(
             f"{len(curve)} of the {min_steps} losses needed, warm-up over"
         )
         return
-    found = anchor(run)
+    found = facts.baseline
     level = midmean(curve.part(0.75))
-    known = None if isinstance(found, str) else learned(run, found, level)
-    left = rate_left(run, curve)
+    known = None if isinstance(found, str) else learned(facts, found, level)
+    left = rate_left(facts, curve)
     share = _late_share(curve)
     is_falling = share >= _FALLING and not (left and left < _DECAYED)
     if is_falling and (known is None or known.most >= short or share < _NEAR_LINE):
@@ -85,7 +84,7 @@ def underfitting(
     elif is_falling or known.most >= poor:
         yield underfitting.clear(str(known))
     else:
-        yield _level(run, curve, found, known, level)
+        yield _level(facts, curve, found, known, level)
 
 
 def _late_share(curve: Curve) -> float:
@@ -104,7 +103,7 @@ def _falls(share: float) -> str:
     return f"{share:.0%} of its whole fall lies between the last two quarters"
 
 
-def _falling(curve: Curve, found: Anchor, known: Learned, share: float) -> Verdict:
+def _falling(curve: Curve, found: Baseline, known: Learned, share: float) -> Verdict:
     return underfitting.finding(
         f"training ended while the loss was falling ({_falls(share)}); {known}",
         confidence=Confidence.HINT,
@@ -117,18 +116,18 @@ def _falling(curve: Curve, found: Anchor, known: Learned, share: float) -> Verdi
     )
 
 
-def _level(run: Run, curve: Curve, found: Anchor, known: Learned, level: float) -> Verdict:
+def _level(facts: Facts, curve: Curve, found: Baseline, known: Learned, level: float) -> Verdict:
     end = settled(curve)
     if end is None or end.share < 1 / 3:
         return underfitting.clear("the loss has not settled yet")
-    validation = readings(run, VAL_LOSS, found.function, end.since)
+    validation = readings(facts, VAL_LOSS, found.function, end.since)
     if not len(validation):
         return underfitting.not_examined("no validation to compare a level loss with")
     there = float(midmean(validation[-5:]))
     own = level / found.scale
     if abs(there - own) > _SAME * own:
         return underfitting.clear(f"validation gives {there:.4g}, training {own:.4g}")
-    spread = readings(run, OUTPUT_SPREAD, found.function, end.since)
+    spread = readings(facts, OUTPUT_SPREAD, found.function, end.since)
     unit = 1 if found.signal is TARGET_ENTROPY else found.level
     if not len(spread) or midmean(spread) ** 2 / unit < _VARIES:
         return underfitting.clear("predictions hardly vary: not a matter of capacity")

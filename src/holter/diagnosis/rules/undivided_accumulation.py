@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import steps_follow_gradients
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     BACKWARD_CALLS,
@@ -24,22 +25,8 @@ _NEAR = 0.01  # by which a loss that goes into backward as it is may miss 1
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(BACKWARD_CALLS, DATA_BATCHES, LOSS_ROOT_SHARE),
-    explains=(
-        "huge-updates",
-        "exploding-gradients",
-        "oscillating-loss",
-        "diverging-loss",
-        "loss-spike",
-        "exploding-weights",
-        "constant-clipping",
-        "misreported-loss",
-        "large-initial-loss",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
 )
-def undivided_accumulation(run: Run, *, min_steps: int = 10) -> Iterator[Verdict]:
+def undivided_accumulation(facts: Facts, *, min_steps: int = 10) -> Iterator[Verdict]:
     """Gradients of several batches are added up, and the loss is not divided by their number.
 
     ## What it does
@@ -64,12 +51,12 @@ def undivided_accumulation(run: Run, *, min_steps: int = 10) -> Iterator[Verdict
     - Compare the gradient norm of one step with that of one batch as large as all of them: they
       should agree.
     """
-    calls, share = run[BACKWARD_CALLS].get(""), run[LOSS_ROOT_SHARE].get("")
-    fetched = max(run[DATA_BATCHES].values(), key=len)
+    calls, share = facts.run[BACKWARD_CALLS].get(""), facts.run[LOSS_ROOT_SHARE].get("")
+    fetched = max(facts.run[DATA_BATCHES].values(), key=len)
     if calls is None or share is None:
         yield undivided_accumulation.not_examined("no loss function was seen before backward")
         return
-    owners = [each for each in run[LOSS].values() if len(each)] if LOSS in run else []
+    owners = [each for each in facts.run[LOSS].values() if len(each)] if LOSS in facts.run else []
     if len(owners) > 1:
         yield undivided_accumulation.not_examined(f"{len(owners)} optimizers have losses")
         return
@@ -86,7 +73,9 @@ def undivided_accumulation(run: Run, *, min_steps: int = 10) -> Iterator[Verdict
             f" {float(np.median(batches)):.0f} batches"
         )
         return
-    summed = LOSS_SUMMED in run and any(each.values.any() for each in run[LOSS_SUMMED].values())
+    summed = LOSS_SUMMED in facts.run and any(
+        each.values.any() for each in facts.run[LOSS_SUMMED].values()
+    )
     if summed:
         yield undivided_accumulation.not_examined("the loss is a sum over the batch")
         return
@@ -101,7 +90,7 @@ def undivided_accumulation(run: Run, *, min_steps: int = 10) -> Iterator[Verdict
             else "no loss function was seen before backward"
         )
         return
-    follows = steps_follow_gradients(run)
+    follows = steps_follow_gradients(facts)
     window = int(steps[0]), int(steps[-1])
     yield undivided_accumulation.finding(
         f"gradients of {count:.0f} batches are added up for each step, and each loss goes into"

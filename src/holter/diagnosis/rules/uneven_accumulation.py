@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACCUMULATION_BATCHES,
@@ -20,7 +20,7 @@ from holter.record.signals import (
     needs=(ACCUMULATION_RESIDUAL, ACCUMULATION_SCALE, ACCUMULATION_TARGETS, ACCUMULATION_BATCHES),
 )
 def uneven_accumulation(
-    run: Run, *, min_deviation: float = 0.1, max_residual: float = 0.01
+    facts: Facts, *, min_deviation: float = 0.1, max_residual: float = 0.01
 ) -> Iterator[Verdict]:
     """Batches with different numbers of targets count alike when their gradients are accumulated.
 
@@ -48,17 +48,17 @@ def uneven_accumulation(
     ## How to confirm
     - Compare the gradient of one step with that of one batch that holds all of its samples.
     """
-    residuals = {name: float(s.values[-1]) for name, s in run[ACCUMULATION_RESIDUAL].items()}
-    parts = len(run[ACCUMULATION_TARGETS]["parts of a batch"])
-    batches = int(run[ACCUMULATION_BATCHES][""].values[-1])
-    scale = float(run[ACCUMULATION_SCALE][""].values[-1])
+    residuals = {name: float(s.values[-1]) for name, s in facts.run[ACCUMULATION_RESIDUAL].items()}
+    parts = len(facts.run[ACCUMULATION_TARGETS]["parts of a batch"])
+    batches = int(facts.run[ACCUMULATION_BATCHES][""].values[-1])
+    scale = float(facts.run[ACCUMULATION_SCALE][""].values[-1])
     if residuals["mean"] <= max_residual:
         yield uneven_accumulation.clear(
             f"the gradient of a batch is the mean over its {parts} parts (to"
             f" {residuals['mean']:.1g})"
         )
     elif residuals["mean by targets"] <= max_residual:
-        yield from _uneven(run, batches, min_deviation)
+        yield from _uneven(facts, batches, min_deviation)
     elif residuals["scaled mean"] <= max_residual and abs(scale - parts) <= 0.01 * parts:
         yield uneven_accumulation.normal(
             f"the loss is a sum: the gradient of a batch is {scale:.3g} times the mean over its"
@@ -71,17 +71,17 @@ def uneven_accumulation(
         )
 
 
-def _uneven(run: Run, batches: int, min_deviation: float) -> Iterator[Verdict]:
+def _uneven(facts: Facts, batches: int, min_deviation: float) -> Iterator[Verdict]:
     """The loss is a mean over targets: what that means for this training."""
-    if batches < 2 or ACCUMULATION_DEVIATION not in run:
-        missed = float(run[ACCUMULATION_RESIDUAL]["mean"].values[-1])
+    if batches < 2 or ACCUMULATION_DEVIATION not in facts.run:
+        missed = float(facts.run[ACCUMULATION_RESIDUAL]["mean"].values[-1])
         yield uneven_accumulation.normal(
             "the loss is a mean over targets, and parts of a batch hold different numbers of them:"
             f" if gradients were accumulated, they would be off by {missed:.1%}"
         )
         return
-    deviation = float(run[ACCUMULATION_DEVIATION][""].values[-1])
-    counts = run[ACCUMULATION_TARGETS]["batches of a step"]
+    deviation = float(facts.run[ACCUMULATION_DEVIATION][""].values[-1])
+    counts = facts.run[ACCUMULATION_TARGETS]["batches of a step"]
     least, most = float(counts.values.min()), float(counts.values.max())
     said = (
         f"the {batches} batches of a step have {least:.4g} to {most:.4g} targets and count alike:"

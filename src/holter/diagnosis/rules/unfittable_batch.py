@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.fit_changes import change_of
 from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, Trial, trials
 from holter.diagnosis.facts.fitted import CONTROLS, FEWER, Fitted, percent, went
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     OVERFIT_HELD,
@@ -27,15 +27,8 @@ _STUCK = 0.1  # share of the way of a model that gives one answer for all
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OVERFIT_LOSS,),
-    explains=(
-        "flat-loss",
-        "loss-plateau",
-        "underfitting",
-        "loss-at-constant-predictor",
-        "constant-validation",
-    ),
 )
-def unfittable_batch(run: Run, *, partly: float = 0.5, far: float = FAR) -> Iterator[Verdict]:
+def unfittable_batch(facts: Facts, *, partly: float = 0.5, far: float = FAR) -> Iterator[Verdict]:
     """A few samples cannot be learned by heart.
 
     ## What it does
@@ -65,12 +58,12 @@ def unfittable_batch(run: Run, *, partly: float = 0.5, far: float = FAR) -> Iter
     - Repeat it with more steps, or other samples: `holter try overfit-batch --option steps=2000`.
     - Make the change that the finding names in the training itself, and compare 100 steps.
     """
-    found = trials(run)
+    found = trials(facts.run)
     plain = [each for each in found if each.name == AS_IT_IS]
     if not plain:
         yield unfittable_batch.not_examined("no trial without a change in this run")
         return
-    fitted = Fitted(run, plain[0], tuple(each for each in found if each.name != AS_IT_IS))
+    fitted = Fitted(facts.run, plain[0], tuple(each for each in found if each.name != AS_IT_IS))
     if (why := fitted.cannot_tell()) is not None:
         yield unfittable_batch.not_examined(why)
     elif fitted.share >= REACHED:

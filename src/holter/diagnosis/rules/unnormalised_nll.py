@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     LOSS,
@@ -29,28 +29,8 @@ _ROUNDED = 0.1  # of log Z: what a small number inside the logarithm may add
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_LOG_PROBABILITY_FRACTION, OUTPUT_LOG_NORMALISER),
-    explains=(
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "diverging-loss",
-        "oscillating-loss",
-        "loss-spike",
-        "exploding-gradients",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "huge-updates",
-        "validation-mismatch",
-        "unbounded-loss",
-        "drifting-output-logits",
-        "growing-activations",
-        "loss-accuracy-parting",
-    ),
 )
-def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
+def unnormalised_nll(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
     """The negative log-likelihood is not given logarithms of probabilities.
 
     ## What it does
@@ -79,14 +59,14 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
     ## How to confirm
     - Print `output.exp().sum(1)` before the loss: it has to be 1 for every sample.
     """
-    for owner in run[OUTPUT_LOG_PROBABILITY_FRACTION]:
-        share = of_finite_outputs(run, OUTPUT_LOG_PROBABILITY_FRACTION, owner)
+    for owner in facts.run[OUTPUT_LOG_PROBABILITY_FRACTION]:
+        share = of_finite_outputs(facts, OUTPUT_LOG_PROBABILITY_FRACTION, owner)
         if owner != "nll_loss" or not len(share):
             continue
         most = float(share.values.max())
-        normaliser = readings(run, OUTPUT_LOG_NORMALISER, owner)
+        normaliser = readings(facts, OUTPUT_LOG_NORMALISER, owner)
         excess = float(np.median(normaliser)) if len(normaliser) else 0.0
-        if most <= _SOME and len(share) >= min_steps and _over_samples(run, owner, normaliser):
+        if most <= _SOME and len(share) >= min_steps and _over_samples(facts, owner, normaliser):
             yield unnormalised_nll.finding(
                 f"{owner} is given logarithms that add up to 1 over the samples, not over the"
                 f" classes: the log of their sum over the classes began at {normaliser[0]:.3g}",
@@ -110,10 +90,10 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
         elif len(share) < min_steps:
             yield unnormalised_nll.not_examined(f"{len(share)} of the {min_steps} steps needed")
         else:
-            simplex = of_finite_outputs(run, OUTPUT_PROBABILITY_FRACTION, owner).values
+            simplex = of_finite_outputs(facts, OUTPUT_PROBABILITY_FRACTION, owner).values
             probabilities = bool(len(simplex)) and float(simplex.min()) > _ALL
             given = "probabilities" if probabilities else "plain logits"
-            sure = Confidence.LIKELY if _ran_away(run, owner) else Confidence.HINT
+            sure = Confidence.LIKELY if _ran_away(facts, owner) else Confidence.HINT
             span = (share.first, share.last)
             yield unnormalised_nll.finding(
                 f"{owner} is given {given} instead of logarithms of probabilities: the log of the"
@@ -133,9 +113,9 @@ def unnormalised_nll(run: Run, *, min_steps: int = 3) -> Iterator[Verdict]:
             )
 
 
-def _over_samples(run: Run, function: str, normaliser: Values) -> bool:
+def _over_samples(facts: Facts, function: str, normaliser: Values) -> bool:
     """Whether the first sums are those of a softmax over the batch, of outputs all alike."""
-    classes, counts = last(run, OUTPUT_UNITS, function), readings(run, TARGET_COUNT, function)
+    classes, counts = last(facts, OUTPUT_UNITS, function), readings(facts, TARGET_COUNT, function)
     if classes is None or not len(counts) or not len(normaliser):
         return False
     expected = float(np.log(classes / max(counts[0], 1.0)))
@@ -144,10 +124,10 @@ def _over_samples(run: Run, function: str, normaliser: Values) -> bool:
     )
 
 
-def _ran_away(run: Run, function: str) -> bool:
+def _ran_away(facts: Facts, function: str) -> bool:
     """Whether the loss is under zero for good, or lost, by more than any likelihood could be."""
-    classes = last(run, OUTPUT_UNITS, function)
-    for loss in run[LOSS].values() if LOSS in run else ():
+    classes = last(facts, OUTPUT_UNITS, function)
+    for loss in facts.run[LOSS].values() if LOSS in facts.run else ():
         end = loss.values[-max(len(loss) // 4, 1) :]
         lost = not np.isfinite(end).all()
         if len(end) and (lost or np.quantile(end, 0.9) < -_FAR * np.log(max(classes or 0, 2))):

@@ -5,17 +5,16 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.membership import (
     Parameter,
     all_step,
     by_optimizer,
     covering,
-    parameters,
 )
 from holter.diagnosis.facts.windows import windows
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     ACTIVATION_STD,
@@ -32,12 +31,10 @@ Steps = npt.NDArray[np.int64]
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, GRAD_NORM),
-    explains=(
-        "unfittable-batch",
-        "flat-loss",
-    ),
 )
-def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -> Iterator[Verdict]:
+def unreached_parameters(
+    facts: Facts, *, min_steps: int = 10, minor: float = 0.1
+) -> Iterator[Verdict]:
     """Parameters are trained by an optimizer, but no gradient ever reached them.
 
     ## What it does
@@ -70,13 +67,13 @@ def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -
       is where it turns False.
     """
     # What is in no model is the business of parameters-outside-model.
-    groups = by_optimizer(each for each in parameters(run) if each.trainable and each.in_model)
+    groups = by_optimizer(each for each in facts.parameters if each.trainable and each.in_model)
     if not groups:
         yield unreached_parameters.not_examined(
             "no optimizer holds a trainable parameter of a model"
         )
         return
-    reached, active = _arrivals(run, groups)
+    reached, active = _arrivals(facts, groups)
     clear = True
     for optimizer, held in groups.items():
         missing = [each for each in held if each.name not in reached]
@@ -84,11 +81,11 @@ def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -
             continue
         clear = False
         steps = active[optimizer]
-        if not len(steps) and all_step(run, len(groups)):  # it steps, without a single gradient
-            steps = np.arange(run.steps)
+        if not len(steps) and all_step(facts, len(groups)):  # it steps, without a single gradient
+            steps = np.arange(facts.run.steps)
         unreached = [each for each in missing if (steps >= each.since).sum() >= min_steps]
         if unreached:
-            yield _finding(run, groups, optimizer, unreached, steps=steps, minor=minor)
+            yield _finding(facts, groups, optimizer, unreached, steps=steps, minor=minor)
         else:
             yield unreached_parameters.not_examined(
                 f"{some([each.name for each in missing])}: no gradient yet, in {len(steps)} steps"
@@ -101,7 +98,7 @@ def unreached_parameters(run: Run, *, min_steps: int = 10, minor: float = 0.1) -
         )
 
 
-def _arrivals(run: Run, groups: Groups) -> tuple[set[str], dict[int, Steps]]:
+def _arrivals(facts: Facts, groups: Groups) -> tuple[set[str], dict[int, Steps]]:
     """The parameters a gradient reached, and the steps on which each optimizer had one.
 
     Reading stops when all were reached: the steps do not matter then.
@@ -109,7 +106,7 @@ def _arrivals(run: Run, groups: Groups) -> tuple[set[str], dict[int, Steps]]:
     wanted = {each.name for held in groups.values() for each in held}
     reached: set[str] = set()
     active: dict[int, Steps] = dict.fromkeys(groups, np.empty(0, np.int64))
-    for rows in windows(run, GRAD_NORM):
+    for rows in windows(facts, GRAD_NORM):
         reached.update(rows.owners[column] for column in np.flatnonzero(rows.present.any(axis=0)))
         if wanted <= reached:
             break
@@ -122,7 +119,7 @@ def _arrivals(run: Run, groups: Groups) -> tuple[set[str], dict[int, Steps]]:
 
 
 def _finding(
-    run: Run,
+    facts: Facts,
     groups: Groups,
     optimizer: int,
     unreached: list[Parameter],
@@ -137,7 +134,7 @@ def _finding(
     onset = min(each.since for each in unreached)
     count = int((steps >= onset).sum())
     which = f"optimizer {optimizer}" if len(groups) > 1 else "the optimizer"
-    unused = len(names) < len(held) and _never_called(run, names)
+    unused = len(names) < len(held) and _never_called(facts, names)
     if len(names) == len(held):
         severity = Severity.ERROR
     elif unused:
@@ -154,7 +151,7 @@ def _finding(
         evidence=(
             Evidence(
                 PARAMETER_OPTIMIZER,
-                (onset, run.steps - 1),
+                (onset, facts.run.steps - 1),
                 f"{names[0]} is trainable and held by {which}, which had gradients to use on"
                 f" {count} steps; this parameter had none",
                 names[0],
@@ -167,10 +164,10 @@ def _finding(
     )
 
 
-def _never_called(run: Run, names: list[str]) -> bool:
+def _never_called(facts: Facts, names: list[str]) -> bool:
     """Whether what these parameters' modules return was looked for, and never came."""
-    if ACTIVATION_STD not in run:
+    if ACTIVATION_STD not in facts.run:
         return False
-    returned, modules = run[ACTIVATION_STD], {name.rpartition(".")[0] for name in names}
+    returned, modules = facts.run[ACTIVATION_STD], {name.rpartition(".")[0] for name in names}
     known = [returned[each] for each in modules if each in returned]
     return len(known) == len(modules) and not any(map(len, known))

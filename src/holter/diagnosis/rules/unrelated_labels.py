@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.label_trials import TELLS, Trials
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
 
@@ -15,17 +15,9 @@ from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES),
-    explains=(
-        "validation-mismatch",
-        "overfitting",
-        "underfitting",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "flat-loss",
-    ),
 )
 def unrelated_labels(
-    run: Run, *, max_score: float = 1.5, min_fit: float = 0.6, min_samples: int = 128
+    facts: Facts, *, max_score: float = 1.5, min_fit: float = 0.6, min_samples: int = 128
 ) -> Iterator[Verdict]:
     """True labels are no easier to learn than shuffled ones.
 
@@ -52,10 +44,10 @@ def unrelated_labels(
     - Print ten samples, as the loader delivers them, beside their labels.
     - Train a simple model, such as a linear one, on more data: is it better than a constant?
     """
-    held = Trials(run, LABEL_HELD_OUT)
-    fit = Trials(run, LABEL_FIT)
-    samples = int(run[LABEL_SAMPLES][""].values[-1])
-    steps = len(run[LABEL_FIT]["true"])
+    held = Trials(facts.run, LABEL_HELD_OUT)
+    fit = Trials(facts.run, LABEL_FIT)
+    samples = int(facts.run[LABEL_SAMPLES][""].values[-1])
+    steps = len(facts.run[LABEL_FIT]["true"])
     said = (
         f"after {steps} steps other batches have a loss of {held.true:.3g}, and of"
         f" {held.shuffled:.3g} with shuffled labels"
@@ -64,14 +56,14 @@ def unrelated_labels(
         yield unrelated_labels.not_examined("a loss is not finite")
     elif max(held.score, fit.score) > TELLS:
         yield unrelated_labels.clear(said)
-    elif "one batch" not in run[LABEL_FIT]:
+    elif "one batch" not in facts.run[LABEL_FIT]:
         yield unrelated_labels.not_examined(f"{steps} steps are too few to tell: {said}")
     elif samples < min_samples:
         yield unrelated_labels.not_examined(f"{samples} of the {min_samples} samples needed")
     elif max(abs(held.score), abs(fit.score)) > max_score:
         yield unrelated_labels.not_examined(f"{said}: too little to tell")
     else:
-        alone = run[LABEL_FIT]["one batch"].values
+        alone = facts.run[LABEL_FIT]["one batch"].values
         left = float(alone[-1] / alone[0])
         if not left <= min_fit:
             yield unrelated_labels.not_examined(
@@ -90,7 +82,7 @@ def unrelated_labels(
                     f"{float(series.values.mean()):.4g} on {samples} samples not trained on",
                     trial,
                 )
-                for trial, series in run[LABEL_HELD_OUT].items()
+                for trial, series in facts.run[LABEL_HELD_OUT].items()
             ),
             fix="look at ten samples beside their labels: is each label the one of its input?",
         )

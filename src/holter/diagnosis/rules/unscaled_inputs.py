@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor, readings
-from holter.diagnosis.facts.curve import Curve, training_curve
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 
@@ -29,41 +28,8 @@ _SPARSE = 0.1  # largest input over which a small deviation means few values, no
         INPUT_STD,
         INPUT_ABSMAX,
     ),
-    explains=(
-        "unfittable-batch",
-        "diverging-loss",
-        "oscillating-loss",
-        "loss-spike",
-        "exploding-gradients",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "huge-updates",
-        "tiny-updates",
-        "large-initial-loss",
-        "dead-units",
-        "dead-gradients",
-        "saturated-units",
-        "growing-activations",
-        "fading-activations",
-        "vanishing-gradients",
-        "validation-mismatch",
-        "erratic-validation",
-        "dominating-gradient",
-        "oscillating-gradients",
-        "all-zero-gradients",
-        "constant-clipping",
-        "skipped-steps",
-        "collapsing-loss-scale",
-        "overflow-headroom",
-    ),
 )
-def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> Iterator[Verdict]:
+def unscaled_inputs(facts: Facts, *, large: float = 20.0, small: float = 0.02) -> Iterator[Verdict]:
     """The inputs are far too large or far too small.
 
     ## What it does
@@ -92,8 +58,8 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
     ## How to confirm
     - Divide the inputs by their standard deviation and repeat the first 100 steps.
     """
-    for owner, spread in run[INPUT_STD].items():
-        peak = readings(run, INPUT_ABSMAX, owner)
+    for owner, spread in facts.run[INPUT_STD].items():
+        peak = readings(facts, INPUT_ABSMAX, owner)
         known = spread.values[np.isfinite(spread.values)]
         if len(known) < _FEWEST or not len(peak):
             yield unscaled_inputs.not_examined(f"{len(known)} of the {_FEWEST} steps needed")
@@ -104,11 +70,11 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
         if not big and not tiny:
             yield unscaled_inputs.clear(said)
             continue
-        inside = _first_layer(run, owner)
+        inside = _first_layer(facts, owner)
         if inside is not None and (inside < _USUAL if big else inside > _SMALL):
             yield unscaled_inputs.clear(f"{said}; behind the first layer it is {inside:.2g}")
             continue
-        harm, losses = _harm(run), run[LOSS].values() if LOSS in run else ()
+        harm, losses = _harm(facts), facts.run[LOSS].values() if LOSS in facts.run else ()
         compete = sum(len(each) > 0 for each in losses) > 1
         if harm is None and not (big and compete):
             yield unscaled_inputs.clear(f"{said}; the loss fell all the same")
@@ -128,19 +94,19 @@ def unscaled_inputs(run: Run, *, large: float = 20.0, small: float = 0.02) -> It
         )
 
 
-def _first_layer(run: Run, model: str) -> float | None:
+def _first_layer(facts: Facts, model: str) -> float | None:
     """The size of what a model's first two modules return at first: the larger one.
 
     One of them may be the embedding of other inputs. None where nothing was read, or the first is
     bounded whatever the input is, as recurrent layers are.
     """
-    if ACTIVATION_STD not in run:
+    if ACTIVATION_STD not in facts.run:
         return None
-    sizes = run[ACTIVATION_STD]
+    sizes = facts.run[ACTIVATION_STD]
     own = [name for name in sizes if name.startswith(f"{model}.")]  # where there are several
     early = {name: sizes[name].values[:_EARLY] for name in own or sizes}
     read = [name for name, first in early.items() if np.isfinite(first).any()][:2]
-    bounded = [f"{name}.weight_hh_l0" in run.meta.get("parameters", {}) for name in read]
+    bounded = [f"{name}.weight_hh_l0" in facts.run.meta.parameters for name in read]
     if not read or bounded[0]:
         return None
     return max(
@@ -150,14 +116,14 @@ def _first_layer(run: Run, model: str) -> float | None:
     )
 
 
-def _harm(run: Run) -> Evidence | None:
+def _harm(facts: Facts) -> Evidence | None:
     """What speaks for a bad effect: the outcome, or a first loss far above a constant answer's."""
-    result = outcome(run)
+    result = facts.outcome
     if result is not None and result.bad:
         return result.evidence
-    if LOSS not in run:
+    if LOSS not in facts.run:
         return None
-    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    curve, constant = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
         return None
     level = constant.level * constant.scale

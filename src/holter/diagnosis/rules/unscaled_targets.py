@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.baseline import anchor, last, readings
-from holter.diagnosis.facts.curve import training_curve
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_SIZE, TARGET_MEAN, TARGET_STD
 
@@ -28,37 +26,8 @@ _NEAR = 0.3  # of the mean of the targets: outputs that got there are on their w
         TARGET_MEAN,
         OUTPUT_SIZE,
     ),
-    explains=(
-        "unfittable-batch",
-        "diverging-loss",
-        "oscillating-loss",
-        "loss-spike",
-        "exploding-gradients",
-        "exploding-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-        "flat-loss",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "underfitting",
-        "huge-updates",
-        "tiny-updates",
-        "dead-units",
-        "dead-gradients",
-        "all-zero-gradients",
-        "large-initial-loss",
-        "validation-mismatch",
-        "constant-validation",
-        "limited-outputs",
-        "constant-clipping",
-        "saturated-units",
-        "dominating-gradient",
-        "skipped-steps",
-        "collapsing-loss-scale",
-    ),
 )
-def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
+def unscaled_targets(facts: Facts, *, factor: float = 30.0) -> Iterator[Verdict]:
     """The targets are far larger than anything the model puts out.
 
     ## What it does
@@ -86,9 +55,9 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
     ## How to confirm
     - Train on `(y - y.mean()) / y.std()`: the loss should fall under 1 within an epoch.
     """
-    for owner, spread in run[TARGET_STD].items():
-        sizes, mean = readings(run, OUTPUT_SIZE, owner), last(run, TARGET_MEAN, owner)
-        width = last(run, TARGET_STD, owner)
+    for owner, spread in facts.run[TARGET_STD].items():
+        sizes, mean = readings(facts, OUTPUT_SIZE, owner), last(facts, TARGET_MEAN, owner)
+        width = last(facts, TARGET_STD, owner)
         if len(sizes) < _FEWEST or width is None or mean is None:
             yield unscaled_targets.not_examined(f"{len(sizes)} of the {_FEWEST} steps needed")
             continue
@@ -98,20 +67,20 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
         if not scale > factor * max(first, _ONE):
             yield unscaled_targets.clear(said)
             continue
-        result = outcome(run)
+        result = facts.outcome
         if result is None:
             yield unscaled_targets.not_examined(f"{said}; what came of it cannot be told")
             continue
         short = now < _NEAR * abs(mean)
         rose = not result.finite or result.fall < 0
-        slow = run.steps >= _PATIENCE and result.fall < 0.5
+        slow = facts.run.steps >= _PATIENCE and result.fall < 0.5
         if not ((result.bad and rose) or (slow and (result.bad or short))):
             yield unscaled_targets.clear(f"{said}, the last {now:.2g}; {result.says}")
             continue
         span = (spread.first, spread.last)
         yield unscaled_targets.finding(
             f"{said}, the last {now:.2g}; {result.says}",
-            confidence=Confidence.HINT if not short and _at_constant(run) else Confidence.LIKELY,
+            confidence=Confidence.HINT if not short and _at_constant(facts) else Confidence.LIKELY,
             onset=spread.first,
             evidence=(
                 Evidence(TARGET_STD, span, f"{mean:.3g} +- {width:.3g}", owner),
@@ -122,9 +91,9 @@ def unscaled_targets(run: Run, *, factor: float = 30.0) -> Iterator[Verdict]:
         )
 
 
-def _at_constant(run: Run) -> bool:
+def _at_constant(facts: Facts) -> bool:
     """Whether the loss came down to what a constant answer gives."""
-    curve, constant = training_curve(run, may_change_sign=True), anchor(run)
+    curve, constant = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(constant, str):
         return False
     end = curve.part(0.8)

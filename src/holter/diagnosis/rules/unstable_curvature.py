@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     SHARPNESS_BOUND,
@@ -30,26 +31,9 @@ _EXACT = 0.1  # an eigenvalue that may be off by more only bounds the true one f
         SHARPNESS_RATE,
         SHARPNESS_DESCENT,
     ),
-    explains=(
-        "diverging-loss",
-        "oscillating-loss",
-        "oscillating-gradients",
-        "exploding-gradients",
-        "exploding-weights",
-        "huge-updates",
-        "loss-spike",
-        "loss-at-constant-predictor",
-        "flat-loss",
-        "underfitting",
-        "dead-units",
-        "saturated-units",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-        "nonfinite-weights",
-    ),
     preview=True,
 )
-def unstable_curvature(run: Run, *, max_ratio: float = 2.0) -> Iterator[Verdict]:
+def unstable_curvature(facts: Facts, *, max_ratio: float = 2.0) -> Iterator[Verdict]:
     """The learning rate is too high for the curvature of the loss: steps overshoot.
 
     ## What it does
@@ -82,11 +66,11 @@ def unstable_curvature(run: Run, *, max_ratio: float = 2.0) -> Iterator[Verdict]
       from the beginning.
     - `holter try lr-range` shows where the loss begins to rise.
     """
-    trial, bounds = next(iter(run[SHARPNESS_BOUND].items()))
-    eigenvalue = float(run[SHARPNESS_EIGENVALUE][trial].values[-1])
-    bound, rate = float(bounds.values[-1]), float(run[SHARPNESS_RATE][""].values[-1])
-    off = float(run[SHARPNESS_RESIDUAL][trial].values[-1])
-    descent = run[SHARPNESS_DESCENT]
+    trial, bounds = next(iter(facts.run[SHARPNESS_BOUND].items()))
+    eigenvalue = float(facts.run[SHARPNESS_EIGENVALUE][trial].values[-1])
+    bound, rate = float(bounds.values[-1]), float(facts.run[SHARPNESS_RATE][""].values[-1])
+    off = float(facts.run[SHARPNESS_RESIDUAL][trial].values[-1])
+    descent = facts.run[SHARPNESS_DESCENT]
     present, reduced = descent["as set"], descent.get("reduced")
     if not np.isfinite([eigenvalue, present.values[0]]).all():
         yield unstable_curvature.not_examined(

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.rate_range import RangeTest, Trial, read
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
@@ -34,21 +34,9 @@ _NOTHING = 0.01  # share of the best gain that is none
         LR_RANGE_MOVED,
         LR_RANGE_CONFIGURED,
     ),
-    explains=(
-        "unfittable-batch",
-        "diverging-loss",
-        "nonfinite-loss",
-        "exploding-weights",
-        "huge-updates",
-        "oscillating-loss",
-        "flat-loss",
-        "tiny-updates",
-        "loss-plateau",
-        "underfitting",
-    ),
     preview=True,
 )
-def unsuitable_learning_rate(run: Run, *, times: float = 10.0) -> Iterator[Verdict]:
+def unsuitable_learning_rate(facts: Facts, *, times: float = 10.0) -> Iterator[Verdict]:
     """The configured learning rate is beyond what diverges, or so low that nothing is learned.
 
     ## What it does
@@ -81,7 +69,7 @@ def unsuitable_learning_rate(run: Run, *, times: float = 10.0) -> Iterator[Verdi
     - Train twice for a few hundred steps, with the configured rate and with the suggested one.
     - Repeat the test with another seed: the two intervals should overlap.
     """
-    test = read(run)
+    test = read(facts.run)
     if test.problem:
         yield unsuitable_learning_rate.not_examined(test.problem)
     elif not test.trials:

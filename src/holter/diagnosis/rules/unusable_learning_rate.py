@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of, some
-from holter.record import Run, Series
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import LR
 
@@ -18,17 +19,9 @@ _ROUNDING = 1e-6  # a schedule that ends at 0 may miss it by this share of its l
     severity=Severity.ERROR,
     level=Level.HYPERPARAMETER,
     needs=(LR,),
-    explains=(
-        "unfittable-batch",
-        "motionless-weights",
-        "flat-loss",
-        "nonfinite-weights",
-        "nonfinite-loss",
-        "nonfinite-gradient",
-    ),
 )
 def unusable_learning_rate(
-    run: Run, *, min_steps: int = 20, min_share: float = 0.25
+    facts: Facts, *, min_steps: int = 20, min_share: float = 0.25
 ) -> Iterator[Verdict]:
     """The learning rate is zero, negative or not a number.
 
@@ -58,7 +51,7 @@ def unusable_learning_rate(
     - Repeat the run with a constant learning rate and no scheduler.
     """
     optimizers: dict[str, dict[str, Series]] = {}
-    for owner, rate in run[LR].items():
+    for owner, rate in facts.run[LR].items():
         if len(rate):
             optimizers.setdefault(owner.rpartition(" group ")[0], {})[owner] = rate
     if not optimizers:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import midmean
-from holter.diagnosis.facts.validation import Curves, chance, curves, scatter, training_accuracy
+from holter.diagnosis.facts.validation import Curves, chance, scatter, training_accuracy
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, MODE_EVAL_FRACTION, VAL_ACCURACY, VAL_LOSS
 
@@ -22,10 +22,9 @@ _STILL = 0.1  # share of the gap that training may still close in a third of the
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS, VAL_LOSS),
-    explains=("underfitting", "loss-plateau", "loss-at-constant-predictor", "flat-loss"),
 )
 def validation_better_than_training(
-    run: Run, *, min_passes: int = 4, min_factor: float = 2.0, near: float = 0.7
+    facts: Facts, *, min_passes: int = 4, min_factor: float = 2.0, near: float = 0.7
 ) -> Iterator[Verdict]:
     """Validation is far better than training, which has not got beyond a constant prediction.
 
@@ -56,7 +55,7 @@ def validation_better_than_training(
       regularisation.
     - Train for a while without dropout and augmentation: the training loss has to drop at once.
     """
-    found = curves(run)
+    found = facts.validation
     if isinstance(found, str):
         yield validation_better_than_training.not_examined(found)
     elif len(found) < min_passes:
@@ -68,10 +67,10 @@ def validation_better_than_training(
             "training optimises another loss than validation measures, or on another scale"
         )
     else:
-        yield from _judge(run, found, min_factor, near)
+        yield from _judge(facts, found, min_factor, near)
 
 
-def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[Verdict]:
+def _judge(facts: Facts, found: Curves, min_factor: float, near: float) -> Iterator[Verdict]:
     third = max(len(found) // 3, 1)
     gap = (found.training - found.validation)[third:]  # once training is under way
     late, before = midmean(found.training[-third:]), midmean(found.training[-2 * third : -third])
@@ -81,7 +80,7 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
         Evidence(VAL_LOSS, found.span, f"{validation:.4g} at last", found.function),
         Evidence(LOSS, found.span, f"{late:.4g} before the last passes", found.trained),
     ]
-    by_accuracy = _by_accuracy(run, found) if late > validation else []
+    by_accuracy = _by_accuracy(facts, found) if late > validation else []
     by_loss = (
         found.constant is not None
         and (found.training > min_factor * found.validation)[third:].mean() >= _MOST
@@ -103,7 +102,7 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
         and np.median(gap) > 2 * scatter(found.validation)
         and late > _NOTABLE * validation
     ):
-        acting = "dropout" if _has_modes(run) else "augmentation, if any,"
+        acting = "dropout" if _has_modes(facts) else "augmentation, if any,"
         yield validation_better_than_training.normal(
             f"validation is better than training ({levels}): {acting} acts in training alone, and"
             " the training loss is a mean over steps in which the model was still worse",
@@ -112,11 +111,11 @@ def _judge(run: Run, found: Curves, min_factor: float, near: float) -> Iterator[
     yield validation_better_than_training.clear(levels)
 
 
-def _by_accuracy(run: Run, found: Curves) -> list[Evidence]:
+def _by_accuracy(facts: Facts, found: Curves) -> list[Evidence]:
     """What accuracies say, if training is near chance and validation is not."""
     half = len(found) // 2
-    odds = chance(run, found.function)
-    fitted = training_accuracy(run, found.function, int(found.steps[half]))
+    odds = chance(facts, found.function)
+    fitted = training_accuracy(facts, found.function, int(found.steps[half]))
     validation = found.accuracy[half:].mean()
     if odds is None or odds >= 1 or fitted is None or found.constant is None:
         return []
@@ -128,5 +127,7 @@ def _by_accuracy(run: Run, found: Curves) -> list[Evidence]:
     return [Evidence(VAL_ACCURACY, found.span, says, found.function)]
 
 
-def _has_modes(run: Run) -> bool:
-    return MODE_EVAL_FRACTION in run and any(len(each) for each in run[MODE_EVAL_FRACTION].values())
+def _has_modes(facts: Facts) -> bool:
+    return MODE_EVAL_FRACTION in facts.run and any(
+        len(each) for each in facts.run[MODE_EVAL_FRACTION].values()
+    )

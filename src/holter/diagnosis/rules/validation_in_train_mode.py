@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.validation import no_validation
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     VAL_INPUT_FINGERPRINT,
@@ -25,9 +25,8 @@ _ALL = 0.99  # share of the modules that counts as all of them
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(VAL_TRAIN_FRACTION, VAL_LOSS),
-    explains=("erratic-validation", "validation-mismatch"),
 )
-def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdict]:
+def validation_in_train_mode(facts: Facts, *, min_passes: int = 2) -> Iterator[Verdict]:
     """Validation runs in training mode.
 
     ## What it does
@@ -57,7 +56,7 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
     - Put `assert not model.training` before the validation loop.
     - Validate twice in a row: in eval mode both losses are equal.
     """
-    for owner, share in run[VAL_TRAIN_FRACTION].items():
+    for owner, share in facts.run[VAL_TRAIN_FRACTION].items():
         if len(share) < min_passes:
             yield validation_in_train_mode.not_examined(
                 f"{len(share)} of the {min_passes} validation passes needed{of(owner)}"
@@ -70,8 +69,12 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
                 f"eval mode{of(owner)} on {len(share) - count} of {len(share)} validation passes"
             )
             continue
-        given = run[VAL_INPUT_FINGERPRINT].get(owner) if VAL_INPUT_FINGERPRINT in run else None
-        reason = no_validation(run, share.steps)
+        given = (
+            facts.run[VAL_INPUT_FINGERPRINT].get(owner)
+            if VAL_INPUT_FINGERPRINT in facts.run
+            else None
+        )
+        reason = no_validation(facts, share.steps)
         if given is None or not len(given):
             reason = f"{owner or 'the model'} itself was not seen to be called in validation"
         if given is None or reason is not None:
@@ -84,7 +87,7 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
             f"{owner or 'the model'} is validated in training mode: {which} its dropout and"
             f" batch-norm modules, on {count} of {len(share)} passes since step {first}",
             confidence=Confidence.CERTAIN
-            if typical >= _ALL and not _by_hand(run, owner)
+            if typical >= _ALL and not _by_hand(facts, owner)
             else Confidence.HINT,
             onset=first,
             evidence=(
@@ -105,7 +108,7 @@ def validation_in_train_mode(run: Run, *, min_passes: int = 2) -> Iterator[Verdi
         )
 
 
-def _by_hand(run: Run, model: str) -> bool:
+def _by_hand(facts: Facts, model: str) -> bool:
     """Whether the model itself was in eval mode, and only modules of it were not."""
-    own = readings(run, VAL_MODE_TRAINING, model)
+    own = readings(facts, VAL_MODE_TRAINING, model)
     return len(own) > 0 and float(np.median(own)) == 0

@@ -4,18 +4,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.validation import (
     Curves,
     chance,
-    curves,
     fitted_accuracy,
     has_other_inputs,
     rise_score,
     smooth,
 )
 from holter.diagnosis.rule import rule
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS
 
@@ -27,10 +26,9 @@ _ANOTHER_SCALE = 20  # times the constant predictor's loss: a sum over the batch
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(LOSS, VAL_LOSS),
-    explains=("overfitting", "erratic-validation", "loss-accuracy-parting", "underfitting"),
 )
 def validation_mismatch(
-    run: Run, *, min_passes: int = 3, learned: float = 0.8, beaten: float = 0.95
+    facts: Facts, *, min_passes: int = 3, learned: float = 0.8, beaten: float = 0.95
 ) -> Iterator[Verdict]:
     """Validation never beats a constant prediction while training does.
 
@@ -64,7 +62,7 @@ def validation_mismatch(
     - Train for a few epochs on the validation set: if it cannot be learned either, its labels are
       wrong.
     """
-    found = curves(run)
+    found = facts.validation
     if isinstance(found, str):
         yield validation_mismatch.not_examined(found)
     elif len(found) < min_passes:
@@ -76,17 +74,17 @@ def validation_mismatch(
             "the loss of a constant prediction is not known for this loss function"
         )
     else:
-        yield _judge(run, found, found.constant, learned, beaten)
+        yield _judge(facts, found, found.constant, learned, beaten)
 
 
-def _judge(run: Run, found: Curves, constant: float, learned: float, beaten: float) -> Verdict:
+def _judge(facts: Facts, found: Curves, constant: float, learned: float, beaten: float) -> Verdict:
     lowest = float(smooth(found.validation).min())
     third = max(len(found) // 3, 1)
     first, last = midmean(found.validation[:third]), midmean(found.validation[-third:])
     trained = midmean(found.training[-third:])
-    at_chance = _is_at_chance(run, found)
-    fitted = fitted_accuracy(run, found)
-    odds = chance(run, found.function)
+    at_chance = _is_at_chance(facts, found)
+    fitted = fitted_accuracy(facts, found)
+    odds = chance(facts, found.function)
     if lowest < beaten * constant:
         return validation_mismatch.clear(
             f"the validation loss got down to {lowest:.4g}; a constant prediction has"
@@ -110,7 +108,7 @@ def _judge(run: Run, found: Curves, constant: float, learned: float, beaten: flo
         return validation_mismatch.clear(
             f"the validation loss improves: {first:.4g} at first, {last:.4g} at last"
         )
-    other_inputs = has_other_inputs(run)
+    other_inputs = has_other_inputs(facts)
     if at_chance is None and not other_inputs and lowest > _ANOTHER_SCALE * constant:
         return validation_mismatch.not_examined(
             f"the validation loss ({lowest:.4g}) is that far from a constant prediction"
@@ -142,9 +140,9 @@ def _judge(run: Run, found: Curves, constant: float, learned: float, beaten: flo
     )
 
 
-def _is_at_chance(run: Run, found: Curves) -> bool | None:
+def _is_at_chance(facts: Facts, found: Curves) -> bool | None:
     """Whether validation is no more often right than the most frequent class; None if unknown."""
-    odds = chance(run, found.function)
+    odds = chance(facts, found.function)
     if odds is None or not np.isfinite(found.accuracy).any():
         return None
     return _late_accuracy(found) < odds + 0.1 * (1 - odds)

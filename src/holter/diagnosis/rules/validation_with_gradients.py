@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.validation import no_validation
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import MODE_TRAINING, VAL_GRAPH_FRACTION, VAL_LOSS
 
@@ -19,7 +19,7 @@ _MOST = 0.9  # share of the passes that have to agree
     level=Level.SYSTEM,
     needs=(VAL_GRAPH_FRACTION, VAL_LOSS),
 )
-def validation_with_gradients(run: Run, *, min_passes: int = 2) -> Iterator[Verdict]:
+def validation_with_gradients(facts: Facts, *, min_passes: int = 2) -> Iterator[Verdict]:
     """Validation builds graphs for a backward that never comes.
 
     ## What it does
@@ -45,7 +45,7 @@ def validation_with_gradients(run: Run, *, min_passes: int = 2) -> Iterator[Verd
     - Print `loss.requires_grad` in the validation loop: it should be `False`.
     - Compare `torch.cuda.max_memory_allocated()` over a validation with and without `no_grad`.
     """
-    for owner, share in run[VAL_GRAPH_FRACTION].items():
+    for owner, share in facts.run[VAL_GRAPH_FRACTION].items():
         if len(share) < min_passes:
             yield validation_with_gradients.not_examined(
                 f"{len(share)} of the {min_passes} validation passes needed{of(owner)}"
@@ -58,12 +58,12 @@ def validation_with_gradients(run: Run, *, min_passes: int = 2) -> Iterator[Verd
                 f"no graphs{of(owner)} on {len(share) - count} of {len(share)} validation passes"
             )
             continue
-        if _trains_in_eval_mode(run):
+        if _trains_in_eval_mode(facts):
             yield validation_with_gradients.not_examined(
                 "the model trains in eval mode: its losses cannot be told from those of validation"
             )
             continue
-        if reason := no_validation(run, share.steps):
+        if reason := no_validation(facts, share.steps):
             yield validation_with_gradients.not_examined(reason)
             continue
         first, last = int(share.steps[graphs.argmax()]), share.last
@@ -85,6 +85,6 @@ def validation_with_gradients(run: Run, *, min_passes: int = 2) -> Iterator[Verd
         )
 
 
-def _trains_in_eval_mode(run: Run) -> bool:
-    modes = run[MODE_TRAINING].values() if MODE_TRAINING in run else ()
+def _trains_in_eval_mode(facts: Facts) -> bool:
+    modes = facts.run[MODE_TRAINING].values() if MODE_TRAINING in facts.run else ()
     return any(len(each) and each.values.mean() < _MOST for each in modes)

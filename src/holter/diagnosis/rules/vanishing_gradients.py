@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Layer, geometric, sample, trained_layers
-from holter.diagnosis.facts.outcome import outcome
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Layer, geometric
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import lacking
-from holter.record import Run
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ADAM_TINY_FRACTION, GRAD_NORM, UPDATE_RATIO
 
@@ -22,20 +21,8 @@ _TINY = 0.5  # share of a layer's elements under Adam's epsilon that counts as m
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(GRAD_NORM,),
-    explains=(
-        "dead-gradients",
-        "dead-units",
-        "dominating-gradient",
-        "fading-activations",
-        "flat-loss",
-        "large-epsilon",
-        "loss-at-constant-predictor",
-        "loss-plateau",
-        "tiny-updates",
-        "underfitting",
-    ),
 )
-def vanishing_gradients(run: Run, *, ratio: float = 1e-4) -> Iterator[Verdict]:
+def vanishing_gradients(facts: Facts, *, ratio: float = 1e-4) -> Iterator[Verdict]:
     """Gradients shrink from layer to layer and hardly reach the first ones.
 
     ## What it does
@@ -61,8 +48,8 @@ def vanishing_gradients(run: Run, *, ratio: float = 1e-4) -> Iterator[Verdict]:
     - Print `p.grad.norm()` of each layer after one backward, from the last to the first.
     - Replace the activations by ReLU for 100 steps: the loss should begin to fall.
     """
-    layers = trained_layers(run)
-    norms = sample(run, GRAD_NORM, [each.name for each in layers])
+    layers = facts.layers
+    norms = facts.sample(GRAD_NORM, [each.name for each in layers])
     if len(norms.owners) < _LAYERS or len(norms) < _FEWEST:
         yield vanishing_gradients.not_examined(
             lacking(weight_matrices=(len(norms.owners), _LAYERS), steps=(len(norms), _FEWEST))
@@ -78,7 +65,7 @@ def vanishing_gradients(run: Run, *, ratio: float = 1e-4) -> Iterator[Verdict]:
             f" {norms.owners[-1]}"
         )
         return
-    result = outcome(run)
+    result = facts.outcome
     if result is None:
         yield vanishing_gradients.not_examined(
             f"gradients grow {rises[1]:.0e}-fold from the first layer to the last, but whether the"
@@ -91,7 +78,7 @@ def vanishing_gradients(run: Run, *, ratio: float = 1e-4) -> Iterator[Verdict]:
             f" {result.says}"
         )
         return
-    standing = tuple(_standing(run, layers))
+    standing = tuple(_standing(facts, layers))
     shown = ", ".join(f"{value:.0e}" for value in late)
     yield vanishing_gradients.finding(
         f"gradients vanish towards the input: {late[0]:.1e} per element in {norms.owners[0]},"
@@ -113,12 +100,12 @@ def vanishing_gradients(run: Run, *, ratio: float = 1e-4) -> Iterator[Verdict]:
     )
 
 
-def _standing(run: Run, layers: list[Layer]) -> Iterator[Evidence]:
+def _standing(facts: Facts, layers: list[Layer]) -> Iterator[Evidence]:
     """That the first third of the layers does not move: by its updates, or under Adam's epsilon."""
     names = [each.name for each in layers]
     third = max(len(names) // 3, 1)
-    if UPDATE_RATIO in run:
-        ratios = sample(run, UPDATE_RATIO, names)
+    if UPDATE_RATIO in facts.run:
+        ratios = facts.sample(UPDATE_RATIO, names)
         medians = ratios.medians()
         if len(ratios) and np.isfinite(medians).all():
             lowest, usual = float(np.median(medians[:third])), float(medians.max())
@@ -129,8 +116,8 @@ def _standing(run: Run, layers: list[Layer]) -> Iterator[Evidence]:
                     f"the first layers change by {lowest:.1e} a step, the fastest by {usual:.1e}",
                     ratios.owners[0],
                 )
-    if ADAM_TINY_FRACTION in run:
-        tiny = sample(run, ADAM_TINY_FRACTION, names[:third])
+    if ADAM_TINY_FRACTION in facts.run:
+        tiny = facts.sample(ADAM_TINY_FRACTION, names[:third])
         if len(tiny) and np.nanmax(tiny.medians(), initial=0) > _TINY:
             yield Evidence(
                 ADAM_TINY_FRACTION,

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from holter.lab.birth.births import Birth, birth
+from holter.lab.birth.births import birth
 from holter.lab.birth.classes import KINDS
 from holter.lab.birth.running import run
 from holter.lab.birth.tracing import Trace
-from holter.lab.birth.values import Operand
+from holter.record.births import Birth, Operand
 
 __all__ = ["KINDS", "Birth", "Operand", "find"]
 

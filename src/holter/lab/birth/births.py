@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holter.lab.birth.classes import Class, classify
 from holter.lab.birth.descent import Origin, end_of_mask, heirs, origins
@@ -10,30 +10,8 @@ from holter.lab.birth.events import Event, Glance, Phase
 from holter.lab.birth.owners import Owner
 from holter.lab.birth.running import Course
 from holter.lab.birth.tracing import Trace
-from holter.lab.birth.values import Operand
 from holter.lab.birth.wording import Act, born, brought, passed
-
-
-@dataclass(frozen=True, slots=True)
-class Birth:
-    """Where and how something was born that is not finite, and that loss or weights inherited."""
-
-    operation: str  # as people call it: "log"
-    kind: str  # one of KINDS
-    phase: str  # "forward", "backward", "update"
-    where: str  # "train.py:88"; for backward the line of the forward operation
-    line: str  # its source text
-    module: str  # the path of the module it happened in; empty outside of all
-    node: str  # of autograd, in backward: "SqrtBackward0"
-    operands: tuple[Operand, ...]
-    count: int  # elements of the output that are not finite
-    of: int
-    samples: tuple[int, ...]  # of the batch, to which they belong; at most 8
-    positions: tuple[tuple[int, ...], ...]  # the first few
-    passed_on: int  # later operations that only passed it on
-    passed_to: tuple[str, ...]  # the modules in which they did
-    headroom: float | None  # of an overflow: the largest operand, as a share of the type's limit
-    says: str
+from holter.record.births import Birth, Operand
 
 
 def birth(trace: Trace, course: Course) -> Birth | None:

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from holter.lab.birth.owners import Owner
 from holter.lab.birth.sources import Site
-from holter.lab.birth.values import Extent, Operand
+from holter.lab.birth.values import Extent
+from holter.record.births import Operand
 
 Phase = Literal["forward", "backward", "update"]
 

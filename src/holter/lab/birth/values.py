@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holter.record.births import Operand
+
 _NARROW = (torch.float16, torch.bfloat16)
 
 
@@ -33,19 +35,6 @@ class Extent:
         if self.nan:
             return "NaN"
         return "-inf" if self.only_below else "inf"
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A tensor that an operation was given; the range is that of its finite elements."""
-
-    name: str  # of the variable, parameter or argument; "input 0" where it has none
-    shape: tuple[int, ...]
-    dtype: str
-    low: float
-    high: float
-    zeros: int
-    nonfinite: int
 
 
 def numbers(tensor: Tensor) -> Tensor | None:

@@ -18,6 +18,7 @@ from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import digest, parts
 from holter.lab.lab import Lab
 from holter.lab.setup import Setup
+from holter.record.events import NotApplicable
 from holter.record.signals import (
     REFETCH_INPUTS,
     REFETCH_NEARER,
@@ -170,8 +171,8 @@ def _workers(
 
 
 def _absent(lab: Lab, why: str) -> None:
-    names = [each.name for each in (WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE)]
-    lab.event("not applicable", experiment="augmentation", why=why, signals=names)
+    signals = (WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE)
+    lab.event(NotApplicable("augmentation", why, tuple(signal.name for signal in signals)))
 
 
 def _in_workers(

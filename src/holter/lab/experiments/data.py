@@ -17,6 +17,7 @@ from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
 from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.record.events import NotApplicable, SamplesFound, SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -133,13 +134,7 @@ def _holds(batch: Batch, target: Tensor) -> bool:
 
 def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -> None:
     for each in split.samples[:shown]:
-        lab.event(
-            "sample",
-            split=split.name,
-            index=each.index,
-            inputs=each.shown[0],
-            targets=each.shown[1],
-        )
+        lab.event(SampleShown(split.name, each.index, inputs=each.shown[0], targets=each.shown[1]))
     _sizes(lab, split)
     _copies(lab, split)
     _finite(setup, lab, split)
@@ -302,15 +297,14 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
     count = len(valid.samples)
     lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
     lab.write(DATASET_OVERLAP, [found.whole / count], trial="inputs and targets")
-    lab.event("samples found", what="overlap", pairs=[list(each) for each in found.inputs[:_NAMED]])
+    lab.event(SamplesFound("overlap", pairs=found.inputs[:_NAMED]))
 
 
 def _name(lab: Lab, what: str, split: Split, indices: Sequence[object]) -> None:
     if indices:
-        lab.event("samples found", what=what, split=split.name, indices=list(indices))
+        lab.event(SamplesFound(what, split.name, indices=tuple(indices)))
 
 
 def _absent(lab: Lab, signals: tuple[Signal, ...], why: str) -> None:
     """Why a part of this experiment was not made."""
-    names = [each.name for each in signals]
-    lab.event("not applicable", experiment="data", why=why, signals=names)
+    lab.event(NotApplicable("data", why, tuple(signal.name for signal in signals)))

@@ -25,7 +25,7 @@ from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
-from holter.watching.loaders import facts
+from holter.watching.loaders import batch_count
 
 _HELD_OUT = 512  # samples, where there are so many
 _FEWEST = 64  # samples that say anything
@@ -183,7 +183,7 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
     began, found, taken = time.perf_counter(), [], 0
     loader = setup.loaders.get("train")
     if loader is not None:
-        count = min(count, facts(loader)["batches"] or count)
+        count = min(count, batch_count(loader) or count)
     for batch in islice(setup.train, count):
         found.append(batch)
         taken += sum(each.nbytes for each in tensors(batch))

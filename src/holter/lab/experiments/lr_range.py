@@ -14,6 +14,7 @@ from holter.lab.experiments import InapplicableError, experiment
 from holter.lab.experiments._learning_rates.trials import RateTrials, in_order
 from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.record.events import LrRangeNote
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
     LR_RANGE_END,
@@ -24,7 +25,7 @@ from holter.record.signals import (
     LR_RANGE_RATE,
     LR_RANGE_START,
 )
-from holter.watching.loaders import facts
+from holter.watching.loaders import batch_count
 
 _MORE = 3  # short trainings beyond the candidates
 _FEW = 10  # batches that do not stand for a data set
@@ -85,7 +86,7 @@ def lr_range(
     lab.write_each(LR_RANGE_CONFIGURED, trainings.configured)
     lab.write(LR_RANGE_START, [float(each) for each in trainings.start])
     for note in _notes(setup, trainings.held, points):
-        lab.event("lr-range note", note=note)
+        lab.event(LrRangeNote(note))
     ladder = np.geomspace(start, end, points)
     sweeps: list[Sweep] = []
     for number in range(repeats):
@@ -116,7 +117,7 @@ def _notes(setup: Setup, held: Sequence[Batch], points: int) -> Iterator[str]:
     if in_order(setup):
         yield "the loader does not shuffle: a sweep sees the data in the order they are stored in"
     if loader is not None:
-        count = facts(loader)["batches"]
+        count = batch_count(loader)
         if count is not None and count < _FEW:
             yield f"the loader has {count} batches: a sweep of {points} rates sees each many times"
     classes = [each for batch in held if (each := _classes(setup, batch)) is not None]

@@ -29,6 +29,7 @@ from holter.lab.experiments._overfitting.sameness import by_sample
 from holter.lab.lab import Lab
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.record.events import OutOfTime, OverfitFloor, TrialFailed
 from holter.record.signals import (
     OVERFIT_CONSTANT,
     OVERFIT_EXCHANGED,
@@ -146,7 +147,7 @@ def _try_changes(fitting: Fitting, few: Few, facts: Facts, *, until: float) -> N
             continue
         left = until - time.perf_counter()
         if left <= 0:
-            lab.event("out of time", experiment="overfit-batch", trial=branch.name)
+            lab.event(OutOfTime("overfit-batch", branch.name))
             return
         own = few
         try:
@@ -158,7 +159,7 @@ def _try_changes(fitting: Fitting, few: Few, facts: Facts, *, until: float) -> N
                 branch, own.batch, own.aim, until=time.perf_counter() + left / 3
             )
         except Exception as error:  # what is changed may not suit this model
-            lab.event("trial failed", trial=branch.name, why=f"{type(error).__name__}: {error}")
+            lab.event(TrialFailed(branch.name, f"{type(error).__name__}: {error}"))
             continue
         lab.write(OVERFIT_LOSS, losses, trial=branch.name)
         lab.write_each(OVERFIT_RATE, {branch.name: fitting.rate})
@@ -188,12 +189,12 @@ def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
 
 def _write_floor(lab: Lab, few: Few, trial: str) -> None:
     if isinstance(few.floor, str):
-        lab.event("overfit floor", trial=trial, unknown=few.floor)
+        lab.event(OverfitFloor(trial, unknown=few.floor))
         return
     signal = OVERFIT_FLOOR if few.floor.exact else OVERFIT_FREE_FLOOR
     lab.write_each(signal, {trial: few.floor.least})
     lab.write_each(OVERFIT_CONSTANT, {trial: few.floor.constant})
-    lab.event("overfit floor", trial=trial, because=few.floor.because)
+    lab.event(OverfitFloor(trial, because=few.floor.because))
 
 
 def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:

@@ -26,6 +26,7 @@ from holter.lab.experiments._probing.probe import (
 )
 from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
+from holter.record.events import MixingModule
 from holter.record.signals import (
     MIXING_MODULES,
     MIXING_OTHERS,
@@ -125,19 +126,17 @@ def _name_module(
         if float(changed.max()) > limit:
             module = probe.module(name)
             lab.write(MIXING_MODULES, [float(changed.max())], trial=name, first=order)
-            lab.event("mixing module", module=name, **_facts(module))
+            lab.event(_facts(name, module))
             return
 
 
-def _facts(module: nn.Module) -> dict[str, object]:
-    """What is known of a module that tells why it mixes."""
-    told: dict[str, object] = {
-        "type": type(module).__name__,
-        "batch_norm": isinstance(module, _BatchNorm),
-    }
-    for each in module.modules():
-        if isinstance(each, nn.RNNBase | nn.MultiheadAttention):
-            told["batch_first"] = each.batch_first
-        elif isinstance(each, nn.Softmax | nn.LogSoftmax):
-            told["dim"] = each.dim
-    return told
+def _facts(name: str, module: nn.Module) -> MixingModule:
+    """Return what tells why a module mixes samples."""
+    batch_first, dim = None, None
+    for part in module.modules():
+        if isinstance(part, nn.RNNBase | nn.MultiheadAttention):
+            batch_first = part.batch_first
+        elif isinstance(part, nn.Softmax | nn.LogSoftmax):
+            dim = part.dim
+    is_batch_norm = isinstance(module, _BatchNorm)
+    return MixingModule(name, type(module).__name__, is_batch_norm, batch_first, dim)

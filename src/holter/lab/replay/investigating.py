@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,6 +18,14 @@ from holter.lab.replay.samples import Triage, guilty, triage
 from holter.lab.replay.window import Trial, Window
 from holter.lab.setup import Batch, Phase, Setup
 from holter.record.errors import HolterError
+from holter.record.events import (
+    BirthFound,
+    ExperimentMade,
+    LadderClimbed,
+    Reproduced,
+    RungClimbed,
+    TriageMade,
+)
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.watching.blackbox.capture import Step
 
@@ -91,13 +99,17 @@ class Investigation:
             verdict = NOT_REPRODUCED
         found = Reproduction(verdict, same, len(pairs), repeatable)
         self._lab.event(
-            "reproduction",
-            says=found.says,
-            failing=window.failing,
-            onset=window.onset,
-            state_step=window.capture.steps[0].step,
-            alarm=window.capture.alarm.kind,
-            **asdict(found),
+            Reproduced(
+                verdict=found.verdict,
+                says=found.says,
+                failing=window.failing,
+                onset=window.onset,
+                state_step=window.capture.steps[0].step,
+                alarm=window.capture.alarm.kind,
+                same=found.same,
+                compared=found.compared,
+                repeatable=found.repeatable,
+            )
         )
         return found
 
@@ -115,7 +127,7 @@ class Investigation:
         window.set_scale(steps[-1].step)
         found = self._traced(steps[-1])
         if found is not None:
-            self._lab.event("birth", birth=asdict(found), failing=window.failing)
+            self._lab.event(BirthFound(found, window.failing))
         return found
 
     def _traced(self, step: Step) -> Birth | None:
@@ -163,21 +175,20 @@ class Investigation:
             ladder, each = known, known.climbed[-1]
             if each.trial is not None:
                 self._write(each.name, each.trial)
-            self._lab.event(
-                "rung", name=each.name, family=each.family, outcome=each.outcome, says=each.says
-            )
+            self._lab.event(RungClimbed(each.name, each.family, each.outcome, each.says))
             yield each
         if ladder is not None:
             minimal = ladder.minimal
             self._lab.event(
-                "ladder",
-                cures=[each.name for each in ladder.cures],
-                families=sorted({each.family for each in ladder.cures}),
-                tried=sorted({e.family for e in ladder.climbed if e.trial is not None}),
-                minimal=None if minimal is None else minimal.name,
-                pairs=ladder.pairs,
-                middle=ladder.band[0],
-                spread=ladder.band[1],
+                LadderClimbed(
+                    cures=tuple(each.name for each in ladder.cures),
+                    families=tuple(sorted({each.family for each in ladder.cures})),
+                    tried=tuple(sorted({e.family for e in ladder.climbed if e.trial is not None})),
+                    minimal=None if minimal is None else minimal.name,
+                    pairs=tuple(ladder.pairs),
+                    middle=ladder.band[0],
+                    spread=ladder.band[1],
+                )
             )
 
     def separate(self) -> str:
@@ -185,11 +196,12 @@ class Investigation:
         found = self._triage or triage(self._window, self._ceiling)
         samples = guilty(self._window, self._ceiling) if found.batch_on_older_weights else None
         self._lab.event(
-            "triage",
-            batch_on_older_weights=found.batch_on_older_weights,
-            older_batch_on_these_weights=found.older_batch_on_these_weights,
-            says=found.says,
-            samples=samples,
+            TriageMade(
+                says=found.says,
+                batch_on_older_weights=found.batch_on_older_weights,
+                older_batch_on_these_weights=found.older_batch_on_these_weights,
+                samples=samples,
+            )
         )
         return found.says
 
@@ -292,4 +304,4 @@ def whole(window: Window, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
         for each in found.climb():
             yield f"{each.name}: {each.outcome} ({each.says})"
         yield found.separate()
-    lab.event("experiment", experiment="replay", seconds=time.perf_counter() - began)
+    lab.event(ExperimentMade("replay", time.perf_counter() - began))

@@ -1,6 +1,7 @@
 """The data sets of a training: how large, which classes, and a few samples as they are."""
 
 from holter.record import Run
+from holter.record.events import SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -67,11 +68,11 @@ def _order(run: Run, split: str) -> str:
 
 def _samples(run: Run, split: str, width: int) -> list[Line]:
     shown: list[Line] = []
-    for event in run.events:
-        if event.kind == "sample" and event.data.get("split") == split:
-            lead: Line = ((" " * 10, ""), (f"{event.data['index']:>6}  ", "dim"))
-            inputs, targets = str(event.data["inputs"]), str(event.data["targets"])
-            text = inputs + (_ARROW + targets if targets else "")
+    for event in run.events_of(SampleShown):
+        sample = event.what
+        if sample.split == split:
+            lead: Line = ((" " * 10, ""), (f"{sample.index:>6}  ", "dim"))
+            text = sample.inputs + (_ARROW + sample.targets if sample.targets else "")
             shown += hanging(text, width=width, lead=lead)
     return shown
 

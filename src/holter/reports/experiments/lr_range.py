@@ -5,6 +5,7 @@ import numpy as np
 from holter.diagnosis.facts.rate_range import RangeTest, read
 from holter.diagnosis.facts.sweep import ESTIMATORS
 from holter.record import Run
+from holter.record.events import LrRangeNote, LrRangeStop
 from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
 from holter.reports._chart import chart
 from holter.reports._lines import Line, hanging
@@ -36,16 +37,15 @@ def lines(run: Run, width: int) -> list[Line]:
         found += _table("confirmed", _confirmed(test, min(width - _BESIDE, _BAR)))
     if stops := _stops(run):
         found += _item("sweeps", stops, width)
-    for event in run.events:
-        if event.kind == "lr-range note":
-            found += _item("note", str(event.data["note"]), width)
+    for event in run.events_of(LrRangeNote):
+        found += _item("note", event.what.note, width)
     return found if test.broken else found + _chart(test, min(width, _WIDEST))
 
 
 def _stops(run: Run) -> str:
     """Where each sweep ended, and why."""
-    stops = [event.data for event in run.events if event.kind == "lr-range stop"]
-    ends = [f"{each['rate'] or 0:.2g} ({_WHY[each['why']]})" for each in stops]
+    stops = [event.what for event in run.events_of(LrRangeStop)]
+    ends = [f"{stop.rate or 0:.2g} ({_WHY.get(stop.why, stop.why)})" for stop in stops]
     return f"ended at {', '.join(ends)}" if ends else ""
 
 

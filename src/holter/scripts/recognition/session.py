@@ -69,7 +69,9 @@ class Session:
     ) -> None:
         self.watch = Watch(
             # Wherever the script goes from here.
-            Recorder((out or new_folder(name)).absolute(), rank=0, meta=environment.describe()),
+            Recorder(
+                (out or new_folder(name)).absolute(), rank=0, environment=environment.describe()
+            ),
             budget=None,
             announce=False,
             black_box=False,

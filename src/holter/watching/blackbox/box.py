@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from holter.record.events import CaptureWritten, Occurrence, SkippedStep
+from holter.record.meta import Meta
 from holter.record.notices import tell
 from holter.record.signals import Signal
 from holter.watching.blackbox.alarms import Alarm, Alarms
@@ -47,9 +49,9 @@ class BlackBox:
         self,
         folder: Path,
         *,
-        about: Callable[[], Mapping[str, Any]],
+        about: Callable[[], Meta],
         share: float | None,
-        event: Callable[..., None],
+        event: Callable[[Occurrence], None],
         note: Callable[[str], None],
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
@@ -140,7 +142,7 @@ class BlackBox:
         if self._on_nonfinite == "skip":
             for parameter in held_by(optimizer):
                 parameter.grad = None  # such an update leaves weights and optimizer as they are
-            self._event("skipped step", optimizer="", by="holter")
+            self._event(SkippedStep(optimizer="", by="holter"))
             tell(f"the gradients of step {step} are not finite: step skipped")
             return
         self.capture(Alarm("nonfinite", step, "gradients are not finite"))
@@ -199,7 +201,7 @@ class BlackBox:
         self._written[alarm.kind] = self._written.get(alarm.kind, 0) + 1
         name = f"step-{alarm.step:08d}-{alarm.kind}"
         path = self._folder / "captures" / (f"{name}-rank-{self._rank}" if self._rank else name)
-        about = {**self._about(), "rank": self._rank}
+        about = {**self._about().to_json(), "rank": self._rank}
 
         def write() -> None:
             try:
@@ -207,7 +209,7 @@ class BlackBox:
             except Exception as error:
                 tell(f"the capture of step {alarm.step} could not be written ({error})")
                 return
-            self._event("capture", alarm=alarm.kind, of=alarm.step, path=path.name)
+            self._event(CaptureWritten(alarm.kind, alarm.step, path.name))
             tell(
                 f"{alarm.says} at step {alarm.step}; the last {len(entries)} steps are in {path}."
                 f" To find the cause: holter try replay {self._folder}"

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from holter.record.events import ModeChanged, PassBegan
 from holter.watching.collectors.moments import (
     Attended,
     BatchFetched,
@@ -48,8 +49,8 @@ class ForwardListener:
         """Name a loader, and record each pass over it."""
         label, is_new = self._loaders.begin(loader, iterator)
         if is_new:
-            self._loop.recorder.event("loader", **facts(loader), loader=label)
-        self._loop.recorder.event("pass", loader=label)
+            self._loop.recorder.event(facts(label, loader))
+        self._loop.recorder.event(PassBegan(label))
         if self._loop.black_box is not None and self._open.is_ahead:
             self._loop.black_box.pass_begins(label)
 
@@ -95,7 +96,7 @@ class ForwardListener:
                 if not module.training:
                     self._stepper.publish(EvaluationBegins(roster))
                 if is_change:
-                    self._loop.recorder.event("mode", model=model.label, training=module.training)
+                    self._loop.recorder.event(ModeChanged(model.label, module.training))
 
     @shielded
     def loss_computed(self, call: TappedLoss) -> None:

@@ -10,6 +10,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from holter.record.events import SkippedStep
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -107,7 +108,7 @@ class UpdateListener:
             self._stepper.leave_unread()
             self._stepper.gradients_ready(subject)
             self._open.updated(subject)
-            self._loop.recorder.event("skipped step", optimizer=subject.label)
+            self._loop.recorder.event(SkippedStep(subject.label))
             self._loop.record_schedules()
         scale = self._loss_scale.current(self._stepper.device)
         if scale is not None:
@@ -120,7 +121,7 @@ class UpdateListener:
         trained = self._stepper.has_trained
         schedule = self._loop.schedules.stepped(scheduler, trained=trained)
         if schedule is not None:
-            self._loop.recorder.event("scheduler", **schedule)
+            self._loop.recorder.event(schedule)
         if trained:
             self._stepper.publish(SchedulerStepped())
 

@@ -20,6 +20,7 @@ from holter.lab.experiments._learning_rates.rates import Rates
 from holter.lab.lab import Lab
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State, same_randomness
+from holter.record.events import LrRangeStop
 from holter.record.signals import (
     LR_RANGE_END,
     LR_RANGE_ERROR,
@@ -98,7 +99,7 @@ class RateTrials:
             if high == _DIVERGED:
                 why = "diverged"
                 break
-        self._lab.event("lr-range stop", trial=trial, why=why, rate=rates[-1] if rates else None)
+        self._lab.event(LrRangeStop(trial, why, rate=rates[-1] if rates else None))
         self._write(trial, rates, losses)
         means, errors = [each.mean for each in looks], [each.error for each in looks]
         self._lab.write(LR_RANGE_HELD, means, trial=trial)

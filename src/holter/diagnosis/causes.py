@@ -1,0 +1,240 @@
+"""What explains what, by family: symptoms belong to families, causes explain families.
+
+A new symptom goes into one family; every cause that explains the family explains it. A new cause
+goes into one line of `CAUSES`.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+
+FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "no-learning": (
+            "flat-loss",
+            "loss-at-constant-predictor",
+            "loss-plateau",
+            "underfitting",
+            "unfittable-batch",
+        ),
+        "non-finite": ("nonfinite-gradient", "nonfinite-loss", "nonfinite-weights"),
+        "unstable": (
+            "diverging-loss",
+            "heavy-tailed-weights",
+            "loss-spike",
+            "oscillating-gradients",
+            "oscillating-loss",
+        ),
+        "too-large": (
+            "constant-clipping",
+            "exploding-gradients",
+            "exploding-weights",
+            "growing-activations",
+            "huge-updates",
+            "large-initial-loss",
+        ),
+        "growing-outputs": (
+            "drifting-output-logits",
+            "growing-attention-logits",
+            "growing-residuals",
+        ),
+        "motionless": (
+            "large-epsilon",
+            "motionless-weights",
+            "rounded-away-updates",
+            "tiny-updates",
+        ),
+        "fading": (
+            "all-zero-gradients",
+            "dead-gradients",
+            "dead-units",
+            "dominating-gradient",
+            "fading-activations",
+            "saturated-units",
+            "vanishing-gradients",
+        ),
+        "half-precision": (
+            "collapsing-loss-scale",
+            "hidden-nonfinite",
+            "overflow-headroom",
+            "skipped-steps",
+        ),
+        "bad-validation": (
+            "constant-validation",
+            "erratic-validation",
+            "loss-accuracy-parting",
+            "overfitting",
+            "validation-mismatch",
+        ),
+    }
+)
+
+_LEARNING = ("no-learning", "motionless", "fading", "bad-validation")
+_SIZE = ("too-large", "growing-outputs", "unstable", "non-finite")
+
+# Each line: causes, and the families or single rules whose findings follow from them.
+CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    # what the model is given, and what the loss makes of it
+    (
+        ("unscaled-inputs", "unscaled-targets", "improper-probabilities"),
+        (*_LEARNING, *_SIZE, "half-precision"),
+    ),
+    (("unscaled-targets",), ("limited-outputs",)),
+    (("improper-probabilities",), ("doubled-sigmoid", "unbounded-loss", "unscaled-inputs")),
+    (("summed-loss", "unbounded-loss", "unnormalised-nll"), (*_LEARNING, *_SIZE)),
+    (("unbounded-loss",), ("identical-rows",)),
+    (("unnormalised-nll",), ("unbounded-loss",)),
+    (("sorted-batches",), (*_LEARNING, *_SIZE)),
+    (("unrelated-labels",), ("no-learning", "bad-validation")),
+    (("nonfinite-samples",), ("nonfinite-inputs",)),
+    (
+        ("nonfinite-inputs", "empty-targets"),
+        (*_SIZE, "half-precision", "no-learning", "motionless", "bad-validation"),
+    ),
+    # the model
+    (
+        ("broadcast-loss", "doubled-sigmoid", "doubled-softmax", "limited-outputs"),
+        (*_LEARNING, "oscillating-loss"),
+    ),
+    (("single-class-softmax", "ignored-inputs"), (*_LEARNING, "unreached-parameters")),
+    (("ignored-inputs",), ("unrelated-labels",)),
+    (("identical-rows",), ("no-learning", "motionless", "fading", "too-large")),
+    (("growing-activations",), (*_SIZE, "no-learning", "fading")),
+    (("fading-activations", "vanishing-gradients", "collapsed-weights"), ("fading", "no-learning")),
+    (("fading-activations", "vanishing-gradients", "collapsed-weights"), ("tiny-updates",)),
+    (("vanishing-gradients",), ("large-epsilon",)),
+    (("saturated-units",), ("vanishing-gradients", "large-initial-loss", "oscillating-loss")),
+    (("saturated-units", "dead-units"), ("no-learning", "dead-gradients", "dominating-gradient")),
+    (("saturated-units", "dead-units", "dead-gradients"), ("no-learning", "tiny-updates")),
+    (("dead-units",), ("all-zero-gradients", "motionless-weights")),
+    (("all-zero-gradients",), ("no-learning", "motionless-weights")),
+    (("dominating-gradient",), ("no-learning", "tiny-updates", "constant-clipping")),
+    (("growing-attention-logits", "growing-residuals", "drifting-output-logits"), ("unstable",)),
+    (
+        ("growing-attention-logits", "growing-residuals", "drifting-output-logits"),
+        ("non-finite", "exploding-gradients", "loss-plateau"),
+    ),
+    (("growing-residuals",), ("growing-activations", "vanishing-gradients")),
+    (("mixed-samples",), ("no-learning", "bad-validation")),
+    (("tiny-batch-norm",), ("no-learning", "bad-validation", "unstable")),
+    (("eval-mode-gap", "validation-in-train-mode"), ("bad-validation",)),
+    # the loop and the optimizer
+    (("parameters-outside-model",), ("parameters-outside-optimizer",)),
+    (
+        ("parameters-outside-model", "parameters-outside-optimizer", "unreached-parameters"),
+        ("no-learning", "motionless-weights"),
+    ),
+    (
+        ("parameters-outside-model", "parameters-outside-optimizer"),
+        ("unreached-parameters",),
+    ),
+    (("motionless-weights",), ("no-learning", "constant-validation")),
+    (
+        ("step-without-backward",),
+        ("no-learning", "all-zero-gradients", "motionless-weights", "uncleared-gradients"),
+    ),
+    (("step-without-backward",), ("huge-updates", "unstable")),
+    (("uncleared-gradients",), ("no-learning", "non-finite")),
+    (
+        ("repeated-backward", "undivided-accumulation"),
+        ("too-large", "unstable", "non-finite", "misreported-loss"),
+    ),
+    (("training-in-eval-mode",), ("unfittable-batch",)),
+    (("late-clipping", "idle-clipping"), ("too-large", "unstable", "non-finite")),
+    (("late-clipping",), ("idle-clipping",)),
+    (
+        ("constant-clipping", "scaled-clipping", "misplaced-clip-threshold"),
+        ("no-learning", "motionless"),
+    ),
+    (("scaled-clipping", "misplaced-clip-threshold"), ("constant-clipping",)),
+    (("scaled-clipping",), ("vanishing-gradients",)),
+    # the learning rate and its schedule
+    (("huge-updates",), (*_SIZE, "no-learning", "fading", "tiny-updates", "erratic-validation")),
+    (("exploding-weights",), ("unstable", "non-finite", "no-learning", "fading", "tiny-updates")),
+    (
+        ("exploding-gradients",),
+        ("unstable", "non-finite", "no-learning", "fading", "exploding-weights"),
+    ),
+    (("exploding-gradients",), ("constant-clipping", "erratic-validation", "unrelated-labels")),
+    (("unstable-curvature", "unsuitable-learning-rate"), ("too-large", "unstable", "non-finite")),
+    (("unstable-curvature", "unsuitable-learning-rate"), ("no-learning", "fading", "tiny-updates")),
+    (("missing-warmup",), ("no-learning", "unstable", "fading", "exploding-gradients")),
+    (("missing-warmup",), ("growing-attention-logits",)),
+    (("restarted-schedule", "reset-optimizer-state"), ("unstable", "huge-updates")),
+    (
+        ("restarted-schedule", "reset-optimizer-state"),
+        ("erratic-validation", "exploding-gradients"),
+    ),
+    (("reset-optimizer-state",), ("no-learning",)),
+    (
+        ("rushed-schedule", "stalled-schedule"),
+        ("no-learning", "motionless", "bad-validation", "unusable-learning-rate"),
+    ),
+    (("rushed-schedule", "stalled-schedule"), ("oscillating-loss",)),
+    (("rushed-schedule",), ("decayed-learning-rate",)),
+    (("decayed-learning-rate",), ("no-learning", "motionless", "constant-validation")),
+    (("unusable-learning-rate",), ("no-learning", "motionless-weights", "non-finite")),
+    (("tiny-updates",), ("no-learning", "constant-validation", "validation-mismatch")),
+    (("large-epsilon", "rounded-away-updates"), ("no-learning", "tiny-updates")),
+    (("rounded-away-updates",), ("motionless-weights",)),
+    (("large-epsilon",), ("validation-mismatch",)),
+    (("decayed-norms-and-biases",), ("loss-plateau", "underfitting")),
+    # numerics
+    (("collapsing-loss-scale",), ("skipped-steps", "no-learning", "motionless", "fading")),
+    (("skipped-steps",), ("no-learning", "motionless-weights", "nonfinite-gradient")),
+    (("overflow-headroom",), ("collapsing-loss-scale", "skipped-steps", "non-finite")),
+    (("overflow-headroom",), ("growing-activations",)),
+    (
+        ("hidden-nonfinite",),
+        ("no-learning", "non-finite", "motionless-weights", "fading", "misreported-loss"),
+    ),
+    (("hidden-nonfinite",), ("diverging-loss", "loss-spike")),
+    (
+        ("nonfinite-birth", "oversized-steps", "poisonous-batch", "irreproducible-failure"),
+        ("non-finite", "unstable", "too-large", "half-precision", "unbounded-loss"),
+    ),
+    (("nonfinite-birth",), ("poisonous-batch",)),
+    (("oversized-steps",), ("nonfinite-birth",)),
+    # validation and the data behind it
+    (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
+    (("augmented-validation",), ("erratic-validation",)),
+    (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
+    (("validation-mismatch",), ("underfitting",)),
+    (("constant-validation",), ("validation-mismatch",)),
+    (("overlapping-splits", "targets-equal-inputs"), ("validation-better-than-training",)),
+    (("validation-better-than-training",), ("no-learning",)),
+    # between symptoms: the one that began first
+    (("loss-spike", "diverging-loss"), ("unstable", "non-finite", "loss-plateau")),
+    (("large-initial-loss",), ("no-learning", "oscillating-loss")),
+    (("heavy-tailed-weights",), ("unstable", "loss-at-constant-predictor")),
+    (("oscillating-gradients",), ("unstable", "no-learning")),
+    (("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"), ("non-finite",)),
+    (("nonfinite-loss",), ("unfittable-batch",)),
+    (("unfittable-batch",), ("no-learning", "constant-validation")),
+    (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
+    (("underfitting",), ("loss-plateau",)),
+)
+
+
+def members(names: Iterable[str]) -> set[str]:
+    """These rules, with families replaced by their members."""
+    return {rule for name in names for rule in FAMILIES.get(name, (name,))}
+
+
+@cache
+def explained_by(cause: str) -> frozenset[str]:
+    """Return the rules whose findings follow directly from those of `cause`."""
+    targets = [name for causes, effects in CAUSES if cause in causes for name in effects]
+    return frozenset(members(targets) - {cause})
+
+
+def reach(names: Iterable[str]) -> set[str]:
+    """These rules, and every rule whose findings may follow from theirs."""
+    reached: set[str] = set()
+    frontier = list(names)
+    while frontier:
+        name = frontier.pop()
+        if name not in reached:
+            reached.add(name)
+            frontier += explained_by(name)
+    return reached

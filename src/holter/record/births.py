@@ -1,0 +1,38 @@
+"""The birth of a value that is not finite, as a replay records it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that an operation was given; the range is that of its finite elements."""
+
+    name: str  # of the variable, parameter or argument; "input 0" where it has none
+    shape: tuple[int, ...]
+    dtype: str
+    low: float
+    high: float
+    zeros: int
+    nonfinite: int
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """Where and how something was born that is not finite, and that loss or weights inherited."""
+
+    operation: str  # as people call it: "log"
+    kind: str  # one of KINDS
+    phase: str  # "forward", "backward", "update"
+    where: str  # "train.py:88"; for backward the line of the forward operation
+    line: str  # its source text
+    module: str  # the path of the module it happened in; empty outside of all
+    node: str  # of autograd, in backward: "SqrtBackward0"
+    operands: tuple[Operand, ...]
+    count: int  # elements of the output that are not finite
+    of: int
+    samples: tuple[int, ...]  # of the batch, to which they belong; at most 8
+    positions: tuple[tuple[int, ...], ...]  # the first few
+    passed_on: int  # later operations that only passed it on
+    passed_to: tuple[str, ...]  # the modules in which they did
+    headroom: float | None  # of an overflow: the largest operand, as a share of the type's limit
+    says: str

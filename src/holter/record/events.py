@@ -1,0 +1,333 @@
+"""Events: what happened once in a run, with a class for each kind.
+
+`kind` is the name of an event in `events.jsonl`, and the fields of its class are its fields there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from holter.record.births import Birth
+from holter.record.typed import from_json, to_json
+
+
+class Occurrence:
+    """What an event says, without its time."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+
+What = TypeVar("What", bound=Occurrence)
+What_co = TypeVar("What_co", bound=Occurrence, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[What_co]):
+    """An occurrence, the step that was open, and the time."""
+
+    step: int
+    wall: float
+    what: What_co
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the line of `events.jsonl`."""
+        if isinstance(self.what, Unknown):
+            kind, data = self.what.name, self.what.data
+        else:
+            kind, data = self.what.kind, to_json(self.what)
+        return {"step": self.step, "wall": self.wall, "kind": kind, **data}
+
+    @staticmethod
+    def of(line: Mapping[str, Any]) -> "Event[Occurrence]":
+        """Read a line of `events.jsonl`; raises if it lacks step, time or kind."""
+        step, wall, kind = int(line["step"]), float(line["wall"]), str(line["kind"])
+        cls = KINDS.get(kind)
+        if cls is not None:
+            return Event(step, wall, from_json(cls, line))
+        data = {key: value for key, value in line.items() if key not in ("step", "wall", "kind")}
+        return Event(step, wall, Unknown(kind, data))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Occurrence):
+    """An event of another version of holter."""
+
+    kind: ClassVar[str] = ""
+    name: str  # its kind
+    data: Mapping[str, Any]
+
+
+# A training.
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderSeen(Occurrence):
+    """A data loader is iterated over for the first time."""
+
+    kind: ClassVar[str] = "loader"
+    loader: str
+    batches: int | None = None
+    batch_size: int | None = None
+    workers: int = 0
+    shuffled: bool = False
+    drop_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PassBegan(Occurrence):
+    """A pass over a data loader begins."""
+
+    kind: ClassVar[str] = "pass"
+    loader: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSeen(Occurrence):
+    """A learning-rate scheduler is stepped for the first time."""
+
+    kind: ClassVar[str] = "scheduler"
+    scheduler: str  # its class
+    early: bool = False  # stepped before any optimizer was
+    horizon: int | None = None  # calls
+    gamma: float | None = None
+    step_size: int | None = None
+    milestones: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged(Occurrence):
+    """A model goes from training to eval mode, or back."""
+
+    kind: ClassVar[str] = "mode"
+    model: str
+    training: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedStep(Occurrence):
+    """An optimizer step was skipped, by a loss scaler unless `by` names another."""
+
+    kind: ClassVar[str] = "skipped step"
+    optimizer: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed(Occurrence):
+    """A run is continued."""
+
+    kind: ClassVar[str] = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionRaised(Occurrence):
+    """An exception ended the training."""
+
+    kind: ClassVar[str] = "exception"
+    type: str
+    message: str
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HolterFailed(Occurrence):
+    """A part of holter failed; training went on without it."""
+
+    kind: ClassVar[str] = "holter failed"
+    where: str
+    error: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureWritten(Occurrence):
+    """The black box wrote a capture."""
+
+    kind: ClassVar[str] = "capture"
+    alarm: str
+    of: int  # the step of the alarm
+    path: str
+
+
+# Experiments.
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentsChosen(Occurrence):
+    """`holter try` begins these experiments."""
+
+    kind: ClassVar[str] = "tried"
+    experiments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentMade(Occurrence):
+    """An experiment is over."""
+
+    kind: ClassVar[str] = "experiment"
+    experiment: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable(Occurrence):
+    """An experiment, or a part of it, could not be made."""
+
+    kind: ClassVar[str] = "not applicable"
+    experiment: str
+    why: str
+    signals: tuple[str, ...]  # that are not recorded therefore
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfTime(Occurrence):
+    """An experiment ended before this trial, for lack of time."""
+
+    kind: ClassVar[str] = "out of time"
+    experiment: str
+    trial: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFailed(Occurrence):
+    """A trial of an experiment raised an exception."""
+
+    kind: ClassVar[str] = "trial failed"
+    trial: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverfitFloor(Occurrence):
+    """What the lowest possible loss of a batch was computed from, or why it is unknown."""
+
+    kind: ClassVar[str] = "overfit floor"
+    trial: str
+    because: str = ""
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LrRangeNote(Occurrence):
+    """A remark on a learning-rate range test."""
+
+    kind: ClassVar[str] = "lr-range note"
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LrRangeStop(Occurrence):
+    """A sweep of a learning-rate range test ended."""
+
+    kind: ClassVar[str] = "lr-range stop"
+    trial: str
+    why: str  # "end", "diverged", "not finite", "skipped"
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleShown(Occurrence):
+    """A sample of a data set, as text."""
+
+    kind: ClassVar[str] = "sample"
+    split: str
+    index: int
+    inputs: str
+    targets: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesFound(Occurrence):
+    """Samples in which a problem of a data set shows."""
+
+    kind: ClassVar[str] = "samples found"
+    what: str
+    split: str | None = None  # None: the problem is between two splits
+    indices: tuple[Any, ...] = ()  # numbers, or groups of them
+    pairs: tuple[Any, ...] = ()  # of a sample in each split
+
+
+@dataclass(frozen=True, slots=True)
+class MixingModule(Occurrence):
+    """The first module in which one sample changes the output of others."""
+
+    kind: ClassVar[str] = "mixing module"
+    module: str
+    type: str
+    batch_norm: bool = False
+    batch_first: bool | None = None
+    dim: int | None = None
+
+
+# Replays of a capture.
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced(Occurrence):
+    """A replay was compared with what was recorded; other events of the replay follow."""
+
+    kind: ClassVar[str] = "reproduction"
+    verdict: str
+    says: str
+    failing: int  # the step that fails
+    onset: int  # the step from which on it went wrong
+    state_step: int  # the first step of the window
+    alarm: str
+    same: int = 0  # steps whose loss is the recorded one to the bit
+    compared: int = 0
+    repeatable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BirthFound(Occurrence):
+    """A replay found where the first value that is not finite comes from."""
+
+    kind: ClassVar[str] = "birth"
+    birth: Birth
+    failing: int
+
+
+@dataclass(frozen=True, slots=True)
+class RungClimbed(Occurrence):
+    """A replay with one intervention."""
+
+    kind: ClassVar[str] = "rung"
+    name: str
+    family: str
+    outcome: str  # "cures", "does not", "worsens", "not applicable"
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class LadderClimbed(Occurrence):
+    """All interventions of a replay were tried."""
+
+    kind: ClassVar[str] = "ladder"
+    cures: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()  # that cure
+    tried: tuple[str, ...] = ()  # families
+    minimal: str | None = None  # the least intervention that cures
+    pairs: tuple[tuple[str, str], ...] = ()  # that cure only together
+    middle: float | None = None  # of the band of normal losses
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriageMade(Occurrence):
+    """Whether the batch fails on older weights, and an older batch on these."""
+
+    kind: ClassVar[str] = "triage"
+    says: str
+    batch_on_older_weights: bool | None = None
+    older_batch_on_these_weights: bool | None = None
+    samples: tuple[int, ...] | None = None  # that break the step by themselves
+
+
+_ALL: tuple[type[Occurrence], ...] = (
+    *(LoaderSeen, PassBegan, SchedulerSeen, ModeChanged, SkippedStep, Resumed, ExceptionRaised),
+    *(HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade, NotApplicable, OutOfTime),
+    *(TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop, SampleShown, SamplesFound),
+    *(MixingModule, Reproduced, BirthFound, RungClimbed, LadderClimbed, TriageMade),
+)
+KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}
