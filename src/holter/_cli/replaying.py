@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
-    """Replay a capture of a run, on the script that recorded it or on the setup of --on."""
+    """Replay the first capture of a run, on the script that recorded it or on the setup of --on."""
     from holter.record import Run
     from holter.record.folders import newest_run
 

@@ -74,7 +74,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     recording.add_argument(
         "--no-black-box",
-        dest="blackbox",
+        dest="black_box",
         action="store_false",
         help="do not keep the last steps and snapshots for replay",
     )
@@ -97,7 +97,7 @@ def execute(args: argparse.Namespace) -> int:
         out=args.out,
         resume=args.resume,
         budget=args.budget,
-        blackbox=args.blackbox,
+        black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from holter.watching.blackbox import OnNonfinite
+    from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.watch import Watch
 
@@ -44,7 +44,7 @@ def launch(
     out: Path | None = None,
     resume: bool = False,
     budget: float | None = 0.01,
-    blackbox: bool = True,
+    black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
 ) -> Outcome:
@@ -70,7 +70,7 @@ def launch(
         watch = _begin(
             recorder,
             budget=budget,
-            blackbox=blackbox,
+            black_box=black_box,
             on_nonfinite=on_nonfinite,
             capture_at=capture_at,
         )

@@ -101,5 +101,5 @@ def exploded_later(facts: "Facts", *, max_update: float) -> bool:
 def _trained_elements(facts: "Facts") -> int:
     """Count the elements of the parameters that an optimizer holds: those behind the norms."""
     held = {parameter.name for parameter in facts.parameters if parameter.optimizer >= 0}
-    shapes = facts.run.meta.get("parameters", {})
-    return sum(prod(shape) for name, (shape, _) in shapes.items() if not held or name in held)
+    shapes = facts.run.meta.parameters
+    return sum(prod(each.shape) for name, each in shapes.items() if not held or name in held)
