@@ -69,7 +69,8 @@ def large_epsilon(
     if len(readings) < _FEWEST:
         yield large_epsilon.not_examined(f"{len(readings)} of the {_FEWEST} sampled steps needed")
         return
-    epsilons = [float(np.nanmax(each.values)) for each in facts.run[EPSILON].values() if len(each)]
+    series = facts.run[EPSILON].values()
+    epsilons = [float(np.nanmax(values.values)) for values in series if len(values)]
     epsilon = max(epsilons, default=0)
     if epsilon <= min_epsilon:
         yield large_epsilon.clear(f"epsilon is {epsilon:.1g}")

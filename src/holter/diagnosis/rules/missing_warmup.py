@@ -126,4 +126,5 @@ def _is_transformer(facts: Facts) -> bool:
 
 def _is_adam(facts: Facts) -> bool:
     optimizers = facts.run.meta.get("optimizers", ())
-    return bool(optimizers) and all("Adam" in str(each.get("class", "")) for each in optimizers)
+    classes = [str(optimizer.get("class", "")) for optimizer in optimizers]
+    return bool(classes) and all("Adam" in name for name in classes)
