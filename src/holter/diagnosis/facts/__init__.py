@@ -30,7 +30,7 @@ from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome
-from holter.diagnosis.facts.schedule import Laps, Pace, Rate, Scheduler
+from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
 from holter.record import Run, Series
@@ -130,9 +130,9 @@ class Facts:
         return schedule.pace(self)
 
     @cached_property
-    def epochs(self) -> Laps | None:
-        """The equal stretches a run falls into: passes over the data, or validations."""
-        return schedule.laps(self)
+    def epochs(self) -> Epochs | None:
+        """The equal parts of a run: passes over the data, or validations."""
+        return schedule.epochs(self)
 
     @cached_property
     def epoch_steps(self) -> int | None:
