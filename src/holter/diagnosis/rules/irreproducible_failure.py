@@ -47,7 +47,7 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
             confidence=Confidence.LIKELY,
             onset=found.failing,
             evidence=(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "unchanged"),
             ),
             fix="replay it with deterministic algorithms; then on another machine",
         )

@@ -67,12 +67,12 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.CERTAIN,
         onset=found.failing,
         evidence=(
-            Evidence(signal, (found.first, found.failing), found.says, "as it was"),
-            Evidence(signal, (found.failing, found.failing), where, "as it was"),
+            Evidence(signal, (found.first, found.failing), found.says, "unchanged"),
+            Evidence(signal, (found.failing, found.failing), where, "unchanged"),
             *(
-                Evidence(signal, (found.first, found.failing), f"cures it: {rung.says}", name)
-                for name, rung in found.rungs.items()
-                if rung.outcome == "cures" and found.ladder and name == found.ladder.minimal
+                Evidence(signal, (found.first, found.failing), f"cures it: {cure.says}", cure.name)
+                for cure in (found.minimal_cure,)
+                if cure is not None
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.

@@ -42,7 +42,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     if not fails(found):
         yield oversized_steps.clear(f"step {found.failing} does not fail when it is replayed")
         return
-    if found.ladder is None:
+    if not found.all_tried:
         yield oversized_steps.not_examined("the ladder of interventions was not climbed")
         return
     cured = found.cured_by("rate", "clip")
@@ -62,9 +62,9 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.LIKELY,
         onset=found.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
+            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "unchanged"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each].says, each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.changes[each].says, each)
                 for each in cured[:2]
             ),
         ),

@@ -42,7 +42,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     if not fails(found):
         yield poisonous_batch.clear(f"step {found.failing} does not fail when it is replayed")
         return
-    if found.ladder is None:
+    if not found.all_tried:
         yield poisonous_batch.not_examined("the ladder of interventions was not climbed")
         return
     cured = found.cured_by("batch", "skip")
@@ -60,9 +60,9 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.LIKELY,
         onset=found.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "as it was"),
+            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "unchanged"),
             *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.rungs[each].says, each)
+                Evidence(REPLAY_LOSS, (found.first, found.failing), found.changes[each].says, each)
                 for each in cured[:2]
             ),
         ),
@@ -72,5 +72,5 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
 
 
 def _samples(found: Replayed) -> str:
-    samples = None if found.triage is None else found.triage.samples
+    samples = found.triage.samples if found.triage else ()
     return f"; samples {listed(list(map(str, samples)))} break it by themselves" if samples else ""
