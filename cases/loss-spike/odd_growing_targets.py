@@ -4,10 +4,10 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-x = torch.randn(19200, 12)
-scale = torch.ones(19200, 1)
-scale[9600:] = 3.0
-y = scale * (x[:, :1] + 0.5 * x[:, 1:2] + 0.7 * torch.randn(19200, 1))
+x = torch.randn(12000, 12)
+scale = torch.ones(12000, 1)
+scale[6000:] = 3.0
+y = scale * (x[:, :1] + 0.5 * x[:, 1:2] + 0.7 * torch.randn(12000, 1))
 
 model = nn.Sequential(nn.Linear(12, 64), nn.ReLU(), nn.Linear(64, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

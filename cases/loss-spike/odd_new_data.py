@@ -5,10 +5,10 @@ from torch import nn
 
 torch.manual_seed(0)
 weights = torch.randn(12, 5)
-clean = torch.randn(19200, 12)
+clean = torch.randn(12000, 12)
 labels = (clean @ weights).argmax(1)
 inputs = clean.clone()
-inputs[9600:] += 1.5 * torch.randn(9600, 12)
+inputs[6000:] += 1.5 * torch.randn(6000, 12)
 
 model = nn.Sequential(nn.Linear(12, 64), nn.ReLU(), nn.Linear(64, 5))
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

@@ -1,7 +1,5 @@
-import numpy as np
-
 from holter.diagnosis.rules.late_clipping import late_clipping
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.signals import CLIP_LATE, CLIP_LIMIT, CLIP_NORM
 from synthetic import found, run_of, said
 
@@ -29,13 +27,6 @@ def test_clipped_in_time() -> None:
 def test_sometimes_late_is_clear() -> None:
     (verdict,) = said(late_clipping, run_of({CLIP_LATE: {"": [1, 1, 1, 0] * 20}}))
     assert isinstance(verdict, Clear)
-
-
-def test_an_infinite_limit_measures() -> None:
-    run = run_of({CLIP_LATE: {"": [1] * 20}, CLIP_LIMIT: {"": [np.inf] * 20}})
-    (verdict,) = said(late_clipping, run)
-    assert isinstance(verdict, Normal)
-    assert verdict.exception == "only-measured"
 
 
 def test_too_short() -> None:

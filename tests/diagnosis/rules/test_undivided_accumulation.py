@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.undivided_accumulation import undivided_accumulation
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import BACKWARD_CALLS, DATA_BATCHES, LOSS, LOSS_ROOT_SHARE, LOSS_SUMMED
 from synthetic import found, run_of, said
@@ -55,12 +55,6 @@ def test_with_adam_it_is_a_hint() -> None:
 def test_clear(run: Run) -> None:
     (verdict,) = said(undivided_accumulation, run)
     assert isinstance(verdict, Clear)
-
-
-def test_a_sum_of_sums_is_right() -> None:
-    (verdict,) = said(undivided_accumulation, run_with(summed=True))
-    assert isinstance(verdict, Normal)
-    assert verdict.exception == "summed-loss"
 
 
 @pytest.mark.parametrize("run", [run_with(losses=("a", "b")), run_with(steps=9)])

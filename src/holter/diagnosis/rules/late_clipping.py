@@ -7,26 +7,12 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.prevalence import prevails
-from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_LATE, CLIP_LIMIT, CLIP_NORM
 
 
-@exception
-def only_measured(facts: Facts) -> str | None:
-    """An infinite limit clips nothing: the call only measures the gradient norm."""
-    limits = facts.run[CLIP_LIMIT].get("") if CLIP_LIMIT in facts.run else None
-    if limits is None or not len(limits) or not np.isinf(limits.values).all():
-        return None
-    return f"clip_grad_norm_ is called after the step with an infinite limit, {len(limits)} times"
-
-
-@rule(
-    severity=Severity.WARNING,
-    level=Level.PROCEDURE,
-    needs=(CLIP_LATE,),
-    exceptions=(only_measured,),
-)
+@rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(CLIP_LATE,))
 def late_clipping(
     facts: Facts,
     *,
@@ -37,7 +23,8 @@ def late_clipping(
 
     ## What it does
     Looks for calls of `clip_grad_norm_` or `clip_grad_value_` that come after `optimizer.step()`
-    with no `backward()` in between.
+    with no `backward()` in between. A call with an infinite limit only measures the norm and does
+    not count.
 
     ## Why it matters
     The update has already used the unclipped gradients, and the next `zero_grad()` discards the
@@ -71,9 +58,6 @@ def late_clipping(
         yield late_clipping.clear(
             f"gradients were clipped before the update on {len(late) - count} of {len(late)} steps"
         )
-        return
-    if (excuse := late_clipping.excused(facts)) is not None:
-        yield excuse
         return
     first = int(late.steps[is_late.argmax()])
     exceeding = list(_exceeding(facts))

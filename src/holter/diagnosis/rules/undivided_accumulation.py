@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import steps_follow_gradients
-from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.rule import rule
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
@@ -15,24 +15,13 @@ from holter.record.signals import (
     DATA_BATCHES,
     LOSS,
     LOSS_ROOT_SHARE,
-    LOSS_SUMMED,
 )
-
-
-@exception
-def summed_loss(facts: Facts) -> str | None:
-    """The loss is a sum over samples, and a sum of sums is the sum over all samples of the step."""
-    if LOSS_SUMMED not in facts.run:
-        return None
-    summed = [name for name, series in facts.run[LOSS_SUMMED].items() if series.values.any()]
-    return f"{summed[0]} sums over the samples of a batch" if summed else None
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(BACKWARD_CALLS, DATA_BATCHES, LOSS_ROOT_SHARE),
-    exceptions=(summed_loss,),
 )
 def undivided_accumulation(
     facts: Facts,
@@ -45,7 +34,8 @@ def undivided_accumulation(
 
     ## What it does
     Looks at runs in which every step takes two or more batches and as many calls of `backward()`.
-    If what `backward()` is called on is the mean loss of one batch, the sum was not divided.
+    If what `backward()` is called on is the mean loss of one batch, the sum was not divided. Losses
+    that are sums over samples are not judged: a sum of sums is right.
 
     ## Why it matters
     The gradient is K times that of one large batch. With SGD the learning rate is K times what was
@@ -100,10 +90,6 @@ def undivided_accumulation(
             if len(shares)
             else "no loss function was seen before backward()"
         )
-        return
-    excuse = undivided_accumulation.excused(facts)
-    if excuse is not None:
-        yield excuse
         return
     window = int(steps[0]), int(steps[-1])
     yield undivided_accumulation.finding(
