@@ -11,10 +11,10 @@ from holter.diagnosis.facts.curve import (
     Curve,
     Settled,
     rate_left,
-    recent,
     settled,
     warmed_up,
 )
+from holter.diagnosis.facts.progress import recent
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict

@@ -10,10 +10,10 @@ from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import (
     Curve,
     rates,
-    recent,
     running_median,
     warmed_up,
 )
+from holter.diagnosis.facts.progress import recent
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
