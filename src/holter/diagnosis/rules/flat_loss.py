@@ -84,8 +84,8 @@ def flat_loss(
         )
     else:
         shape = _measure(curve.values, warm)
-        level = _moves(curve, shape, min_drop) or _learned(facts, curve, shape, min_learned)
-        yield level or _finding(facts, curve, warm, shape, min_drop, tiny_update)
+        silent = _moves(curve, shape, min_drop) or _learned(facts, curve, shape, min_learned)
+        yield silent or _finding(facts, curve, shape, min_drop=min_drop, tiny_update=tiny_update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _learned(facts: Facts, curve: Curve, shape: _Shape, min_learned: float) -> V
 
 
 def _finding(
-    facts: Facts, curve: Curve, warm: int, shape: _Shape, min_drop: float, tiny_update: float
+    facts: Facts, curve: Curve, shape: _Shape, *, min_drop: float, tiny_update: float
 ) -> Verdict:
     values, size = curve.values, abs(shape.first) or 1.0
     identical = bool((values == values[0]).all())
@@ -200,7 +200,7 @@ def _finding(
         + (f"{values[0]:.3g} bit for bit" if identical else f"it changes {shape}"),
         confidence=Confidence.LIKELY if agrees else Confidence.HINT,
         # flatness begins where the loss could first have left the level it started from
-        onset=int(curve.steps[warm + shape.steps // 3]),
+        onset=int(curve.steps[len(curve) - shape.steps + shape.steps // 3]),
         evidence=evidence,
         fix=fix,
     )
