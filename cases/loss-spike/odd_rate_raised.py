@@ -9,9 +9,7 @@ y = (x @ torch.randn(12, 5)).argmax(1)
 
 model = nn.Sequential(nn.Linear(12, 64), nn.ReLU(), nn.Linear(64, 5))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-schedule = torch.optim.lr_scheduler.LambdaLR(
-    optimizer, lambda step: 1 if 100 <= step < 300 else 40
-)
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 if 100 <= step < 300 else 40)
 
 for x_batch, y_batch in zip(x.split(64), y.split(64), strict=True):
     loss = nn.functional.cross_entropy(model(x_batch), y_batch)

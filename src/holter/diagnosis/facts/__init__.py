@@ -152,7 +152,7 @@ class Facts:
     @cached_property
     def median_update(self) -> float | None:
         """The median relative update of a parameter in the last steps."""
-        return curve.usual_update(self)
+        return progress.recent_update(self)
 
     def sample(self, signal: Signal, owners: Iterable[str] | None = None) -> Sample:
         """Readings of some owners (or of all), bounded in number; read once."""
