@@ -50,7 +50,7 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     else:
         window = (replay.first, replay.failing)
         yield irreproducible_failure.finding(
-            f"the replay does not repeat the recorded failure of step {replay.failing}; {replay.says}",
+            f"the replay does not repeat the failure of step {replay.failing}; {replay.says}",
             confidence=Confidence.LIKELY,
             onset=replay.failing,
             evidence=(Evidence(REPLAY_LOSS, window, replay.says, "as it was"),),

@@ -12,7 +12,7 @@ _FIXES = {
     "log of zero": "use a loss that takes logits, or clamp: `x.clamp(min=1e-6).log()`",
     "zero by zero": "clamp the denominator: `x / y.clamp(min=1e-6)`",
     "division by zero": "clamp the denominator: `x / y.clamp(min=1e-6)`",
-    "root at zero": "add an epsilon under the root, whose slope at 0 is infinite: `(x + 1e-12).sqrt()`",
+    "root at zero": "add an epsilon: `(x + 1e-12).sqrt()`; the slope of a root at 0 is infinite",
     "zero norm": "use `torch.nn.functional.normalize(x)`, which adds an epsilon to the norm",
     "outside domain": "clamp the argument into the domain of the function",
     "exp overflow": "subtract the maximum first, or use `torch.logsumexp` and `torch.softmax`",
