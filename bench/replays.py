@@ -55,8 +55,10 @@ class Outcome:
     @property
     def cure(self) -> str:
         """The least cure that was found."""
-        ladder = None if self.found is None else self.found.ladder
-        return "-" if ladder is None else ladder.minimal or NONE
+        if self.found is None or not self.found.all_tried:
+            return "-"
+        cure = self.found.minimal_cure
+        return NONE if cure is None else cure.name
 
     @property
     def cure_is_right(self) -> bool:
@@ -67,8 +69,7 @@ class Outcome:
     def of(self) -> str:
         """Data, state, or what else was said."""
         triage = self.found.triage if self.found else None
-        says = "-" if triage is None else triage.says
-        return says.partition(":")[0]
+        return "-" if triage is None else triage.says.partition(":")[0]
 
     @property
     def of_is_right(self) -> bool:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holter.diagnosis.facts.rate_range import RangeTest, Trial
+from holter.diagnosis.facts.rate_range import RangeTest, RateTrial
 from holter.diagnosis.facts.sweep import Sweep
 from holter.record import Event, Run
 from holter.record.events import LrRangeNote, LrRangeStop, Occurrence
@@ -48,11 +48,11 @@ def range_test(**more: object) -> RangeTest:
     return RangeTest(START, tuple(falling(seed=seed) for seed in range(3)), **more)
 
 
-def trained(**levels: float) -> tuple[Trial, ...]:
+def trained(**levels: float) -> tuple[RateTrial, ...]:
     """Short trainings by rate: `trained(a1e_3=1.2)` ended at 1.2 with 1e-3."""
     rates = {name[1:].replace("_", "-"): level for name, level in levels.items()}
     return tuple(
-        Trial(f"confirm {rate}", float(rate), START - START.mean() + level)
+        RateTrial(f"confirm {rate}", float(rate), START - START.mean() + level)
         for rate, level in rates.items()
     )
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from zoo.specimens import Edit, Specimen
 
 NONE = "nothing"  # every batch fails on any weights: the code has to change
-BATCH = ("skip the step", "previous batch", "another batch")
-SMALLER = ("learning rate / 3", "learning rate / 10", "clip to 1.0")
-EARLIER = "learning rate of before"  # where a schedule has raised it
+BATCH = ("step skipped", "previous batch", "another batch")
+SMALLER = ("learning rate x 0.333", "learning rate x 0.1", "clip to 1")
+EARLIER = "learning rate before it rose"  # where a schedule has raised it
 WIDER = "float32"
 
 DATA, STATE = "data", "state"

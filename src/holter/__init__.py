@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.differential import Diagnosis, diagnose
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.rule import Rule, rule
-    from holter.lab.rates import one_cycle, warmup_cosine
+    from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
     from holter.record import Run, Series
     from holter.record.errors import HolterError
@@ -46,9 +46,9 @@ _HOMES = {
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
     "diagnose": "diagnosis.differential",
-    "one_cycle": "lab.rates",
+    "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
-    "warmup_cosine": "lab.rates",
+    "warmup_cosine": "lab.schedules",
     "watch": "watching.watch",
 }
 

@@ -11,7 +11,7 @@ from holter.record.births import Birth, Operand
 from holter.record.events import (
     KINDS,
     BirthFound,
-    LadderClimbed,
+    ChangeTried,
     LoaderSeen,
     LrRangeStop,
     MixingModule,
@@ -24,6 +24,7 @@ from holter.record.events import (
     SkippedStep,
     TriageMade,
     Unknown,
+    WindowMeasure,
 )
 
 OPERAND = Operand("p", (2, 3), "float32", 0.0, 1.0, zeros=1, nonfinite=0)
@@ -52,8 +53,9 @@ BIRTH = Birth(
         LrRangeStop("sweep 0", "not finite", rate=math.inf),
         MixingModule("rnn", "LSTM", batch_first=False),
         BirthFound(BIRTH, failing=7),
-        LadderClimbed(("a",), minimal="a", pairs=(("a", "b"),), middle=1.0),
-        TriageMade("data", batch_on_older_weights=True, samples=(27,)),
+        ChangeTried("float32", measure=WindowMeasure(1.5, nonfinite_at=7)),
+        ChangeTried("clip to 1", why_not="gradients are clipped to 0.5 already"),
+        TriageMade(batch_on_older_weights=True, samples=(27,)),
         Unknown("checkpoint", {"path": "x"}),
     ],
 )
@@ -78,7 +80,15 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
         *("loader", "pass", "scheduler", "mode", "skipped step", "resume", "exception"),
         *("holter failed", "capture", "tried", "experiment", "not applicable", "out of time"),
         *("trial failed", "overfit floor", "lr-range note", "lr-range stop", "sample"),
-        *("samples found", "mixing module", "reproduction", "birth", "rung", "ladder", "triage"),
+        *(
+            "change tried",
+            "all changes tried",
+            "samples found",
+            "mixing module",
+            "reproduction",
+            "birth",
+            "triage",
+        ),
     }
 
 
@@ -105,7 +115,7 @@ def test_every_class_of_an_event_is_listed() -> None:
         ({"kind": "scheduler", "scheduler": "A", "horizon": True}, SchedulerSeen("A")),
         ({"kind": "samples found", "what": "a"}, SamplesFound("a")),
         ({"kind": "overfit floor", "trial": "a", "unknown": "b"}, OverfitFloor("a", unknown="b")),
-        ({"kind": "ladder", "pairs": [["a", "b", "c"]]}, LadderClimbed()),
+        ({"kind": "change tried", "name": "a", "measure": [1]}, ChangeTried("a")),
     ],
 )
 def test_events_of_other_versions_do_not_raise(tmp_path, line, what) -> None:

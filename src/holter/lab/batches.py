@@ -1,4 +1,4 @@
-"""Batches taken apart: how many samples there are, some of them, others in their place."""
+"""Batches taken apart: their tensors, their size, some of their samples."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,30 +8,30 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from holter.lab.experiments import InapplicableError
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch
 
 
 def tensors(batch: Batch) -> list[Tensor]:
-    """All tensors of a batch, in their order."""
+    """Return all tensors of a batch in order."""
     return [each for each in pytree.tree_leaves(batch) if isinstance(each, Tensor)]
 
 
 def changed(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
-    """The batch with each tensor replaced by what `change` makes of it."""
+    """Return the batch with `change` applied to each tensor."""
     return pytree.tree_map(lambda each: change(each) if isinstance(each, Tensor) else each, batch)
 
 
 def size(batch: Batch) -> int:
-    """How many samples a batch has: the first dimension that most of its tensors share."""
-    firsts = Counter(len(each) for each in tensors(batch) if each.dim())
+    """Return the number of samples: the first dimension that most tensors share."""
+    firsts = Counter(len(tensor) for tensor in tensors(batch) if tensor.dim())
     if not firsts:
-        raise InapplicableError("the batch holds no tensors with a first dimension")
+        raise InapplicableError("the batch holds no tensor with a batch dimension")
     return firsts.most_common(1)[0][0]
 
 
 def take(batch: Batch, index: Tensor) -> Batch:
-    """The samples of a batch at `index`, whatever else it holds left alone."""
+    """Return the samples of a batch at `index`; other content is left alone."""
     count = size(batch)
     return changed(
         batch,
@@ -40,21 +40,21 @@ def take(batch: Batch, index: Tensor) -> Batch:
 
 
 def first(batch: Batch, count: int) -> Batch:
-    """The first `count` samples of a batch."""
+    """Return the first `count` samples of a batch."""
     return take(batch, torch.arange(min(count, size(batch))))
 
 
 def cloned(batch: Batch) -> Batch:
-    """A copy that shares no memory, so that whoever writes into a batch does no harm."""
+    """Return a copy that shares no memory, so that a step may write into it."""
     return changed(batch, lambda each: each.detach().clone())
 
 
 def same_memory(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are views of the same values."""
+    """Whether two tensors share memory."""
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def leaves(value: Any) -> dict[str, Tensor]:
-    """The tensors in a structure, by where they are: `[0]`, `['mask']`."""
+    """Return the tensors in a structure by their path: `[0]`, `['mask']`."""
     found, _ = pytree.tree_flatten_with_path(value)
     return {pytree.keystr(path): each for path, each in found if isinstance(each, Tensor)}

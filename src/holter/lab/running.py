@@ -1,14 +1,15 @@
-"""Running experiments: after each the training is as it was before."""
+"""Run experiments on a setup; the training is restored after each."""
 
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from holter.lab.experiments import Experiment, InapplicableError, named_experiment
-from holter.lab.lab import Lab
+from holter.lab.experiments import Experiment, named_experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.state import kept
+from holter.lab.writing import Lab
 from holter.record import Run, environment
 from holter.record.errors import HolterError
 from holter.record.events import ExperimentMade, NotApplicable
@@ -20,10 +21,9 @@ Options = Mapping[str, Mapping[str, Any]]  # experiment -> option -> value
 def run(
     name: str, setup: Setup, path: str | Path | None = None, *, quiet: bool = True, **options: Any
 ) -> Run:
-    """Make one experiment and return the run it wrote; by default to a folder in `holter-runs`.
+    """Run one experiment and return the run it wrote, by default to a folder in `holter-runs`.
 
-    Whatever the experiment does, the training is afterwards as it was before: weights, gradients,
-    optimizer, random numbers, modes.
+    Weights, gradients, optimizers, random numbers and modes are restored afterwards.
     """
     chosen = named_experiment(name)
     for option in options:
@@ -42,19 +42,19 @@ def run(
 def conduct(
     experiments: Iterable[Experiment], setup: Setup, lab: Lab, options: Options | None = None
 ) -> None:
-    """Make experiments one after another; one that fails is told of, and the others go on."""
-    for each in experiments:
+    """Run experiments one after another; a failure is recorded and does not stop the others."""
+    for experiment in experiments:
         began = time.perf_counter()
         try:
             with setup.aside(), kept(setup):
-                each.function(setup, lab, **(options or {}).get(each.name, {}))
+                experiment.function(setup, lab, **(options or {}).get(experiment.name, {}))
         except InapplicableError as reason:
-            _decline(lab, each, str(reason))
+            _decline(lab, experiment, str(reason))
         except Exception as error:
-            _decline(lab, each, f"it failed: {type(error).__name__}: {error}")
-        lab.event(ExperimentMade(each.name, time.perf_counter() - began))
+            _decline(lab, experiment, f"it failed: {type(error).__name__}: {error}")
+        lab.event(ExperimentMade(experiment.name, time.perf_counter() - began))
 
 
-def _decline(lab: Lab, each: Experiment, why: str) -> None:
-    signals = tuple(signal.name for signal in each.emits)
-    lab.event(NotApplicable(each.name, why, signals))
+def _decline(lab: Lab, chosen: Experiment, why: str) -> None:
+    signals = tuple(signal.name for signal in chosen.emits)
+    lab.event(NotApplicable(chosen.name, why, signals))

@@ -1,4 +1,4 @@
-"""Setup: what a training step needs, so that experiments can make it again and again."""
+"""Setup: what a training step needs, so that experiments can repeat it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +20,7 @@ Batches = Iterable[Batch]
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class LossPhase:
     """One loss of a training step and the optimizers that step on it; a GAN has two."""
 
     loss: Callable[[Batch], Tensor]
@@ -28,18 +28,38 @@ class Phase:
     max_norm: float | None = None  # to which gradients are clipped
     scaler: GradScaler | None = None
 
+    def update(self) -> None:
+        """Clip the gradients if asked to, and step the optimizers."""
+        if self.max_norm is not None:
+            if self.scaler is not None:
+                for optimizer in self.optimizers:
+                    self.scaler.unscale_(optimizer)
+            held = [parameter for parameter in self.parameters if parameter.grad is not None]
+            nn.utils.clip_grad_norm_(held, self.max_norm)
+        for optimizer in self.optimizers:
+            if self.scaler is None:
+                optimizer.step()
+            else:
+                self.scaler.step(optimizer)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The parameters that its optimizers hold."""
+        groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+        return [parameter for group in groups for parameter in group["params"]]
+
 
 @dataclass(frozen=True)
 class Setup:
     """A training that can be repeated: its models, its step, its data.
 
-    `train` and `valid` can be iterated over any number of times; each iteration begins anew.
-    `schedulers` and `others` (an average of the weights, whatever else keeps a state) are not used,
-    but kept safe: whatever an experiment does, they are restored.
+    `train` and `valid` can be iterated over any number of times, from the start each time.
+    `schedulers` and `others` (averaged weights, or anything else with a state) are not used but
+    restored after each experiment.
     """
 
     models: Mapping[str, nn.Module]
-    phases: tuple[Phase, ...]
+    phases: tuple[LossPhase, ...]
     train: Batches
     valid: Batches | None = None
     loaders: Mapping[str, DataLoader[Any]] = field(default_factory=dict)  # "train", "valid"
@@ -65,7 +85,7 @@ class Setup:
         max_norm: float | None = None,
         others: Sequence[Any] = (),
     ) -> "Setup":
-        """A setup of one model and one optimizer.
+        """Build a setup of one model and one optimizer.
 
         `loss` is a criterion, called as `loss(model(inputs), targets)` with batches of two, or a
         function `loss(model, batch)` that makes the forward pass itself.
@@ -74,7 +94,7 @@ class Setup:
         loaders = {"train": train, "valid": valid}
         return cls(
             models={"": model},
-            phases=(Phase(computed(model, loss), (optimizer,), max_norm, scaler),),
+            phases=(LossPhase(computed(model, loss), (optimizer,), max_norm, scaler),),
             train=train,
             valid=valid,
             loaders={name: each for name, each in loaders.items() if isinstance(each, DataLoader)},
@@ -86,56 +106,48 @@ class Setup:
     def of_watch(
         cls, watch: Watch, loss: Callable[..., Tensor], train: Batches, **more: Any
     ) -> "Setup":
-        """The same of what a watch watches; it records nothing of the experiments.
+        """Build a setup of the model and the optimizer of a watch, which records no experiment.
 
-        So they can be made in the middle of a training, which goes on as if nothing had been.
+        So experiments can be run in the middle of a training, which continues unchanged.
         """
-        models = [each.module for each in watch.roster.models]
-        optimizers = [each.optimizer() for each in watch.roster.subjects]
+        models = [model.module for model in watch.roster.models]
+        optimizers = [subject.optimizer() for subject in watch.roster.subjects]
         if len(models) != 1 or len(optimizers) != 1 or optimizers[0] is None:
             raise HolterError(
                 f"The watch has {len(models)} models and {len(optimizers)} optimizers: build"
-                " the setup of its phases, `holter.Setup(models, phases, train)`."
+                " the setup from phases, `holter.Setup(models, phases, train)`."
             )
         made = cls.of(models[0], optimizers[0], loss, train, **more)
         return replace(made, aside=watch.paused)
 
     @property
     def model(self) -> nn.Module:
-        """The model; of several the first that the first phase trains."""
-        trained = {id(each) for each in self.parameters(self.phases[0])}
+        """The model; the first one that the first phase trains, if there are several."""
+        trained = {id(parameter) for parameter in self.phases[0].parameters}
         for model in self.models.values():
-            if any(id(each) in trained for each in model.parameters()):
+            if any(id(parameter) in trained for parameter in model.parameters()):
                 return model
         return next(iter(self.models.values()))
 
     @property
     def optimizers(self) -> tuple[Optimizer, ...]:
-        """All optimizers, each once."""
-        found = {id(each): each for phase in self.phases for each in phase.optimizers}
+        """All optimizers, without duplicates."""
+        found = {
+            id(optimizer): optimizer for phase in self.phases for optimizer in phase.optimizers
+        }
         return tuple(found.values())
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return next(self.model.parameters()).device
 
-    @staticmethod
-    def parameters(phase: Phase) -> list[Tensor]:
-        """What the optimizers of a phase hold."""
-        return [
-            each
-            for optimizer in phase.optimizers
-            for group in optimizer.param_groups
-            for each in group["params"]
-        ]
-
     def batches(self, count: int) -> list[Batch]:
-        """The first `count` training batches, or fewer where there are fewer."""
+        """Return the first `count` training batches, or all if there are fewer."""
         return list(islice(self.train, count))
 
     def endless(self) -> Iterator[Batch]:
-        """Training batches, from the beginning again where they end."""
+        """Yield training batches, epoch after epoch."""
         while True:
             some = False
             for batch in self.train:
@@ -145,22 +157,22 @@ class Setup:
                 raise ValueError("there are no training batches")
 
     def loss(self, batch: Batch) -> Tensor:
-        """The forward pass of the first phase."""
+        """Return the loss of the first phase on a batch."""
         return self.phases[0].loss(batch)
 
     def step(self, *batches: Batch) -> float:
-        """One training step on these batches, as the training itself makes it; the mean loss.
+        """Run one training step on these batches as the training does, and return the mean loss.
 
-        Modes are left as they are, and schedulers are not stepped. Of several phases it is the
-        loss of the first; `losses_of_step` gives them all.
+        Modes are left as they are, and schedulers are not stepped. With several phases it returns
+        the loss of the first; `losses_of_step` returns all.
         """
         return self.losses_of_step(*batches)[0]
 
     def losses_of_step(self, *batches: Batch) -> list[float]:
-        """One training step, and the mean loss of each of its phases."""
+        """Run one training step, and return the mean loss of each of its phases."""
         return [self._phase(phase, batches) for phase in self.phases]
 
-    def _phase(self, phase: Phase, batches: Sequence[Batch]) -> float:
+    def _phase(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
         for optimizer in phase.optimizers:
             optimizer.zero_grad()
         total = 0.0
@@ -170,17 +182,7 @@ class Setup:
             if loss.requires_grad:
                 scaled = loss if phase.scaler is None else phase.scaler.scale(loss)
                 torch.autograd.backward(scaled.mean())
-        if phase.max_norm is not None:
-            for optimizer in phase.optimizers:
-                if phase.scaler is not None:
-                    phase.scaler.unscale_(optimizer)
-            held = [each for each in self.parameters(phase) if each.grad is not None]
-            nn.utils.clip_grad_norm_(held, phase.max_norm)
-        for optimizer in phase.optimizers:
-            if phase.scaler is None:
-                optimizer.step()
-            else:
-                phase.scaler.step(optimizer)
+        phase.update()
         if phase.scaler is not None:
             phase.scaler.update()
         return total / max(len(batches), 1)

@@ -1,4 +1,4 @@
-"""State: everything a training step may change, kept, compared and put back."""
+"""State: a snapshot of everything a training step may change, restored and compared."""
 
 import copy
 import hashlib
@@ -11,19 +11,19 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils import _pytree as pytree
 
-from holter.lab.randomness import draw_from, drawn
+from holter.lab.randomness import RandomState, generators_of
 from holter.lab.setup import Setup
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class NotRestoredError(RuntimeError):
-    """After an experiment something differs from what it was before; it names what."""
+    """Something differs after an experiment; the message names it."""
 
 
 @contextmanager
 def kept(setup: Setup) -> Iterator[None]:
-    """Whatever is done to the training inside, it is as before afterwards: a hash proves it."""
+    """Restore the training afterwards, whatever is done to it inside; a hash proves it."""
     state = State(setup)
     try:
         yield
@@ -46,10 +46,9 @@ class State:
             if not isinstance(each, nn.Module | Optimizer)
         ]
         self._kept = self._read()
-        self._digests = self._digest()
 
     def restore(self) -> None:
-        """Put everything back as it was, in place: whoever holds a tensor still holds the same."""
+        """Restore everything in place: tensors stay the same objects."""
         with torch.no_grad():
             for module, was in zip(self._modules, self._kept["modules"], strict=True):
                 _restore_module(module, was)
@@ -62,38 +61,39 @@ class State:
                 _restore_keeper(keeper, was)
         for place, was in zip(_places(self._setup), self._kept["places"], strict=True):
             vars(place).update(copy.copy(was))
-        draw_from(self._kept["random"], _generators(self._setup))
+        self._kept["random"].restore(generators_of(self._setup))
 
     def prove(self) -> None:
-        """Raise if anything differs from what was kept."""
-        now = self._digest()
-        differing = [name for name, digest in self._digests.items() if now.get(name) != digest]
+        """Raise NotRestoredError if anything differs from the snapshot."""
+        now = _digests(self._read())
+        differing = [n for n, digest in _digests(self._kept).items() if now.get(n) != digest]
         if differing:
-            raise NotRestoredError(f"not as before: {', '.join(differing)}")
+            raise NotRestoredError(f"not restored: {', '.join(differing)}")
 
     @property
     def digest(self) -> str:
-        """One number for all that was kept."""
-        return hashlib.sha256("".join(self._digests.values()).encode()).hexdigest()
+        """A hash of the whole snapshot."""
+        return hashlib.sha256("".join(_digests(self._kept).values()).encode()).hexdigest()
 
     def _read(self) -> dict[str, Any]:
         return {
-            "modules": [_module(each) for each in self._modules],
-            "optimizers": [_optimizer(each) for each in self._optimizers],
-            "scalers": [copy.deepcopy(vars(each)) for each in self._scalers],
-            "keepers": [_keeper(each) for each in self._keepers],
+            "modules": [_module(module) for module in self._modules],
+            "optimizers": [_optimizer(optimizer) for optimizer in self._optimizers],
+            "scalers": [copy.deepcopy(vars(scaler)) for scaler in self._scalers],
+            "keepers": [_keeper(keeper) for keeper in self._keepers],
             "places": [copy.copy(vars(each)) for each in _places(self._setup)],
-            "random": drawn(_generators(self._setup)),
+            "random": RandomState.now(generators_of(self._setup)),
         }
 
-    def _digest(self) -> dict[str, str]:
-        now = self._read()
-        found = {}
-        for kind in ("modules", "optimizers", "scalers", "keepers"):
-            for number, each in enumerate(now[kind]):
-                found[f"{kind[:-1]} {number}"] = _hash(each)
-        found["random numbers"] = _hash(now["random"])
-        return found
+
+def _digests(state: dict[str, Any]) -> dict[str, str]:
+    """Return a hash of each part of a snapshot, by a readable name."""
+    digests = {
+        f"{kind[:-1]} {number}": _hash(part)
+        for kind in ("modules", "optimizers", "scalers", "keepers")
+        for number, part in enumerate(state[kind])
+    }
+    return {**digests, "random numbers": _hash(state["random"].values)}
 
 
 def _modules(setup: Setup) -> list[nn.Module]:
@@ -113,14 +113,14 @@ def _unique(things: Any) -> list[Any]:
 
 
 def _module(module: nn.Module) -> dict[str, Any]:
-    """Own tensors with their gradients, own plain attributes, and the mode."""
+    """Return a module's own tensors, gradients, plain attributes and mode."""
     tensors = {
         (kind, name): (None if each is None else each.detach().clone())
         for kind in ("_parameters", "_buffers")
         for name, each in vars(module)[kind].items()
     }
     owned = {
-        name: each.detach().clone() if isinstance(each, Tensor) else copy.copy(each)
+        name: _copied(each)
         for name, each in vars(module).items()
         if isinstance(each, (*_PLAIN, Tensor, list, dict))
         and not name.startswith("_")
@@ -141,16 +141,16 @@ def _module(module: nn.Module) -> dict[str, Any]:
 def _holds_modules(value: Any) -> bool:
     if isinstance(value, list | dict):
         leaves = value if isinstance(value, list) else value.values()
-        return any(not isinstance(each, (*_PLAIN, Tensor)) for each in leaves)
+        return any(not isinstance(leaf, (*_PLAIN, Tensor)) for leaf in leaves)
     return False
 
 
 def _restore_module(module: nn.Module, was: dict[str, Any]) -> None:
     for (kind, name), value in was["tensors"].items():
         now = vars(module)[kind].get(name)
-        if value is None or now is None or now.shape != value.shape or now.dtype != value.dtype:
+        if value is None or now is None or not _are_alike(now, value):
             if kind == "_buffers":
-                vars(module)[kind][name] = value
+                vars(module)[kind][name] = _copied(value)
             elif now is not None and value is not None:
                 now.data = value.clone()
         else:
@@ -161,10 +161,8 @@ def _restore_module(module: nn.Module, was: dict[str, Any]) -> None:
         now = vars(module).get(name)
         if isinstance(value, Tensor) and isinstance(now, Tensor) and now.shape == value.shape:
             now.detach().copy_(value)
-        elif isinstance(value, Tensor):
-            vars(module)[name] = value.clone()
         else:
-            vars(module)[name] = copy.copy(value)
+            vars(module)[name] = _copied(value)
     for name, parameter in vars(module)["_parameters"].items():
         if parameter is not None and name in was["flags"]:
             parameter.requires_grad_(was["flags"][name])
@@ -201,8 +199,13 @@ def _optimizer(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
+    """Return a copy that shares no memory."""
     if isinstance(value, Tensor):
         return value.detach().clone()
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
     return copy.deepcopy(value)
 
 
@@ -231,19 +234,23 @@ def _restore_optimizer(optimizer: Optimizer, was: dict[str, Any]) -> None:
 def _restore_entries(
     now: dict[str, Any], was: dict[str, Any], *, spared: tuple[str, ...] = ()
 ) -> None:
-    """Entries as they were; tensors in place, as a compiled step may hold them."""
+    """Restore the entries of a dictionary; tensors in place, as a compiled step may hold them."""
     for name in [each for each in now if each not in was and each not in spared]:
         del now[name]
     for name, value in was.items():
         held = now.get(name)
-        if isinstance(value, Tensor) and isinstance(held, Tensor) and held.shape == value.shape:
+        if isinstance(value, Tensor) and isinstance(held, Tensor) and _are_alike(held, value):
             held.copy_(value)
         else:
             now[name] = _copied(value)
 
 
+def _are_alike(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype
+
+
 def _keeper(keeper: Any) -> dict[str, Any]:
-    """The attributes of a scheduler, or of another object, that are numbers or made of them."""
+    """Return the plain attributes of a scheduler or of another object."""
     return {
         name: _copied(value)
         for name, value in vars(keeper).items()
@@ -262,7 +269,7 @@ def _restore_keeper(keeper: Any, was: dict[str, Any]) -> None:
 
 
 def _places(setup: Setup) -> list[Any]:
-    """Objects of loaders that may keep a position: samplers, and data sets that are streams."""
+    """Return the parts of loaders that may keep a position: samplers and iterable data sets."""
     found: list[Any] = []
     for loader in setup.loaders.values():
         for each in (loader.sampler, loader.batch_sampler, loader.dataset):
@@ -274,26 +281,6 @@ def _places(setup: Setup) -> list[Any]:
             ):
                 found.append(each)
     return _unique(found)
-
-
-def _generators(setup: Setup) -> list[torch.Generator]:
-    found = []
-    for loader in setup.loaders.values():
-        for each in (loader, loader.sampler):
-            generator = vars(each).get("generator") if hasattr(each, "__dict__") else None
-            if isinstance(generator, torch.Generator):
-                found.append(generator)
-    return _unique(found)
-
-
-@contextmanager
-def same_randomness(setup: Setup) -> Iterator[None]:
-    """Random numbers drawn inside are drawn again afterwards."""
-    was = drawn(_generators(setup))
-    try:
-        yield
-    finally:
-        draw_from(was, _generators(setup))
 
 
 def _hash(value: Any) -> str:

@@ -264,6 +264,15 @@ class MixingModule(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class WindowMeasure:
+    """What one pass through the steps of a failure measured."""
+
+    late_loss: float | None = None  # the median from the failing step on
+    nonfinite_at: int | None = None  # the first step whose loss or gradient norm is not finite
+    error: str = ""  # what ended it early
+
+
+@dataclass(frozen=True, slots=True)
 class Reproduced(Occurrence):
     """A replay was compared with what was recorded; other events of the replay follow."""
 
@@ -277,6 +286,9 @@ class Reproduced(Occurrence):
     same: int = 0  # steps whose loss is the recorded one to the bit
     compared: int = 0
     repeatable: bool = False
+    normal_loss: float | None = None  # the median before the failure
+    normal_spread: float | None = None
+    unchanged: WindowMeasure = WindowMeasure()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,28 +301,20 @@ class BirthFound(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
-class RungClimbed(Occurrence):
-    """A replay with one intervention."""
+class ChangeTried(Occurrence):
+    """A replay with one change, or why it does not apply."""
 
-    kind: ClassVar[str] = "rung"
+    kind: ClassVar[str] = "change tried"
     name: str
-    family: str
-    outcome: str  # "cures", "does not", "worsens", "not applicable"
-    says: str
+    why_not: str = ""
+    measure: WindowMeasure = WindowMeasure()
 
 
 @dataclass(frozen=True, slots=True)
-class LadderClimbed(Occurrence):
-    """All interventions of a replay were tried."""
+class ChangesTried(Occurrence):
+    """All changes of a replay were tried."""
 
-    kind: ClassVar[str] = "ladder"
-    cures: tuple[str, ...] = ()
-    families: tuple[str, ...] = ()  # that cure
-    tried: tuple[str, ...] = ()  # families
-    minimal: str | None = None  # the least intervention that cures
-    pairs: tuple[tuple[str, str], ...] = ()  # that cure only together
-    middle: float | None = None  # of the band of normal losses
-    spread: float | None = None
+    kind: ClassVar[str] = "all changes tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,16 +322,15 @@ class TriageMade(Occurrence):
     """Whether the batch fails on older weights, and an older batch on these."""
 
     kind: ClassVar[str] = "triage"
-    says: str
     batch_on_older_weights: bool | None = None
     older_batch_on_these_weights: bool | None = None
-    samples: tuple[int, ...] | None = None  # that break the step by themselves
+    samples: tuple[int, ...] = ()  # that fail by themselves
 
 
 _ALL: tuple[type[Occurrence], ...] = (
     *(LoaderSeen, PassBegan, SchedulerSeen, ModeChanged, SkippedStep, Resumed, ExceptionRaised),
     *(HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade, NotApplicable, OutOfTime),
     *(TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop, SampleShown, SamplesFound),
-    *(MixingModule, Reproduced, BirthFound, RungClimbed, LadderClimbed, TriageMade),
+    *(MixingModule, Reproduced, BirthFound, ChangeTried, ChangesTried, TriageMade),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

@@ -10,11 +10,12 @@ from holter.record import Event
 from holter.record.births import Birth
 from holter.record.events import (
     BirthFound,
-    LadderClimbed,
+    ChangesTried,
+    ChangeTried,
     Occurrence,
     Reproduced,
-    RungClimbed,
     TriageMade,
+    WindowMeasure,
 )
 from holter.record.findings import Confidence
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
@@ -34,8 +35,9 @@ BIRTH = BirthFound(
     ),
     failing=59,
 )
-DATA = TriageMade("data", batch_on_older_weights=True, older_batch_on_these_weights=False)
-STATE = TriageMade("state", batch_on_older_weights=False, older_batch_on_these_weights=True)
+DATA = TriageMade(batch_on_older_weights=True, older_batch_on_these_weights=False)
+STATE = TriageMade(batch_on_older_weights=False, older_batch_on_these_weights=True)
+FAILS = WindowMeasure(nonfinite_at=59)
 RULES = ("nonfinite-birth", "irreproducible-failure", "oversized-steps", "poisonous-batch")
 
 
@@ -45,25 +47,36 @@ def replay(
     alarm: str = "nonfinite",
     onset: int = 59,
 ) -> Run:
-    first = Reproduced(verdict, "it is said", failing=59, onset=onset, state_step=33, alarm=alarm)
+    first = Reproduced(
+        verdict,
+        "it is said",
+        failing=59,
+        onset=onset,
+        state_step=33,
+        alarm=alarm,
+        normal_loss=1.0,
+        normal_spread=0.1,
+        unchanged=FAILS,
+    )
     series = Series(np.arange(33, 60), np.ones(27, np.float32))
-    tables = {REPLAY_LOSS: {"as it was": series}, REPLAY_NORM: {"as it was": series}}
+    tables = {REPLAY_LOSS: {"unchanged": series}, REPLAY_NORM: {"unchanged": series}}
     return Run.of(tables, events=[Event(0, 0.0, what) for what in (first, *occurrences)])
 
 
 def rungs(**outcomes: str) -> list[Occurrence]:
     families = {
-        "rate": "learning rate / 10",
-        "clip": "clip to 1.0",
+        "rate": "learning rate x 0.1",
+        "clip": "clip to 1",
         "precision": "float32",
         "batch": "previous batch",
-        "skip": "skip the step",
+        "skip": "step skipped",
     }
+    measures = {"cures": WindowMeasure(late_loss=1.0), "does not": FAILS}
     told = [
-        RungClimbed(families[family], family, outcome, "loss 1")
+        ChangeTried(families[family], measure=measures[outcome])
         for family, outcome in outcomes.items()
     ]
-    return [*told, LadderClimbed()]
+    return [*told, ChangesTried()]
 
 
 def checked(run: Run) -> Checkup:

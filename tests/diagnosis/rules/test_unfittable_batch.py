@@ -33,7 +33,7 @@ from holter.record.signals import (
 )
 from synthetic import run_of, said
 
-AS_IT_IS = "as it is"
+AS_IT_IS = "unchanged"
 USUAL = {
     OVERFIT_FLOOR: 0.0,
     OVERFIT_CONSTANT: 2.0,
@@ -139,12 +139,12 @@ def test_does_not_judge(curve: np.ndarray, known: dict[Signal, float | None]) ->
 CHANGES = (
     "logits in place of probabilities",
     "predictions in the shape of the targets",
-    "the last ReLU left out",
+    "without the last ReLU",
     "dropout off",
     "clipping off",
-    "weight decay off",
+    "weight decay 0",
     "learning rate x 100",
-    "batch norm in training mode",
+    "batch norm in train mode",
 )
 
 
@@ -157,13 +157,13 @@ def test_the_first_change_that_fits_names_the_cause(change: str) -> None:
     assert found.fix
 
 
-@pytest.mark.parametrize("change", ["dropout off", "weight decay off", "learning rate x 0.1"])
+@pytest.mark.parametrize("change", ["dropout off", "weight decay 0", "learning rate x 0.1"])
 def test_what_may_be_a_recipe_is_normal_where_much_is_learned(change: str) -> None:
     assert isinstance(verdict(down(2.3, 0.7), {change: FITS}), Normal)
 
 
 @pytest.mark.parametrize(
-    "change", ["same random numbers in every step", "Adam with nothing frozen"]
+    "change", ["same random numbers in every step", "Adam with all parameters trainable"]
 )
 def test_harmless_changes_are_normal(change: str) -> None:
     assert isinstance(verdict(RESTS, {change: FITS}), Normal)
@@ -219,7 +219,7 @@ def test_an_optimizer_without_some_parameters() -> None:
 
 
 def test_one_answer_for_all() -> None:
-    found = finding(down(2.3, 2.0), {"weights drawn anew": RESTS}, {OVERFIT_SPREAD: 1e-6})
+    found = finding(down(2.3, 2.0), {"weights re-initialised": RESTS}, {OVERFIT_SPREAD: 1e-6})
     assert found.confidence is Confidence.LIKELY
     assert found.evidence[-1].signal is OVERFIT_SPREAD
 
@@ -231,11 +231,11 @@ def test_lost_whatever_is_changed() -> None:
 
 
 def test_nothing_makes_it_fit() -> None:
-    found = finding(RESTS, {"learning rate x 10": RESTS, "weight decay off": RESTS})
+    found = finding(RESTS, {"learning rate x 10": RESTS, "weight decay 0": RESTS})
     assert found.confidence is Confidence.HINT
 
 
-@pytest.mark.parametrize("change", ["weights drawn anew", "inputs replaced by noise"])
+@pytest.mark.parametrize("change", ["weights re-initialised", "inputs replaced by noise"])
 def test_small_models_fit_by_chance(change: str) -> None:
     assert isinstance(verdict(RESTS, {change: FITS}, {OVERFIT_TRAINABLE: 40}), Normal)
     assert finding(RESTS, {change: FITS}).confidence is Confidence.HINT
@@ -243,12 +243,12 @@ def test_small_models_fit_by_chance(change: str) -> None:
 
 
 def test_controls_are_no_cause() -> None:
-    controls = {"labels exchanged": FITS, "2 samples": FITS}
-    assert isinstance(verdict(RESTS, {"weight decay off": RESTS, **controls}), NotExamined)
+    controls = {"labels rolled by one sample": FITS, "2 samples": FITS}
+    assert isinstance(verdict(RESTS, {"weight decay 0": RESTS, **controls}), NotExamined)
 
 
 def test_other_samples_have_a_floor_of_their_own() -> None:
-    run = fitted(RESTS, {"weight decay off": RESTS, "2 samples": down(2.3, 1.0)})
+    run = fitted(RESTS, {"weight decay 0": RESTS, "2 samples": down(2.3, 1.0)})
     own = run_of({OVERFIT_FLOOR: {AS_IT_IS: [0.0], "2 samples": [1.0]}})
     (found,) = said(unfittable_batch, Run({**run.tables, **own.tables}))
     assert isinstance(found, NotExamined)  # two samples do fit

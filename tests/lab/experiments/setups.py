@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from holter.lab.setup import Phase, Setup
+from holter.lab.setup import LossPhase, Setup
 
 KINDS: dict[str, Callable[[], Setup]] = {}
 
@@ -126,8 +126,8 @@ def adversaries() -> Setup:
         return logit_loss(generator(torch.randn(len(batch[0]), 2)), True)
 
     phases = (
-        Phase(tell_apart, (torch.optim.Adam(discriminator.parameters(), 1e-3),)),
-        Phase(deceive, (torch.optim.Adam(generator.parameters(), 1e-3),)),
+        LossPhase(tell_apart, (torch.optim.Adam(discriminator.parameters(), 1e-3),)),
+        LossPhase(deceive, (torch.optim.Adam(generator.parameters(), 1e-3),)),
     )
     train, _ = _loaders(torch.randn(128, 2))
     models = {"generator": generator, "discriminator": discriminator}

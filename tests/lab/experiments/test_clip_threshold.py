@@ -10,7 +10,7 @@ from trainings import HEALTHY
 
 from holter import Run, check
 from holter.lab.running import run
-from holter.lab.setup import Phase, Setup
+from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
 
@@ -130,9 +130,9 @@ def test_trainings_without_norms(tmp_path: Path) -> None:
         return model(batch).mean().detach()
 
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    setup = Setup({"": model}, (Phase(loss, (optimizer,)),), [torch.randn(4, 2)])
+    setup = Setup({"": model}, (LossPhase(loss, (optimizer,)),), [torch.randn(4, 2)])
     assert judged(setup, tmp_path / "none")[1] == ["NotExamined"]
     assert judged(HEALTHY["with_nan_at_once"](), tmp_path / "nan")[1] == ["NotExamined"]
-    searching = Phase(setup.phases[0].loss, (torch.optim.LBFGS(model.parameters()),))
+    searching = LossPhase(setup.phases[0].loss, (torch.optim.LBFGS(model.parameters()),))
     lbfgs = replace(setup, phases=(searching,))
     assert judged(lbfgs, tmp_path / "lbfgs")[1] == ["NotExamined"]

@@ -191,7 +191,7 @@ def test_finds_an_imbalance(tmp_path: Path) -> None:
     torch.manual_seed(0)
     (finding,) = found(split(table(), (torch.arange(600) % 50 == 0).long()), tmp_path)
     assert finding.rule == "imbalanced-classes"
-    assert "97.9%" in finding.summary
+    assert "97.9%" in finding.evidence[0].says
 
 
 def leaking_price() -> Setup:
@@ -248,7 +248,7 @@ def test_names_labels_that_are_out_of_range(tmp_path: Path) -> None:
     y[[100, 300]] = 4
     (finding,) = found(split(x, y, model=nn.Linear(6, 4)), tmp_path)
     assert finding.rule == "out-of-range-labels"
-    assert "(100, 300)" in finding.summary
+    assert "samples 100, 300" in finding.summary
 
 
 def test_labels_that_a_collate_function_changes_are_not_judged(tmp_path: Path) -> None:
@@ -284,6 +284,7 @@ def test_a_data_set_that_raises_is_the_reason(tmp_path: Path) -> None:
     loaders = {"train": DataLoader(Broken(*pictures()), 8)}
     setup = Setup(setup.models, setup.phases, setup.train, loaders=loaders)
     said = checked("data", setup, tmp_path / "run")
+    assert said.not_examined
     assert all("raises KeyError: 'age'" in each.because for each in said.not_examined)
     assert said.findings == ()
 
@@ -353,4 +354,4 @@ def test_writes_down_classes_sizes_and_a_few_samples(tmp_path: Path) -> None:
     assert made[DATASET_STD]["train"].values[0] == pytest.approx(float(x.std()), rel=0.01)
     shown = [event.what for event in made.events_of(SampleShown)]
     assert len(shown) == 2
-    assert shown[0]["targets"] == str(int(y[shown[0]["index"]]))
+    assert shown[0].targets == str(int(y[shown[0].index]))

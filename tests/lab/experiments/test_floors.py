@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from holter.lab.boundary import losses_seen
+from holter.lab.calls import losses_seen
 from holter.lab.experiments._overfitting.floors import Floor, floor_of
-from holter.lab.experiments._overfitting.freeing import free_floor
+from holter.lab.experiments._overfitting.free_floors import free_floor
 from holter.lab.experiments._overfitting.passes import Pass
 from holter.lab.setup import Setup
 

@@ -13,7 +13,7 @@ from trainings import HEALTHY, adam, loader, points
 
 from holter import Run, check
 from holter.diagnosis.facts.rate_range import RangeTest, read
-from holter.lab.experiments import running
+from holter.lab import running
 from holter.lab.setup import Setup
 from holter.record.events import LrRangeNote, NotApplicable
 from holter.record.findings import Confidence, Finding, Verdict

@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader, TensorDataset
 from trainings import HEALTHY
 
 from holter import Run, check
-from holter.lab.experiments import InapplicableError
 from holter.lab.experiments._geometry.curvature import (
     Objective,
     largest_eigenvalue,
@@ -18,6 +17,7 @@ from holter.lab.experiments._geometry.curvature import (
     twice_differentiable,
 )
 from holter.lab.experiments._geometry.landscape import Landscape
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.lab.state import State

@@ -10,8 +10,9 @@ from setups import KINDS
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Setup
-from holter.lab.state import NotRestoredError, State, kept, same_randomness
+from holter.lab.state import NotRestoredError, State, kept
 
 
 def full() -> Setup:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from holter import check
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
-from holter.lab.setup import Phase, Setup
+from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
 
 HEALTHY: dict[str, Callable[[], Setup]] = {}
@@ -445,7 +445,7 @@ def gan() -> Setup:
         fake = discriminator(generator(torch.randn(len(batch[0]), 2)))
         return bce(fake, torch.ones_like(fake))
 
-    phases = (Phase(tell_apart, (adam(discriminator),)), Phase(deceive, (adam(generator),)))
+    phases = (LossPhase(tell_apart, (adam(discriminator),)), LossPhase(deceive, (adam(generator),)))
     train = loader(torch.randn(128, 2))
     models = {"generator": generator, "discriminator": discriminator}
     return Setup(models=models, phases=phases, train=train, loaders={"train": train})

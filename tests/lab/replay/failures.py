@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import holter
-from holter.lab.replay.window import Window
+from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Setup
 from holter.watching.blackbox.capture import captures_in, load_capture
 
@@ -51,7 +51,7 @@ def failed(path: Path, setup: Setup, *, epochs: int = 2) -> Path:
     return path
 
 
-def window(run: Path, setup: Setup) -> Window:
+def window(run: Path, setup: Setup) -> FailureWindow:
     """The failure of a run in a setup made anew."""
     (folder, *_) = captures_in(run)
-    return Window(setup, load_capture(folder), holter.Run.load(run))
+    return FailureWindow(setup, load_capture(folder), holter.Run.load(run))

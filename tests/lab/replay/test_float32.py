@@ -8,8 +8,9 @@ from failures import failed, window
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from holter.lab.replay.interventions import rungs
-from holter.lab.replay.ladder import CURES, NOT_APPLICABLE, climb, timed
+from holter.diagnosis.facts.replays import CureOutcome, judged
+from holter.lab.changes.precision import FLOAT32
+from holter.lab.replay.failing import BEYOND, locate
 from holter.lab.setup import Setup
 
 
@@ -39,17 +40,20 @@ def narrow(cast: torch.dtype | None = None) -> Setup:
     return Setup.of(model, optimizer, nn.L1Loss(), loader)
 
 
-@pytest.mark.parametrize(("cast", "outcome"), [(None, CURES), (torch.half, NOT_APPLICABLE)])
+@pytest.mark.parametrize(
+    ("cast", "outcome"), [(None, CureOutcome.CURES), (torch.half, CureOutcome.NOT_APPLICABLE)]
+)
 def test_float32_cures_what_half_precision_cannot_hold(
-    tmp_path: Path, cast: torch.dtype | None, outcome: str
+    tmp_path: Path, cast: torch.dtype | None, outcome: CureOutcome
 ) -> None:
     run = failed(tmp_path / "run", narrow(cast), epochs=1)
     setup = narrow(cast)
     seen = window(run, setup)
-    plain, _ = timed(seen)
-    (rung,) = (each for each in rungs(seen) if each.name == "float32")
-    *_, ladder = climb(seen, plain, chosen=[rung])
-    assert ladder.climbed[0].outcome == outcome, ladder.climbed[0].says
+    plain = seen.play(beyond=BEYOND)
+    band = locate(seen, plain)
+    wide = seen.play([FLOAT32], beyond=BEYOND).measure(seen.failing)
+    found = judged(str(FLOAT32.id), wide, plain.measure(seen.failing), band)
+    assert found.outcome is outcome, found.says
     assert {each.dtype for each in setup.model.parameters()} == {torch.half}
     again = seen.play()
     assert again.first_bad == seen.failing

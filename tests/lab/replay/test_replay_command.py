@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = Path(__file__).parent.parent.parent / "cases"
+CASES = Path(__file__).parents[3] / "cases"
 pytestmark = pytest.mark.slow
 
 
@@ -44,7 +44,7 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
     )
     assert f"train.py:{line}" in leading["summary"]
     assert "bit for bit" in ran.stderr
-    assert "skip the step: cures" in ran.stderr
+    assert "step skipped: cures" in ran.stderr
     shown = subprocess.run(
         [sys.executable, "repro.py"], cwd=failed, capture_output=True, text=True, check=True
     )
@@ -54,7 +54,7 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "--capture"], "options go before it"),
+        (["run", "--capture"], "put options before it"),
         (["--capture", "7", "run"], "has no capture 7"),
         (["nowhere"], "no folder nowhere"),
         (["--on", "mine:setup", "run"], "no module mine"),
@@ -72,7 +72,7 @@ def test_a_run_without_a_capture_says_so(failed: Path) -> None:
     holter(failed, "run", "--no-check", "--out", "quiet", "quiet.py")
     ran = holter(failed, "try", "replay", "quiet")
     assert ran.returncode == 2
-    assert "holds no capture" in ran.stderr
+    assert "has no capture" in ran.stderr
 
 
 def test_a_module_is_run_again_as_a_module(tmp_path: Path) -> None:

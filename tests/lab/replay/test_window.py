@@ -7,7 +7,8 @@ import torch
 from failures import failed, parts, window
 from torch import nn
 
-from holter.lab.replay.window import Change
+from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.replay.window import WindowEdit
 from holter.lab.setup import Setup
 from holter.record.errors import HolterError
 
@@ -28,10 +29,10 @@ def test_it_is_the_same_bit_for_bit(tmp_path: Path) -> None:
 def test_changes_change(tmp_path: Path) -> None:
     seen = window(failed(tmp_path / "run", parts()), parts())
     plain = seen.play()
-    skipped = seen.play(Change("skip", skips=frozenset([seen.failing])), beyond=1)
+    skipped = seen.play(edit=WindowEdit(skips=frozenset([seen.failing])), beyond=1)
     assert skipped.first_bad is None
     assert seen.failing not in skipped.steps
-    slower = seen.play(Change("slower", rate=0.1))
+    slower = seen.play([learning_rate_times(0.1)])
     assert slower.losses[0] == plain.losses[0]
     assert slower.losses[3] != plain.losses[3]
 

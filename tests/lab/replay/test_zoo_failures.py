@@ -48,8 +48,8 @@ def test_a_birth_in_the_second_micro_batch(tmp_path: Path) -> None:
     told = found(tmp_path, "regression-second-micro-batch")
     assert told.verdict == "bit for bit"  # with dropout: each batch has its own random state
     assert told.birth is not None
-    assert told.birth["kind"] == "log of zero"
-    assert "torch.log(y)" in told.birth["line"]
+    assert told.birth.kind == "log of zero"
+    assert "torch.log(y)" in told.birth.line
     assert told.is_data
 
 
@@ -58,7 +58,8 @@ def test_the_rate_of_before_cures_a_schedule_that_jumps(tmp_path: Path) -> None:
     told = found(tmp_path, "gan-raised-rate")
     assert told.alarm == "spike"
     assert told.birth is None
-    assert told.ladder is not None
-    assert told.ladder["minimal"] == "learning rate of before"
+    assert told.all_tried
+    assert told.minimal_cure is not None
+    assert told.minimal_cure.name == "learning rate before it rose"
     assert told.triage is not None
-    assert told.triage["says"].startswith("state")
+    assert told.triage.says.startswith("state")

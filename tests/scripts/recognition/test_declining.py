@@ -37,7 +37,7 @@ for step in range(8):
     ),
     "a loop on one line": (
         2,
-        "all on one line",
+        "on a single line",
         """
 for x, y in train_loader: loss = F.cross_entropy(model(x), y); loss.backward(); optimizer.step()
 """,
@@ -135,7 +135,7 @@ for x, y in train_loader:
     ),
     "a single step": (
         4,
-        "two are needed",
+        "two training steps are needed",
         """
 for x, y in list(train_loader)[:1]:
     loss = F.cross_entropy(model(x), y)

@@ -25,12 +25,12 @@ from holter.diagnosis.facts import (
 )
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.curve import Curve
-from holter.diagnosis.facts.depth import Depth
+from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome
-from holter.diagnosis.facts.schedule import Laps, Pace, Rate, Scheduler
+from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
 from holter.record import Run, Series
@@ -90,13 +90,13 @@ class Facts:
         return layers.trained_layers(self)
 
     @cached_property
-    def activations_by_depth(self) -> Depth | None:
+    def activations_by_depth(self) -> DepthProfile | None:
         """How the spread of activations changes with depth in the first steps."""
         return depth.depth(self)
 
     @cached_property
     def gradient_scale(self) -> GradientScale | None:
-        """Gradient norm times weight norm over the loss, at the first step."""
+        """Gradient norm times RMS weight over the loss, at the first step."""
         return gradient_scale.gradient_scale(self)
 
     @cached_property
@@ -130,9 +130,9 @@ class Facts:
         return schedule.pace(self)
 
     @cached_property
-    def epochs(self) -> Laps | None:
-        """The equal stretches a run falls into: passes over the data, or validations."""
-        return schedule.laps(self)
+    def epochs(self) -> Epochs | None:
+        """The equal parts of a run: passes over the data, or validations."""
+        return schedule.epochs(self)
 
     @cached_property
     def epoch_steps(self) -> int | None:

@@ -65,7 +65,7 @@ def named(run: Run, what: str, split: str | None = None) -> list[Any]:
 
 def listed(indices: Sequence[object], count: float, *, limit: int = 4) -> str:
     """A few indices, and that there are more: `3, 17, 40, 41, ...`."""
-    shown = ", ".join(str(each) for each in indices[:limit])
+    shown = ", ".join(str(index) for index in indices[:limit])
     return shown + (", ..." if count > len(indices[:limit]) else "")
 
 

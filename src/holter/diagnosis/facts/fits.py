@@ -1,6 +1,5 @@
-"""How far fits of a few samples came: from a constant answer to the least possible loss."""
+"""How far a model has fitted a few samples: from the best constant prediction to the floor."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,21 +14,22 @@ from holter.record.signals import (
     OVERFIT_NOISE,
     Signal,
 )
+from holter.record.trials import UNCHANGED, TrialName
 
-AS_IT_IS = "as it is"  # the trial in which nothing is changed
-REACHED = 0.9  # share of the way at which samples are learned by heart
-ALIKE = 1e-3  # spread of predictions, relative to their size, of one answer for all samples
-FAR = 100_000  # steps: a loss that needs more at its pace does not get there
-_WINDOW = 5  # losses whose median is a level
-_NOISY_WINDOW = 15  # the same where random numbers are drawn in the step
-_SLOWER = 0.2  # of its mean pace: a loss that falls by less is coming to rest
-_SAME = 1e-3  # relative: a constant answer is the best there is
-_SOON = 3  # times the steps made: what a loss may still need at its last pace
+AS_IT_IS = UNCHANGED  # the trial without a change
+REACHED = 0.9  # share of the way at which samples count as memorised
+ALIKE = 1e-3  # relative spread of predictions below which they are the same for all samples
+FAR = 100_000  # steps: a loss that needs more at its present pace does not arrive
+_WINDOW = 5  # neighbouring losses whose median is a level
+_NOISY_WINDOW = 15  # the same if the step draws random numbers
+_SLOWER = 0.2  # of its mean pace: a loss that falls more slowly has reached a plateau
+_SAME = 1e-3  # relative difference at which a constant prediction counts as the best one
+_SOON = 3  # times the steps made that a loss may still need at its last pace
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Where a fit comes from and where it may get: `reference` has share 0, `least` has 1."""
+    """The way that a loss can go: `reference` is share 0 of it, `least` is share 1."""
 
     reference: float
     least: float
@@ -39,10 +39,10 @@ class Aim:
     def of(
         cls, start: float, least: float | None, constant: float | None, noise: float = 0.0
     ) -> "Aim":
-        """From one answer for all samples to the floor.
+        """Return the way from the best constant prediction to the floor.
 
-        Where all samples have the same answer, or nobody knows, from the first loss. A floor that
-        is not known is taken to be 0.
+        It begins at the first loss if the constant prediction is unknown or already the best; an
+        unknown floor is taken to be 0.
         """
         floor = 0.0 if least is None else least
         if constant is None or one_answer(constant, floor):
@@ -50,19 +50,24 @@ class Aim:
         return cls(constant, floor, noise)
 
     def share(self, loss: float) -> float:
-        """How much of the way a loss has come."""
+        """Return the share of the way at which a loss is."""
         way = self.reference - self.least
         return (self.reference - loss) / way if way > 0 else 0.0
 
     @property
+    def window(self) -> int:
+        """The number of neighbouring losses whose median is a level."""
+        return _NOISY_WINDOW if self.noise > 0 else _WINDOW
+
+    @property
     def goal(self) -> float:
-        """The loss at which the samples are learned by heart."""
+        """The loss at which the samples count as memorised."""
         return self.reference - REACHED * (self.reference - self.least)
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A curve in numbers: `best` is its lowest level, `ahead` the steps its last pace needs."""
+    """A loss curve: `best` is its lowest level, `ahead` the steps needed at its last pace."""
 
     start: float
     best: float
@@ -70,67 +75,66 @@ class Fit:
     steps: int
     share: float
     ahead: float
-    falls: bool  # and needs more steps only
+    falls: bool  # it only needs more steps
     lost: bool  # it ended in NaN or infinity
 
     @property
     def fits(self) -> bool:
-        """Whether the samples were learned by heart."""
+        """Whether the samples were memorised."""
         return self.share >= REACHED
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class FitTrial:
     """A trial of a run, with what it aims at."""
 
-    name: str
+    change: TrialName
     aim: Aim
     fit: Fit
 
+    @property
+    def name(self) -> str:
+        """The owner of its readings."""
+        return str(self.change)
 
-def trials(run: Run) -> list[Trial]:
-    """All trials in the order in which they were made."""
+
+def trials(run: Run) -> list[FitTrial]:
+    """Return all trials in the order in which they were run."""
     found = []
     noise = value(run, OVERFIT_NOISE, AS_IT_IS) or 0.0
     for name, series in run[OVERFIT_LOSS].items():
         own = name if _has_own_floor(run, name) else AS_IT_IS  # of other samples
         losses = series.values.astype(np.float64)
         aim = Aim.of(float(losses[0]), floor(run, own), value(run, OVERFIT_CONSTANT, own), noise)
-        found.append(Trial(name, aim, measure(losses, aim)))
+        found.append(FitTrial(TrialName.parse(name), aim, measure(losses, aim)))
     return found
 
 
 def floor(run: Run, trial: str) -> float | None:
-    """The least loss as it was computed, or else as it was found."""
+    """Return the lowest possible loss, computed or else estimated, or None."""
     computed = value(run, OVERFIT_FLOOR, trial)
     return value(run, OVERFIT_FREE_FLOOR, trial) if computed is None else computed
 
 
 def value(run: Run, signal: Signal, trial: str) -> float | None:
-    """The one reading of a trial; None where there is none."""
+    """Return the last reading of a trial, or None."""
     if signal not in run or trial not in run[signal]:
         return None
     return float(run[signal][trial].values[-1])
 
 
 def one_answer(constant: float, least: float) -> bool:
-    """Whether a constant answer is the best that there is."""
+    """Whether a constant prediction is the best there is."""
     return constant - least <= _SAME * max(abs(constant), abs(least))
 
 
-def level(losses: Sequence[float], aim: Aim) -> float:
-    """The level of the last losses of a curve that is still drawn."""
-    window = _window(aim)
-    return float(np.median(losses[-window:])) if len(losses) >= window else np.inf
-
-
 def measure(values: Values, aim: Aim) -> Fit:
-    """What a curve of losses shows."""
+    """Summarise a loss curve."""
     finite = values[np.isfinite(values)]
     lost = len(finite) < len(values)
     if not len(finite):
         return Fit(np.nan, np.nan, np.nan, len(values), 0.0, np.inf, falls=False, lost=True)
-    levels = _levels(finite, _window(aim))
+    levels = _levels(finite, aim.window)
     best = float(levels.min())
     pace, usual = _pace(finite, levels, aim.noise)
     ahead = max(float(levels[-1]) - aim.goal, 0.0) / pace if pace > 0 else np.inf
@@ -151,19 +155,15 @@ def _has_own_floor(run: Run, trial: str) -> bool:
     return any(s in run and trial in run[s] for s in (OVERFIT_FLOOR, OVERFIT_FREE_FLOOR))
 
 
-def _window(aim: Aim) -> int:
-    return _NOISY_WINDOW if aim.noise > 0 else _WINDOW
-
-
 def _levels(values: Values, window: int) -> Values:
-    """Medians of neighbouring losses."""
+    """Return the medians of neighbouring losses."""
     window = min(window, len(values))
     neighbours = np.lib.stride_tricks.sliding_window_view(values, window)
     return np.asarray(np.median(neighbours, axis=1), np.float64)
 
 
 def _pace(values: Values, levels: Values, noise: float) -> tuple[float, float]:
-    """How much the loss fell a step in the last quarter, and from the beginning on."""
+    """Return the fall per step over the last quarter and over the whole curve."""
     half = max(len(values) // 8, 1)
     late, before = values[-half:], values[-2 * half : -half]
     fall = float(np.median(before) - np.median(late)) if len(before) else 0.0

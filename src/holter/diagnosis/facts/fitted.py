@@ -1,4 +1,4 @@
-"""The trials of `overfit-batch` taken together: what was reached, and what can be told of it."""
+"""The trials of `overfit-batch` together: what was reached, and what follows from it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from holter.diagnosis.facts.fits import (
     AS_IT_IS,
     REACHED,
     Fit,
-    Trial,
+    FitTrial,
     floor,
     one_answer,
     value,
@@ -32,22 +32,23 @@ from holter.record.signals import (
     OVERFIT_TRAINABLE,
     Signal,
 )
+from holter.record.trials import TrialKind, TrialName
 
-FEWER = "2 samples"
-CONTROLS = (FEWER, "labels exchanged")  # what they show is no cause
-_BEYOND = 1.5  # share of the way: so far under a floor, it is none
-_DROWNED = 0.1  # of the loss of one answer for all: noise leaves less than this to learn
-_ENOUGH = 50  # steps that a trial needs to be judged
-_AMPLE = 10  # trainable values for each target
+FEWER = str(TrialName(TrialKind.TWO_SAMPLES))
+CONTROLS = (FEWER, str(TrialName(TrialKind.ROLLED_LABELS)))  # comparisons: they name no cause
+_BEYOND = 1.5  # share of the way beyond which the floor must be wrong
+_DROWNED = 0.1  # of the best constant loss: noise leaves less than this to learn
+_ENOUGH = 50  # steps below which a trial is not judged
+_AMPLE = 10  # trainable values per target that are enough to memorise it
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The trial as it is, and those with a change."""
+    """The unchanged trial, and those with a change."""
 
     run: Run
-    plain: Trial
-    others: tuple[Trial, ...]
+    plain: FitTrial
+    others: tuple[FitTrial, ...]
 
     def value(self, signal: Signal) -> float | None:
         """Return the reading of a signal in the unchanged trial, or None."""
@@ -66,7 +67,7 @@ class Fitted:
 
     @property
     def share(self) -> float:
-        """How much of the way it came; with dropout off, if that is more."""
+        """The share of the way it reached; with dropout off, if that is more."""
         quiet = self.value(OVERFIT_QUIET)
         if quiet is None or not np.isfinite(quiet):
             return self.fit.share
@@ -74,13 +75,13 @@ class Fitted:
 
     @property
     def alike(self) -> bool:
-        """Whether all samples get the same answer in the end."""
+        """Whether all samples get the same prediction at the end."""
         spread = self.value(OVERFIT_SPREAD)
         return spread is not None and spread <= ALIKE
 
     @property
     def is_small(self) -> bool:
-        """Whether there is little to learn with: it may rest anywhere, and fit by chance."""
+        """Whether the model has few trainable values for its targets: it may fit by chance."""
         trainable, targets = self.value(OVERFIT_TRAINABLE), self.value(OVERFIT_TARGETS)
         return trainable is not None and targets is not None and trainable < _AMPLE * targets
 
@@ -99,68 +100,73 @@ class Fitted:
 
     @property
     def way(self) -> str:
-        """How far it came, and to which floor that would go."""
+        """How far the loss fell, in a phrase."""
         least = floor(self.run, AS_IT_IS)
         if least is None:
-            return f"{percent(self.share)} of the first loss is gone"
-        kind = "floor" if self.exact else "least of free predictions,"
+            return f"{percent(self.share)} below the first loss"
+        kind = "floor" if self.exact else "estimated floor"
         about = f" ({self.about_floor})" if self.exact and self.about_floor else ""
         shown = least if abs(least) > 1e-4 * abs(self.plain.aim.reference) else 0.0
-        return f"{percent(self.share)} of the way to the {kind} {shown:.4g}{about}"
+        return f"{percent(self.share)} of the way to the {kind} {shown:.3g}{about}"
 
     @property
     def begins(self) -> str:
-        """Where that way begins."""
+        """Where that way begins, in a phrase."""
         least, constant = floor(self.run, AS_IT_IS), self.value(OVERFIT_CONSTANT)
         if least is None or constant is None or one_answer(constant, least):
             return ""
-        return f", from one answer for all samples at {constant:.4g}"
+        return f", from the best constant prediction at {constant:.3g}"
 
     def success(self) -> str:
-        """By what it is known that the samples are learned."""
+        """Say by which numbers the samples are memorised."""
         exchanged = self.value(OVERFIT_EXCHANGED)
-        # Where labels are given to the model they are exchanged too, and nothing is told.
+        # A model that is given the labels has these swapped, too: then it shows nothing.
         tells = exchanged is not None and self.plain.aim.share(exchanged) < REACHED
-        after = f"; {exchanged:.4g} with inputs exchanged" if tells else ""
-        quiet = "" if self.fit.fits else f", {self.value(OVERFIT_QUIET):.4g} with dropout off"
-        return f"{self.samples} learned by heart: {went(self.fit)}{quiet}, {self.way}{after}"
+        after = f"; {exchanged:.3g} with inputs swapped between samples" if tells else ""
+        quiet = "" if self.fit.fits else f", {self.value(OVERFIT_QUIET):.3g} with dropout off"
+        return f"{self.samples} memorised: {went(self.fit)}{quiet}, {self.way}{after}"
 
     def cannot_tell(self) -> str | None:
-        """Why there is nothing to judge by."""
+        """Return why the trial cannot be judged, or None."""
         fit, aim = self.fit, self.plain.aim
         least, constant = floor(self.run, AS_IT_IS), self.value(OVERFIT_CONSTANT)
         if not np.isfinite(fit.start):
             return "the first loss is not finite"
         if min(fit.start, fit.best) < 0 and (least is None or not (self.exact or fit.fits)):
-            return f"the loss falls below 0 and has no floor that is known: {self.about_floor}"
+            return f"the loss falls below 0, and its floor is unknown: {self.about_floor}"
         if least is None and self.value(OVERFIT_NOISE):
-            return f"the loss draws random numbers and has no floor known: {self.about_floor}"
+            return f"the loss draws random numbers, and its floor is unknown: {self.about_floor}"
         if fit.share > _BEYOND:
-            return f"the loss falls to {fit.best:.4g}, far under the floor {least or 0:.4g}"
+            return (
+                f"the loss falls to {fit.best:.3g}, far below the computed floor {least or 0:.3g}"
+            )
         if constant is None or least is None:
             return None
         if one_answer(constant, least):
-            same = "all samples have the same target: one answer fits them all"
+            same = "all samples have the same target: a constant prediction fits them"
             return same if fit.fits and self.exact else None
         if aim.share(fit.start) >= REACHED:
-            return f"{self.samples} are known by heart before the first step: {fit.start:.4g}"
+            return f"{self.samples} are memorised before the first step: loss {fit.start:.3g}"
         if self.value(OVERFIT_NOISE) and constant - least < _DROWNED * abs(constant):
-            return f"noise in the targets leaves nothing to learn: {constant:.4g} to {least:.4g}"
+            return f"noise in the targets leaves nothing to learn: {constant:.3g} to {least:.3g}"
         if self.value(OVERFIT_RATE) == 0:
             return "the learning rate is 0"
         return None
 
     def cannot_move(self) -> tuple[str, str] | None:
-        """Why no parameter can move whatever is done, and what to do about it."""
+        """Return why no parameter can change, and the fix, or None."""
         trainable, held = self.value(OVERFIT_TRAINABLE), self.value(OVERFIT_HELD)
         if self.value(OVERFIT_MOVED) != 0 or trainable is None:
             return None
         if trainable == 0:
-            return "no parameter requires a gradient", "unfreeze what is to be trained"
+            return (
+                "no parameter requires a gradient",
+                "unfreeze the parameters to train: `parameter.requires_grad_(True)`",
+            )
         if held == 0:
             return (
                 f"the optimizer holds none of the {trainable:,.0f} trainable values of the model",
-                "make the optimizer when the model is complete, of `model.parameters()`",
+                "build the optimizer from `model.parameters()` after the model is complete",
             )
         if self.value(OVERFIT_REACHED) == 0 and self.fitting is None:  # else it may be dead units
             return (
@@ -170,18 +176,18 @@ class Fitted:
         return None
 
     def is_under_way(self, far: float) -> str | None:
-        """Why it is too early to say that the samples do not fit."""
+        """Return why it is too early to say that the samples do not fit, or None."""
         fit = self.fit
         steps = "repeat it with more `steps` or `seconds`"
         if fit.falls and fit.ahead <= far and not (self.alike and self.fitting):
             return f"the loss still falls: {went(fit)}, {self.way}; {steps}"
         if fit.steps < _ENOUGH and not fit.lost:
-            return f"{fit.steps} steps in the time given are too few: {steps}"
+            return f"only {fit.steps} steps fitted into the time limit: {steps}"
         return None
 
     @property
-    def fitting(self) -> Trial | None:
-        """The first trial with a change in which the same samples fit."""
+    def fitting(self) -> FitTrial | None:
+        """The first trial with a change that memorises the same samples, or None."""
         return next((e for e in self.others if e.fit.fits and e.name not in CONTROLS), None)
 
     @property
@@ -191,11 +197,11 @@ class Fitted:
 
 
 def percent(share: float) -> str:
-    """A share of the way, from 0 to 1."""
+    """Format a share of the way, cut to 0 to 100 %."""
     return f"{min(max(share, 0.0), 1.0):.0%}"
 
 
 def went(fit: Fit) -> str:
-    """`2.303 -> 0.5123 in 80 steps`."""
+    """Format a fit: `2.3 -> 0.512 in 80 steps`."""
     end = "" if not fit.lost else ", then not finite"
-    return f"{fit.start:.4g} -> {fit.best:.4g} in {fit.steps} steps{end}"
+    return f"{fit.start:.3g} -> {fit.best:.3g} in {fit.steps} steps{end}"

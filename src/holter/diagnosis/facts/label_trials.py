@@ -1,20 +1,22 @@
-"""Trainings with true labels beside trainings with shuffled ones."""
+"""Trainings with true labels compared with trainings with shuffled ones."""
 
 import numpy as np
 
 from holter.record import Run
 from holter.record.format import Floats
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, Signal
+from holter.record.trials import TrialKind, TrialName
 
 TELLS = 4.0  # standard errors by which true labels are learned better beyond doubt
 
 
-class Trials:
+class LabelTrials:
     """The losses with true labels against those of the shuffled twins."""
 
     def __init__(self, run: Run, signal: Signal) -> None:
-        true = run[signal]["true"].values
-        twins = [each.values for name, each in run[signal].items() if name.startswith("shuffled")]
+        series = {TrialName.parse(name): each.values for name, each in run[signal].items()}
+        true = series[TrialName(TrialKind.TRUE_LABELS)]
+        twins = [v for name, v in series.items() if name.kind is TrialKind.SHUFFLED_LABELS]
         self.true = float(true.mean())
         self.shuffled = float(np.mean(twins))
         with np.errstate(invalid="ignore"):  # losses that are not finite make no score
@@ -30,13 +32,13 @@ def _score(gain: Floats, twins: Floats) -> float:
 
 
 def learned_aside(run: Run) -> str | None:
-    """What an experiment on the side has shown of labels, if they can be learned; else None."""
+    """Return by which numbers a separate experiment has learned the labels, or None."""
     if LABEL_HELD_OUT not in run or "true" not in run[LABEL_HELD_OUT]:
         return None
-    held = Trials(run, LABEL_HELD_OUT)
+    held = LabelTrials(run, LABEL_HELD_OUT)
     if not held.score > TELLS:
         return None
     return (
-        f"on the side the same step learned in {len(run[LABEL_FIT]['true'])} steps: other batches"
-        f" have a loss of {held.true:.3g}, and of {held.shuffled:.3g} with shuffled labels"
+        f"in a separate experiment the same step learned in {len(run[LABEL_FIT]['true'])} steps:"
+        f" held-out loss {held.true:.3g}, {held.shuffled:.3g} after training on shuffled labels"
     )

@@ -1,4 +1,4 @@
-"""What a learning-rate range test tells: a rate with an interval, or why nothing can be said."""
+"""The result of a learning-rate range test: a rate with an interval, or why there is none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from holter.diagnosis.facts.robust import Values
-from holter.diagnosis.facts.sweep import BEGUN, ESTIMATORS, OWN, Sweep
+from holter.diagnosis.facts.sweep import ESTIMATORS, OWN, Sweep
 from holter.record import Run
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
@@ -18,21 +18,18 @@ from holter.record.signals import (
     LR_RANGE_RATE,
     LR_RANGE_START,
 )
-
-SWEEP, CONFIRM = "sweep", "confirm"  # the kinds of trials, before their number or their rate
+from holter.record.trials import TrialKind, TrialName
 
 _FEWEST = 8  # rates that make a curve
-_SURE = 3.0  # standard errors by which a loss has to fall to be told from noise
+_SURE = 3.0  # standard errors by which a loss has to fall to be more than noise
 _APART = 1.5  # decades between sweeps that still agree
-_STEP = 2.0  # from one candidate to the next
-_GAP = 3.0  # between candidates, that is worth another one
-_WIDE = 5.0  # the same where the sweeps say nothing
+GAP = 3.0  # ratio of neighbouring rates between which another one is worth a trial
 _WORSE = 0.05  # share of the best gain by which a rate may fall short and still count
 _LESS = 0.8  # of what is best for a short training: longer ones want a little less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class RateTrial:
     """A short training at one rate: the loss of each held batch in its last part."""
 
     name: str
@@ -61,12 +58,12 @@ class RangeTest:
     start: Values  # the loss of each held batch
     sweeps: tuple[Sweep, ...]
     moved: float = 1.0  # the largest relative change of the weights in a sweep
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[RateTrial, ...] = ()
     configured: Mapping[str, float] = field(default_factory=dict)  # "peak", "now", "given"
 
     @cached_property
     def problem(self) -> str:
-        """Why nothing can be said; empty where something can."""
+        """Why there is no suggestion; empty if there is one."""
         if self.broken:
             return self.broken
         if self.trials:
@@ -74,27 +71,29 @@ class RangeTest:
         fall, error = self.fall
         if not fall > _SURE * error:
             return (
-                f"the loss falls at no rate by more than its noise: by {max(fall, 0):.2g}, with a"
-                f" standard error of {error:.2g}"
+                f"the loss falls at no learning rate by more than its noise: by {max(fall, 0):.2g}"
+                f" ± {error:.2g}"
             )
         own = self.rates(OWN)
         if max(own) > min(own) * 10**_APART:
-            return f"the sweeps do not agree: {min(own):.2g} to {max(own):.2g}"
+            return f"the sweeps do not agree: they suggest {min(own):.2g} to {max(own):.2g}"
         return ""
 
     @cached_property
     def broken(self) -> str:
-        """Why there is nothing to be seen in the sweeps, if so."""
-        lowest = min((float(each.rates[0]) for each in self.sweeps if len(each.rates)), default=0.0)
+        """Why the sweeps show nothing; empty if they do."""
+        lowest = min(
+            (float(sweep.rates[0]) for sweep in self.sweeps if len(sweep.rates)), default=0.0
+        )
         if not np.isfinite(self.start).all():
             return "the loss is not finite before any step"
         if not lowest:
             return "no step was made at any rate"
         if not self.moved:
             return "no weight changes at any rate"
-        if any(not np.isfinite(each.held[0]) for each in self.sweeps):
+        if any(not np.isfinite(sweep.held[0]) for sweep in self.sweeps):
             return f"the loss is not finite after one step at the lowest rate, {lowest:.2g}"
-        if min(len(each.rates) for each in self.sweeps) < _FEWEST:
+        if min(len(sweep.rates) for sweep in self.sweeps) < _FEWEST:
             return (
                 f"the loss diverges within {_FEWEST} steps from the lowest rate, {lowest:.2g}:"
                 " begin lower"
@@ -104,7 +103,10 @@ class RangeTest:
     @property
     def fall(self) -> tuple[float, float]:
         """By how much the loss falls in a sweep at most, and the standard error of that."""
-        falls, errors = [each.fall for each in self.sweeps], [each.error for each in self.sweeps]
+        falls, errors = (
+            [sweep.fall for sweep in self.sweeps],
+            [sweep.error for sweep in self.sweeps],
+        )
         return float(np.median(falls)), float(np.median(errors))
 
     def _problem_of_trials(self) -> str:
@@ -112,8 +114,8 @@ class RangeTest:
         if self.gain(self.best) > _SURE * error:
             return ""
         return (
-            f"no short training gains more than its noise: {self.gain(self.best):.2g} at"
-            f" {self.best.rate:.2g}, with a standard error of {error:.2g}"
+            f"no short training lowers the loss by more than its noise: by"
+            f" {self.gain(self.best):.2g} ± {error:.2g} at {self.best.rate:.2g}"
         )
 
     @property
@@ -121,11 +123,11 @@ class RangeTest:
         """The mean held loss before any step."""
         return float(self.start.mean())
 
-    def gain(self, trial: Trial) -> float:
+    def gain(self, trial: RateTrial) -> float:
         """By how much a short training lowers the held loss."""
         return self.level - trial.level
 
-    def error(self, trial: Trial) -> float:
+    def error(self, trial: RateTrial) -> float:
         """The standard error of that, over the held batches."""
         gains = self.start - trial.end
         if not np.isfinite(gains).all():
@@ -134,7 +136,7 @@ class RangeTest:
 
     def rates(self, estimator: str) -> list[float]:
         """What an estimator says of each sweep."""
-        return [ESTIMATORS[estimator](each) for each in self.sweeps]
+        return [ESTIMATORS[estimator](sweep) for sweep in self.sweeps]
 
     @property
     def centre(self) -> float:
@@ -142,14 +144,14 @@ class RangeTest:
         return float(np.exp(np.median(np.log(self.rates(OWN)))))
 
     @property
-    def best(self) -> Trial:
+    def best(self) -> RateTrial:
         """The short training that ended lowest."""
-        return min(self.trials, key=lambda each: each.level)
+        return min(self.trials, key=lambda trial: trial.level)
 
     @property
     def diverges(self) -> float:
         """From which rate on the loss ends above its start; infinite if none was found."""
-        edge = float(np.median([each.diverges for each in self.sweeps]))
+        edge = float(np.median([sweep.diverges for sweep in self.sweeps]))
         for trial in sorted(self.trials, key=lambda each: -each.rate):
             if trial.level <= self.level:
                 break
@@ -175,48 +177,19 @@ class RangeTest:
         low, high = np.exp(fine[np.interp(fine, places, worth) >= 0][[0, -1]])
         return Suggestion(rate, min(rate, float(low)), max(rate, float(high)))
 
-    def _near_the_best(self) -> list[Trial]:
+    def _near_the_best(self) -> list[RateTrial]:
         """The trials about the best without gaps: nothing is known of what lies in a gap."""
-        rates = [each.rate for each in self.trials]
+        rates = [trial.rate for trial in self.trials]
         first = last = self.trials.index(self.best)
-        while first > 0 and rates[first] < _GAP * rates[first - 1]:
+        while first > 0 and rates[first] < GAP * rates[first - 1]:
             first -= 1
-        while last + 1 < len(rates) and rates[last + 1] < _GAP * rates[last]:
+        while last + 1 < len(rates) and rates[last + 1] < GAP * rates[last]:
             last += 1
         return list(self.trials[first : last + 1])
 
-    def trial_at(self, rate: float) -> Trial | None:
+    def trial_at(self, rate: float) -> RateTrial | None:
         """The short training at this rate, if there was one."""
-        return next((each for each in self.trials if abs(each.rate / rate - 1) < 0.01), None)
-
-
-def worth_sweeping(ladder: Values, first: Sweep) -> Values:
-    """The rates at which a further sweep may see something: a decade under the fall and up."""
-    if not len(first.rates) or not first.fall > first.error:
-        return ladder
-    return ladder[ladder > first.fallen(BEGUN) / 10]
-
-
-def candidates(test: RangeTest, count: int) -> list[float]:
-    """Rates to try: about what the sweeps suggest, or far apart where they suggest nothing."""
-    fall, error = test.fall
-    if fall > error:
-        return [test.centre * _STEP ** (at - (count - 1) / 2) for at in range(count)]
-    highest = min(test.diverges, max(float(each.rates[-1]) for each in test.sweeps))
-    return [highest / _WIDE ** (at + 1) for at in reversed(range(count))]
-
-
-def another(test: RangeTest) -> float | None:
-    """A rate to try next: past the outermost if that did best, or in a gap beside the best."""
-    rates = [each.rate for each in test.trials]
-    best = rates.index(test.best.rate)
-    if best == 0:
-        return rates[0] / _STEP
-    if best == len(rates) - 1:
-        return rates[-1] * _STEP
-    beside = min((best - 1, best + 1), key=lambda at: test.trials[at].level)
-    low, high = sorted((rates[best], rates[beside]))
-    return float(np.sqrt(low * high)) if high > _GAP * low else None
+        return next((trial for trial in self.trials if abs(trial.rate / rate - 1) < 0.01), None)
 
 
 def read(run: Run) -> RangeTest:
@@ -225,7 +198,8 @@ def read(run: Run) -> RangeTest:
     start = run[LR_RANGE_START][""].values.astype(float)
     sweeps, trials = [], []
     for name, rate in rates.items():
-        if name.startswith(SWEEP):
+        kind = TrialName.parse(name).kind
+        if kind is TrialKind.SWEEP:
             held, errors = (run[each][name].values for each in (LR_RANGE_HELD, LR_RANGE_ERROR))
             sweeps.append(
                 Sweep(
@@ -235,14 +209,14 @@ def read(run: Run) -> RangeTest:
                     float(start.mean()),
                 )
             )
-        elif name.startswith(CONFIRM):
+        elif kind is TrialKind.CONFIRM:
             end = run[LR_RANGE_END][name].values.astype(float)
-            trials.append(Trial(name, float(rate.values[-1]), end))
+            trials.append(RateTrial(name, float(rate.values[-1]), end))
     moved = [float(each.values[-1]) for name, each in run[LR_RANGE_MOVED].items()]
     return RangeTest(
         start,
         tuple(sweeps),
         max(moved, default=0.0),
-        tuple(sorted(trials, key=lambda each: each.rate)),
+        tuple(sorted(trials, key=lambda trial: trial.rate)),
         {name: float(each.values[-1]) for name, each in run[LR_RANGE_CONFIGURED].items()},
     )

@@ -1,11 +1,22 @@
-"""What a replay of a captured failure has shown, read from the events it left."""
+"""What a replay of a captured failure measured, and which of the changes it tried cure it."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from holter.record import Run
+from holter.record.band import Band
 from holter.record.births import Birth
-from holter.record.events import BirthFound, LadderClimbed, Reproduced, RungClimbed, TriageMade
+from holter.record.events import (
+    BirthFound,
+    ChangesTried,
+    ChangeTried,
+    Reproduced,
+    TriageMade,
+    WindowMeasure,
+)
+from holter.record.trials import TrialKind, parts
 
 SYMPTOMS = (
     *("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights", "hidden-nonfinite"),
@@ -13,72 +24,236 @@ SYMPTOMS = (
     *("skipped-steps", "collapsing-loss-scale", "unbounded-loss", "oscillating-loss"),
 )  # what the causes of a failure explain
 
+_SPREADS = 8.0  # above the median within which a loss counts as normal
+NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
+
+
+class ChangeFamily(StrEnum):
+    """What kind of thing a change acts on."""
+
+    KERNELS = "kernels"
+    PRECISION = "precision"
+    CLIP = "clip"
+    STATE = "state"
+    RATE = "rate"
+    NOISE = "noise"
+    SKIP = "skip"
+    BATCH = "batch"
+    PAIR = "pair"  # two changes together
+
+
+# From the least intervention to the largest: the first that cures is the minimal cure.
+_FAMILIES = {
+    TrialKind.COMPILE_OFF: ChangeFamily.KERNELS,
+    TrialKind.MATH_ATTENTION: ChangeFamily.KERNELS,
+    TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
+    TrialKind.FLOAT32: ChangeFamily.PRECISION,
+    TrialKind.CLIP: ChangeFamily.CLIP,
+    TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
+    TrialKind.EARLIER_RATE: ChangeFamily.RATE,
+    TrialKind.LEARNING_RATE: ChangeFamily.RATE,
+    TrialKind.SECOND_MOMENT_RESET: ChangeFamily.STATE,
+    TrialKind.DROPOUT_OFF: ChangeFamily.NOISE,
+    TrialKind.STEP_SKIPPED: ChangeFamily.SKIP,
+    TrialKind.PREVIOUS_BATCH: ChangeFamily.BATCH,
+    TrialKind.ANOTHER_BATCH: ChangeFamily.BATCH,
+}
+_ORDER = list(_FAMILIES)
+_MUCH_LOWER = 0.2  # times the learning rate: below, a larger change than a reset of moments
+
+
+def family_of(trial: str) -> ChangeFamily:
+    """Return what the change of a trial acts on."""
+    changes = parts(trial)
+    return _FAMILIES[changes[0].kind] if len(changes) == 1 else ChangeFamily.PAIR
+
+
+class CureOutcome(StrEnum):
+    """What a change does to a failure."""
+
+    CURES = "cures"
+    DOES_NOT = "does not"
+    WORSENS = "worsens"
+    NOT_APPLICABLE = "not applicable"
+
+
+def ceiling(band: Band) -> float:
+    """Return the highest loss that counts as normal after a failure; NaN if nothing is known."""
+    return band.ceiling(_SPREADS)
+
+
+def concluded(
+    trial: WindowMeasure, unchanged: WindowMeasure, band: Band
+) -> tuple[CureOutcome, str]:
+    """Decide whether the loss is normal again from the failing step on, and say by what."""
+    if trial.error:
+        return CureOutcome.DOES_NOT, trial.error
+    if trial.nonfinite_at is not None:
+        before = unchanged.nonfinite_at
+        if before is not None and trial.nonfinite_at < before:
+            return CureOutcome.WORSENS, f"not finite at step {trial.nonfinite_at} already"
+        return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
+    if trial.late_loss is None:
+        return CureOutcome.DOES_NOT, "no step was left to judge by"
+    limit = ceiling(band)
+    if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
+        # A wide band: at least half of the rise has to be gone.
+        half = (band.median + unchanged.late_loss) / 2
+        limit = min(limit, max(half, band.median + band.spread))
+    measured = f"loss {trial.late_loss:.4g}, before the failure {band.median:.4g}"
+    high = math.isfinite(band.median) and trial.late_loss > limit
+    return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedChange:
+    """A change that was tried on a failure: what it does, and by what that is known."""
+
+    name: str
+    outcome: CureOutcome
+    says: str
+
+    @property
+    def family(self) -> ChangeFamily:
+        """What it acts on."""
+        return family_of(self.name)
+
+
+def judged(
+    name: str,
+    measure: WindowMeasure,
+    unchanged: WindowMeasure,
+    band: Band,
+    *,
+    why_not: str = "",
+) -> ReplayedChange:
+    """Conclude from what a trial measured; `why_not` says why it was not made."""
+    if why_not:
+        return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
+    if measure.error and family_of(name) is ChangeFamily.PRECISION:  # the model casts by itself
+        return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
+    return ReplayedChange(name, *concluded(measure, unchanged, band))
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """Whether the batch fails on older weights too, and an older batch on these weights."""
+
+    batch_on_older_weights: bool | None
+    older_batch_on_these_weights: bool | None
+    samples: tuple[int, ...] = ()  # of the batch that fail by themselves
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is the batch, not the weights."""
+        return bool(self.batch_on_older_weights) and self.older_batch_on_these_weights is False
+
+    @property
+    def says(self) -> str:
+        """Data, state, both, or neither alone."""
+        data, state = self.batch_on_older_weights, self.older_batch_on_these_weights
+        if data and state is False:
+            return "data: the batch fails on older weights too, and other batches do not"
+        if data is False and state:
+            return "state: other batches fail on these weights, and the batch did not on older ones"
+        if data and state:
+            return "both: the batch fails on older weights, and other batches on these"
+        if data is False and state is False:
+            return "the meeting of this batch with these weights: neither fails with another"
+        return "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """The last replay of a run."""
 
     failing: int  # the step that fails
-    onset: int  # the step from which on it went wrong
+    onset: int  # the first step out of its band
     first: int  # of the window
     alarm: str
     verdict: str
     says: str
     birth: Birth | None
-    rungs: Mapping[str, RungClimbed]  # by name
-    ladder: LadderClimbed | None
-    triage: TriageMade | None
-
-    def cured_by(self, *families: str) -> list[str]:
-        """The interventions of these families that cure."""
-        return [
-            name
-            for name, rung in self.rungs.items()
-            if rung.family in families and rung.outcome == "cures"
-        ]
+    changes: Mapping[str, ReplayedChange]  # by name, as they were tried
+    all_tried: bool  # no change was left out by an interrupt
+    triage: Triage | None
 
     @property
     def is_data(self) -> bool:
         """Whether the batch fails on older weights, too, and another on these does not."""
-        return self.fails_on_older_weights and (
-            self.triage is not None and self.triage.older_batch_on_these_weights is False
-        )
+        return self.triage is not None and self.triage.is_data
 
     @property
     def fails_on_older_weights(self) -> bool:
         """Whether the batch is known to fail on older weights, too."""
         return self.triage is not None and bool(self.triage.batch_on_older_weights)
 
+    def cured_by(self, *families: str) -> list[str]:
+        """Return the changes of these families that cure."""
+        return [c.name for c in self._of(families) if c.outcome is CureOutcome.CURES]
+
     def not_cured_by(self, *families: str) -> list[str]:
-        """The interventions of these families that were tried and do not."""
-        return [
-            name
-            for name, rung in self.rungs.items()
-            if rung.family in families and rung.outcome in ("does not", "worsens")
-        ]
+        """Return the changes of these families that were tried and do not."""
+        failed = (CureOutcome.DOES_NOT, CureOutcome.WORSENS)
+        return [change.name for change in self._of(families) if change.outcome in failed]
+
+    def _of(self, families: Iterable[str]) -> list[ReplayedChange]:
+        return [change for change in self.changes.values() if change.family in families]
+
+    @property
+    def minimal_cure(self) -> ReplayedChange | None:
+        """The least change that cures.
+
+        Kernels and precision come first: they leave the training as it is meant. Then what acts on
+        steps, unless it is the data: smaller steps only limit the damage that a bad batch does.
+        """
+        cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
+        cures.sort(key=_size)
+        meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
+        without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
+        acting = [c for c in cures if c not in (*meant, *without)]
+        order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
+        return next(iter(order), None)
+
+
+def _size(change: ReplayedChange) -> float:
+    """Return how large an intervention a change is, for sorting."""
+    (name, *others) = parts(change.name)
+    if others:
+        return math.inf
+    if name.kind is TrialKind.LEARNING_RATE and name.amount < _MUCH_LOWER:
+        return _ORDER.index(TrialKind.SECOND_MOMENT_RESET) + 0.5
+    return _ORDER.index(name.kind)
 
 
 def replayed(run: Run) -> Replayed | None:
     """What the last replay showed; None where there was none."""
     about: Reproduced | None = None
     birth: Birth | None = None
-    rungs: dict[str, RungClimbed] = {}
-    ladder: LadderClimbed | None = None
-    triage: TriageMade | None = None
+    tried: list[ChangeTried] = []
+    all_tried = False
+    triage: Triage | None = None
     for event in run.events:
         match event.what:
             case Reproduced():  # another replay begins
-                about, birth, rungs, ladder, triage = event.what, None, {}, None, None
+                about, birth, tried, all_tried, triage = event.what, None, [], False, None
             case BirthFound():
                 birth = event.what.birth
-            case RungClimbed():
-                rungs[event.what.name] = event.what
-            case LadderClimbed():
-                ladder = event.what
-            case TriageMade():
-                triage = event.what
+            case ChangeTried():
+                tried.append(event.what)
+            case ChangesTried():
+                all_tried = True
+            case TriageMade(older, other, samples):
+                triage = Triage(older, other, samples)
     if about is None:
         return None
+    band = NO_BAND
+    if about.normal_loss is not None and about.normal_spread is not None:
+        band = Band(about.normal_loss, about.normal_spread)
+    changes = [
+        judged(each.name, each.measure, about.unchanged, band, why_not=each.why_not)
+        for each in tried
+    ]
     return Replayed(
         failing=about.failing,
         onset=about.onset,
@@ -87,8 +262,8 @@ def replayed(run: Run) -> Replayed | None:
         verdict=about.verdict,
         says=about.says,
         birth=birth,
-        rungs=rungs,
-        ladder=ladder,
+        changes={change.name: change for change in changes},
+        all_tried=all_tried,
         triage=triage,
     )
 

@@ -23,7 +23,7 @@ def smooth(values: Values) -> Values:
 
 def _running(values: Values, reach: int, of: Callable[[Values], float]) -> Values:
     parts = (values[max(at - reach, 0) : at + reach + 1] for at in range(len(values)))
-    return np.array([of(each) if np.isfinite(each).any() else np.nan for each in parts])
+    return np.array([of(part) if np.isfinite(part).any() else np.nan for part in parts])
 
 
 @dataclass(frozen=True)

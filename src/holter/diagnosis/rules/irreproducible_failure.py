@@ -7,6 +7,7 @@ from holter.diagnosis.facts.replays import replayed
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
+from holter.record.trials import UNCHANGED
 
 
 @rule(
@@ -53,7 +54,7 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
             f"the replay does not repeat the failure of step {replay.failing}; {replay.says}",
             confidence=Confidence.LIKELY,
             onset=replay.failing,
-            evidence=(Evidence(REPLAY_LOSS, window, replay.says, "as it was"),),
+            evidence=(Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),),
             fix="set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on"
             " another machine",
         )

@@ -7,6 +7,7 @@ from holter.diagnosis.facts.replays import SYMPTOMS, replayed
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
+from holter.record.trials import UNCHANGED
 
 _FIXES = {
     "log of zero": "use a loss that takes logits, or clamp: `x.clamp(min=1e-6).log()`",
@@ -82,12 +83,12 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.CERTAIN if reproduced else Confidence.HINT,
         onset=replay.failing,
         evidence=(
-            Evidence(signal, window, replay.says, "as it was"),
-            Evidence(signal, (replay.failing, replay.failing), where, "as it was"),
+            Evidence(signal, window, replay.says, UNCHANGED),
+            Evidence(signal, (replay.failing, replay.failing), where, UNCHANGED),
             *(
-                Evidence(signal, window, f"cures it: {rung.says}", name)
-                for name, rung in replay.rungs.items()
-                if rung.outcome == "cures" and replay.ladder and name == replay.ladder.minimal
+                Evidence(signal, window, f"cures it: {cure.says}", cure.name)
+                for cure in (replay.minimal_cure,)
+                if cure is not None
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.

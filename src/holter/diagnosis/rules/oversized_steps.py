@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import fails, listed, replayed, since
+from holter.diagnosis.facts.replays import ChangeFamily, fails, listed, replayed, since
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
+from holter.record.trials import UNCHANGED
+
+_SMALLER = (ChangeFamily.RATE, ChangeFamily.CLIP)  # changes that make steps smaller
+_OTHERS = (ChangeFamily.BATCH, ChangeFamily.PRECISION)  # changes that point at another cause
 
 
 @rule(
@@ -50,10 +54,10 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     if not fails(replay):
         yield oversized_steps.clear(f"step {replay.failing} does not fail in the replay")
         return
-    if replay.ladder is None:
-        yield oversized_steps.not_examined("no changes were tried on the failure")
+    if not replay.all_tried:
+        yield oversized_steps.not_examined("not all changes were tried on the failure")
         return
-    cured, tried = replay.cured_by("rate", "clip"), replay.not_cured_by("rate", "clip")
+    cured, tried = replay.cured_by(*_SMALLER), replay.not_cured_by(*_SMALLER)
     if not cured:
         yield (
             oversized_steps.clear(f"{listed(tried)} did not cure it")
@@ -61,8 +65,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             else oversized_steps.not_examined("no smaller step could be tried")
         )
         return
-    others = replay.cured_by("batch", "precision")
-    useless = replay.not_cured_by("batch", "precision")
+    others, useless = replay.cured_by(*_OTHERS), replay.not_cured_by(*_OTHERS)
     if others or replay.is_data:
         yield oversized_steps.clear(
             f"{listed(others)} cured it as well"
@@ -77,8 +80,8 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, window, replay.says, "as it was"),
-            *(Evidence(REPLAY_LOSS, window, replay.rungs[name].says, name) for name in cured[:2]),
+            Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
+            *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
         fix=f"apply the change that cures it: {cured[0]}",
     )

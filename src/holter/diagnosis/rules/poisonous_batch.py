@@ -3,10 +3,22 @@
 from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import SYMPTOMS, Replayed, fails, listed, replayed, since
+from holter.diagnosis.facts.replays import (
+    SYMPTOMS,
+    ChangeFamily,
+    Replayed,
+    fails,
+    listed,
+    replayed,
+    since,
+)
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
+from holter.record.trials import UNCHANGED
+
+_WITHOUT = (ChangeFamily.BATCH, ChangeFamily.SKIP)  # changes that leave the batch out
+_OTHERS = (ChangeFamily.RATE, ChangeFamily.CLIP, ChangeFamily.PRECISION, ChangeFamily.STATE)
 
 
 @rule(
@@ -48,10 +60,10 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     if not fails(replay):
         yield poisonous_batch.clear(f"step {replay.failing} does not fail in the replay")
         return
-    if replay.ladder is None:
-        yield poisonous_batch.not_examined("no changes were tried on the failure")
+    if not replay.all_tried:
+        yield poisonous_batch.not_examined("not all changes were tried on the failure")
         return
-    cured, tried = replay.cured_by("batch", "skip"), replay.not_cured_by("batch", "skip")
+    cured, tried = replay.cured_by(*_WITHOUT), replay.not_cured_by(*_WITHOUT)
     if not cured:
         yield (
             poisonous_batch.clear(f"{listed(tried)} did not cure it")
@@ -62,7 +74,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     if not replay.fails_on_older_weights:
         yield poisonous_batch.clear("the batch does not fail on older weights")
         return
-    useless = replay.not_cured_by("rate", "clip", "precision", "state")
+    useless = replay.not_cured_by(*_OTHERS)
     window = (replay.first, replay.failing)
     yield poisonous_batch.finding(
         f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
@@ -71,8 +83,8 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, window, replay.says, "as it was"),
-            *(Evidence(REPLAY_LOSS, window, replay.rungs[name].says, name) for name in cured[:2]),
+            Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
+            *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
         explains=("nonfinite-birth", *SYMPTOMS) if replay.onset < replay.failing else None,
         fix=f"check the batch of step {replay.failing}, and fix or drop its samples where the data"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.fit_changes import change_of
-from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, Trial, trials
+from holter.diagnosis.facts.fit_causes import cause_of
+from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, FitTrial, trials
 from holter.diagnosis.facts.fitted import CONTROLS, FEWER, Fitted, percent, went
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
@@ -81,7 +81,7 @@ def _by_change(fitted: Fitted, partly: float, far: float) -> Verdict:
     trial = fitted.fitting
     if trial is None:
         return _unexplained(fitted, partly)
-    change = change_of(fitted.run, fitted.plain, trial)
+    change = cause_of(fitted.run, fitted.plain, trial)
     if change.hurries and fitted.fit.ahead <= far:  # a plateau may be longer than the trial
         return unfittable_batch.not_examined(
             f"the loss still falls, but slowly: {went(fitted.fit)}, {fitted.way}; with"
@@ -156,7 +156,7 @@ def _too_small(fitted: Fitted) -> Verdict:
 
 
 def _finding(
-    fitted: Fitted, cause: str, fix: str, confidence: Confidence, *beside: Trial
+    fitted: Fitted, cause: str, fix: str, confidence: Confidence, *beside: FitTrial
 ) -> Finding:
     instead = "".join(f"; with {each.name} {went(each.fit)}" for each in beside)
     return unfittable_batch.finding(
@@ -181,7 +181,7 @@ def _more(fitted: Fitted, signals: Sequence[Signal]) -> Iterator[Evidence]:
             yield Evidence(signal, (0, 0), says, AS_IT_IS)
 
 
-def _evidence(trial: Trial, way: str = "") -> Evidence:
+def _evidence(trial: FitTrial, way: str = "") -> Evidence:
     share = way or f"{percent(trial.fit.share)} of the way"
     span = (0, max(trial.fit.steps - 1, 0))
     return Evidence(OVERFIT_LOSS, span, f"{went(trial.fit)}, {share}", trial.name)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.label_trials import TELLS, Trials
+from holter.diagnosis.facts.label_trials import TELLS, LabelTrials
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
@@ -44,8 +44,8 @@ def unrelated_labels(
     - Print ten samples, as the loader delivers them, beside their labels.
     - Train a simple model, such as a linear one, on more data: is it better than a constant?
     """
-    held = Trials(facts.run, LABEL_HELD_OUT)
-    fit = Trials(facts.run, LABEL_FIT)
+    held = LabelTrials(facts.run, LABEL_HELD_OUT)
+    fit = LabelTrials(facts.run, LABEL_FIT)
     samples = int(facts.run[LABEL_SAMPLES][""].values[-1])
     steps = len(facts.run[LABEL_FIT]["true"])
     said = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.rate_range import RangeTest, Trial, read
+from holter.diagnosis.facts.rate_range import RangeTest, RateTrial, read
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
@@ -125,7 +125,7 @@ def _by_trials(test: RangeTest, times: float) -> Verdict:
     return unsuitable_learning_rate.clear(_clear(test))
 
 
-def _slow(test: RangeTest, trial: Trial, evidence: tuple[Evidence, ...]) -> Finding:
+def _slow(test: RangeTest, trial: RateTrial, evidence: tuple[Evidence, ...]) -> Finding:
     return _finding(
         test,
         f"with the configured learning rate of {trial.rate:.2g} the loss {_ends(test, trial)};"
@@ -168,14 +168,14 @@ def _clear(test: RangeTest) -> str:
     return f"{said}; as configured, a short training gains {share:.0%} of the best"
 
 
-def _ends(test: RangeTest, trial: Trial) -> str:
+def _ends(test: RangeTest, trial: RateTrial) -> str:
     if not np.isfinite(trial.level):
         return f"goes from {test.level:.4g} to what is not finite"
     way = "rises" if trial.level > test.level else "falls only"
     return f"{way} from {test.level:.4g} to {trial.level:.4g}"
 
 
-def _rises(test: RangeTest, trial: Trial) -> bool:
+def _rises(test: RangeTest, trial: RateTrial) -> bool:
     return not np.isfinite(trial.level) or -test.gain(trial) > _SURE * test.error(trial)
 
 
@@ -183,7 +183,7 @@ def _warms_up(test: RangeTest) -> bool:
     return test.configured["now"] < 0.5 * test.configured["peak"]
 
 
-def _of_trial(test: RangeTest, trial: Trial) -> Evidence:
+def _of_trial(test: RangeTest, trial: RateTrial) -> Evidence:
     return Evidence(
         LR_RANGE_END,
         (0, len(trial.end) - 1),

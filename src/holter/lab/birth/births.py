@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from holter.lab.birth.classes import Class, classify
 from holter.lab.birth.descent import Origin, end_of_mask, heirs, origins
-from holter.lab.birth.events import Event, Glance, Phase
+from holter.lab.birth.events import Glance, Stage, TracedOperation
 from holter.lab.birth.owners import Owner
 from holter.lab.birth.running import Course
 from holter.lab.birth.tracing import Trace
@@ -42,14 +42,14 @@ def _is_blamed(error: Exception) -> bool:
 
 
 def _origin(
-    events: Sequence[Event], reached: Sequence[tuple[int, Owner | None]], *, of_loss: bool
+    events: Sequence[TracedOperation], reached: Sequence[tuple[int, Owner | None]], *, of_loss: bool
 ) -> tuple[Origin, Owner | None] | None:
     """The earliest origin of some events; infinities that are wanted count in a loss only."""
     every = origins(events)
     found = [(every[number], owner) for number, owner in reached]
     faults = [each for each in found if not each[0].deliberate]
     if faults:
-        return min(faults, key=lambda each: each[0].number)
+        return min(faults, key=lambda fault: fault[0].number)
     if not of_loss or not found:
         return None
     origin = found[0][0]
@@ -58,10 +58,12 @@ def _origin(
     return Origin(end_of_mask(events, reached[0][0])), None
 
 
-def _told(events: Sequence[Event], origin: Origin, owner: Owner | None, *, hidden: bool) -> Birth:
+def _told(
+    events: Sequence[TracedOperation], origin: Origin, owner: Owner | None, *, hidden: bool
+) -> Birth:
     event, after = events[origin.number], heirs(events, origin)
     found = classify(event, origin)
-    phase: Phase = event.phase
+    phase: Stage = event.phase
     node = event.site.node
     hidden = hidden and phase == "forward"
     if hidden:  # the loss did not inherit it, but a gradient did
@@ -95,7 +97,9 @@ def _told(events: Sequence[Event], origin: Origin, owner: Owner | None, *, hidde
     )
 
 
-def _given(event: Event, origin: Origin, found: Class) -> tuple[tuple[Operand, ...], Glance]:
+def _given(
+    event: TracedOperation, origin: Origin, found: Class
+) -> tuple[tuple[Operand, ...], Glance]:
     """What the operation was given, and what was wrong then."""
     if origin.outside is not None and found.kind != "in-place edit":
         return (origin.outside.operand,), origin.outside.glance

@@ -93,7 +93,7 @@ class Call:
         if self.settings.get("reduction") not in (_MEAN, _SUM):
             return None
         arguments = self.func._schema.arguments  # noqa: SLF001
-        place = [each.name for each in arguments].index("reduction")
+        place = [argument.name for argument in arguments].index("reduction")
         if place >= len(self.args):
             return None
         args = (*self.args[:place], _NONE, *self.args[place + 1 :])

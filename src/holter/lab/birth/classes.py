@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from holter.lab.birth.descent import Origin
-from holter.lab.birth.events import Detail, Event
+from holter.lab.birth.events import Detail, TracedOperation
 from holter.lab.birth.operations import (
     BOUNDED,
     DIVISIONS,
@@ -37,7 +37,7 @@ class Class:
     headroom: float | None = None
 
 
-def classify(event: Event, origin: Origin) -> Class:
+def classify(event: TracedOperation, origin: Origin) -> Class:
     """Why the output of an event is not finite."""
     outside = origin.outside
     if outside is not None:
@@ -62,13 +62,13 @@ def classify(event: Event, origin: Origin) -> Class:
     )
 
 
-def _of_mask(event: Event) -> Class | None:
+def _of_mask(event: TracedOperation) -> Class | None:
     """Infinities that were meant as a mask, or as a limit."""
     if not event.parents or event.fresh:
         if event.constant and event.operation == "mul":
             return Class("zero times infinity", "a factor is infinite, and the other is 0")
         return None
-    masked = all(each.extent.only_below for each in event.parents)
+    masked = all(parent.extent.only_below for parent in event.parents)
     softmax = event.operation in SOFTMAXES | {"logsumexp"}
     softmax = softmax or of_node(event.site.node) in SOFTMAXES | {"logsumexp"}
     if masked and (softmax or (event.operation == "sub" and len(event.parents) > 1)):
@@ -82,7 +82,7 @@ def _of_mask(event: Event) -> Class | None:
     return Class("infinity minus infinity", "infinite elements meet")
 
 
-def _of_precision(event: Event, detail: Detail) -> Class | None:
+def _of_precision(event: TracedOperation, detail: Detail) -> Class | None:
     """What would have been finite with more bits."""
     dtype = detail.glance.dtype
     narrow = dtype in ("float16", "bfloat16")
@@ -101,7 +101,7 @@ def _of_precision(event: Event, detail: Detail) -> Class | None:
     return None
 
 
-def _of_gradient(event: Event, detail: Detail) -> Class | None:
+def _of_gradient(event: TracedOperation, detail: Detail) -> Class | None:
     """Gradients that are infinite by themselves, where the function has an end or a corner."""
     forward = of_node(event.site.node)
     if not forward:
@@ -146,7 +146,7 @@ def _of_operation(operation: str, detail: Detail) -> Class | None:
     return None
 
 
-def _of_range(event: Event, detail: Detail) -> Class:
+def _of_range(event: TracedOperation, detail: Detail) -> Class:
     """Operations that are defined everywhere, and ran out of range."""
     largest = _largest(detail)
     if event.constant or not math.isfinite(largest) or not largest:
@@ -243,5 +243,5 @@ def _correction(detail: Detail) -> float:
 
 def _largest(detail: Detail) -> float:
     """The largest finite element that the operation was given, by size."""
-    ends = [abs(end) for each in detail.operands for end in (each.low, each.high)]
-    return max((each for each in ends if math.isfinite(each)), default=math.nan)
+    ends = [abs(end) for operand in detail.operands for end in (operand.low, operand.high)]
+    return max((end for end in ends if math.isfinite(end)), default=math.nan)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holter.lab.birth.events import Event, Outside
+from holter.lab.birth.events import Outside, TracedOperation
 from holter.lab.birth.operations import EDITS, LOGARITHMS, SOFTMAXES
 
 
@@ -19,7 +19,7 @@ class Origin:
     deliberate: bool = False
 
 
-def origins(events: Sequence[Event]) -> list[Origin]:
+def origins(events: Sequence[TracedOperation]) -> list[Origin]:
     """The origin of each event's output."""
     found: list[Origin] = []
     for number, event in enumerate(events):
@@ -27,7 +27,7 @@ def origins(events: Sequence[Event]) -> list[Origin]:
     return found
 
 
-def heirs(events: Sequence[Event], origin: Origin) -> list[int]:
+def heirs(events: Sequence[TracedOperation], origin: Origin) -> list[int]:
     """The events that only passed on what began at an origin."""
     touched = {origin.number}
     for number, event in enumerate(events):
@@ -42,31 +42,33 @@ def heirs(events: Sequence[Event], origin: Origin) -> list[int]:
     return sorted(touched - {origin.number})
 
 
-def end_of_mask(events: Sequence[Event], number: int) -> int:
+def end_of_mask(events: Sequence[TracedOperation], number: int) -> int:
     """Of the events by which a deliberate infinity came to `number`: the first that sums up."""
     line = list(_ancestors(events, number))
     summing = [each for each in line if events[each].shrinks and events[each].detail is not None]
     return min(summing, default=number)
 
 
-def _origin(number: int, event: Event, events: Sequence[Event], found: Sequence[Origin]) -> Origin:
+def _origin(
+    number: int, event: TracedOperation, events: Sequence[TracedOperation], found: Sequence[Origin]
+) -> Origin:
     parents = event.parents
-    if event.extent.nan and any(each.extent.nan for each in parents):
-        parents = tuple(each for each in parents if each.extent.nan)
+    if event.extent.nan and any(parent.extent.nan for parent in parents):
+        parents = tuple(parent for parent in parents if parent.extent.nan)
     sources = [
-        found[each.source] if isinstance(each.source, int) else _from(number, each.source)
-        for each in parents
+        found[parent.source] if isinstance(parent.source, int) else _from(number, parent.source)
+        for parent in parents
     ]
     if event.operation in SOFTMAXES and event.extent.nan and _are_masks(sources, events):
         return Origin(number)
-    faults = [each for each in sources if not each.deliberate]
+    faults = [source for source in sources if not source.deliberate]
     if faults:
-        return min(faults, key=lambda each: each.number)
+        return min(faults, key=lambda fault: fault.number)
     if not sources:
         return Origin(number, deliberate=event.constant and not event.extent.nan)
     if event.fresh and not event.constant:
         return Origin(number)
-    first = min(sources, key=lambda each: each.number)
+    first = min(sources, key=lambda source: source.number)
     if not event.extent.nan:
         return first
     # A NaN came of infinities that somebody wanted.
@@ -78,16 +80,16 @@ def _origin(number: int, event: Event, events: Sequence[Event], found: Sequence[
     return Origin(first.number if edit.in_place and edit.operation in EDITS else number)
 
 
-def _are_masks(sources: Sequence[Origin], events: Sequence[Event]) -> bool:
+def _are_masks(sources: Sequence[Origin], events: Sequence[TracedOperation]) -> bool:
     """Whether all is a mask; that of ones and zeros is made one by a logarithm."""
     return bool(sources) and all(
-        each.deliberate
+        source.deliberate
         or (
-            each.outside is None
-            and events[each.number].operation in LOGARITHMS
-            and events[each.number].extent.only_below
+            source.outside is None
+            and events[source.number].operation in LOGARITHMS
+            and events[source.number].extent.only_below
         )
-        for each in sources
+        for source in sources
     )
 
 
@@ -98,7 +100,7 @@ def _from(number: int, outside: Outside) -> Origin:
     return Origin(number, outside, deliberate=wanted)
 
 
-def _ancestors(events: Sequence[Event], number: int) -> Iterator[int]:
+def _ancestors(events: Sequence[TracedOperation], number: int) -> Iterator[int]:
     waiting, seen = [number], {number}
     while waiting:
         current = waiting.pop()

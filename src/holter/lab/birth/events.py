@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from holter.lab.birth.owners import Owner
-from holter.lab.birth.sources import Site
+from holter.lab.birth.sources import CallSite
 from holter.lab.birth.values import Extent
 from holter.record.births import Operand
 
-Phase = Literal["forward", "backward", "update"]
+Stage = Literal["forward", "backward", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TracedOperation:
     """An operation that gave out something that is not finite."""
 
     operation: str
-    phase: Phase
-    site: Site
+    phase: Stage
+    site: CallSite
     extent: Extent
     parents: tuple[Parent, ...]
     constant: bool  # it was given a plain number that is not finite

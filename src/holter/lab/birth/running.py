@@ -36,8 +36,10 @@ def run(
     """Run a step as far as everything is finite."""
     course = Course()
     spoiled = {identity(each) for _, each in owned(models, optimizers) if _is_wrong(each)}
-    trained = [each for model in models.values() for each in model.parameters()]
-    trained += [e for each in optimizers for group in each.param_groups for e in group["params"]]
+    trained = [parameter for model in models.values() for parameter in model.parameters()]
+    trained += [
+        e for optimizer in optimizers for group in optimizer.param_groups for e in group["params"]
+    ]
     for each in trained:
         each.grad = None
     try:
@@ -76,7 +78,7 @@ def _is_wrong(tensor: Tensor) -> bool:
 
 
 def _wrong(tensors: Iterable[tuple[Owner | None, Tensor]]) -> list[tuple[Owner | None, Tensor]]:
-    return [each for each in tensors if _is_wrong(each[1])]
+    return [tensor for tensor in tensors if _is_wrong(tensor[1])]
 
 
 @contextmanager

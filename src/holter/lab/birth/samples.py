@@ -28,7 +28,7 @@ class _Layout:
     base: int
 
 
-class Batches:
+class SampleTracker:
     """Follows the batch dimension from the tensors that a step is given."""
 
     def __init__(self, size: int | None, own: frozenset[int]) -> None:

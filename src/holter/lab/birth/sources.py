@@ -17,7 +17,7 @@ from torch.autograd import graph
 
 from holter.watching.collectors.naming import unwrapped
 
-_HOLTER = str(Path(__file__).parents[1])
+_HOLTER = str(Path(__file__).parents[2])
 _TORCH = str(Path(torch.__file__).parent)
 _DYNAMO = (f"{_TORCH}/_dynamo", f"{_TORCH}/_compile.py", f"{_TORCH}/utils/_contextlib.py")
 _STDLIB = str(Path(sysconfig.get_path("stdlib")))
@@ -26,7 +26,7 @@ _ENGINE = graph._engine_run_backward.__code__  # noqa: SLF001  (below it, autogr
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CallSite:
     """A place in the program at which an operation was called."""
 
     code: CodeType | None = None
@@ -67,8 +67,8 @@ class Sources:
         self._ends = (_ENGINE, bottom)  # beyond `bottom`, nobody is of interest
         self._paths = dict(_paths(models))
         self._modules: list[str] = []  # that are running, the innermost last
-        self._forward: dict[int, Site] = {}  # by the number of the autograd node
-        self._latest = Site()  # of the node that ran last
+        self._forward: dict[int, CallSite] = {}  # by the number of the autograd node
+        self._latest = CallSite()  # of the node that ran last
         self._stack = ExitStack()
 
     def __enter__(self) -> "Sources":
@@ -93,7 +93,7 @@ class Sources:
         if number not in self._forward:
             self._forward[number] = self.here(operation)
 
-    def here(self, operation: str) -> Site:
+    def here(self, operation: str) -> CallSite:
         """Where the running operation stands; a gradient stands where its operation does."""
         node: Any = torch._C._current_autograd_node()  # noqa: SLF001  (there is no public way)
         name = "" if node is None else node.name()
@@ -111,7 +111,7 @@ class Sources:
         in_engine = frame is not None and frame.f_code is _ENGINE
         if node is not None or in_engine:  # autograd's own doing
             return replace(self._latest, node=name, derived=True)
-        return self._site(inner, operation, name) if inner else Site()
+        return self._site(inner, operation, name) if inner else CallSite()
 
     def variable(self, tensor: Tensor) -> str:
         """The name that the running function has for a tensor; empty if it has none."""
@@ -123,9 +123,9 @@ class Sources:
             frame = frame.f_back
         return ""
 
-    def _site(self, frame: FrameType, operation: str, node: str) -> Site:
+    def _site(self, frame: FrameType, operation: str, node: str) -> CallSite:
         code, last, line = frame.f_code, frame.f_lasti, frame.f_lineno
-        return Site(code, last, line, self.module, operation, node)
+        return CallSite(code, last, line, self.module, operation, node)
 
     def _entered(self, path: str, *_: Any) -> None:
         self._modules.append(path)
@@ -151,7 +151,7 @@ def _is_hidden(file: str) -> bool:
     """Whether a file is a part of torch, of holter, or of what comes with Python."""
     return (
         file.startswith((_HOLTER, _TORCH, "<frozen", "<string>"))
-        or any(each in file for each in _GO_BETWEENS)
+        or any(between in file for between in _GO_BETWEENS)
         or (file.startswith(_STDLIB) and "-packages" not in file)
     )
 

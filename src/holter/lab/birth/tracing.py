@@ -14,11 +14,11 @@ from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from holter.lab.birth.calls import Call, tensors_in
-from holter.lab.birth.events import Detail, Event, Glance, History, Outside, Parent, Phase
+from holter.lab.birth.events import Detail, Glance, History, Outside, Parent, Stage, TracedOperation
 from holter.lab.birth.inheritance import inherited
 from holter.lab.birth.operations import UNFILLED, called
 from holter.lab.birth.owners import Owner, Role, elements, identity, owners
-from holter.lab.birth.samples import Batches
+from holter.lab.birth.samples import SampleTracker
 from holter.lab.birth.sources import Sources
 from holter.lab.birth.values import Extent, bad, extent, fits, operand
 
@@ -41,12 +41,12 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bottom: CodeType,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.events: list[Event] = []
+        self.events: list[TracedOperation] = []
         self.operations = 0
         self.updating = False
         self._owners = owners(models, optimizers)
         self._sources = Sources(models, bottom=bottom)
-        self._batches = Batches(samples, frozenset(self._owners))
+        self._batches = SampleTracker(samples, frozenset(self._owners))
         self._writers: dict[int, list[tuple[int, int, int]]] = {}  # event, first and last element
         self._held: list[StorageWeakRef] = []  # so that no identity of these is given twice
         self._histories: dict[int, History] = {}
@@ -82,7 +82,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         outputs = list({id(e): e for e in (*tensors_in(result), *call.changed)}.values())
         self._follow(call, outputs)
         if name not in UNFILLED:
-            found = [(each, its) for each in outputs if (its := extent(each)) is not None]
+            found = [(output, its) for output in outputs if (its := extent(output)) is not None]
             if found:
                 self._note(call, found, before)
         return result
@@ -104,14 +104,14 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _follow(self, call: Call, outputs: Sequence[Tensor]) -> None:
         """Keep what is known of tensors that are finite, too."""
-        self._recent.extend(identity(each) for each in call.tensors)
+        self._recent.extend(identity(tensor) for tensor in call.tensors)
         self._batches.made(call.name, call.tensors, outputs, call.settings)
-        first = next((each for each in call.tensors if each.is_floating_point()), None)
+        first = next((tensor for tensor in call.tensors if tensor.is_floating_point()), None)
         past = History() if first is None else self._histories.get(identity(first), History())
         chain = (call.name, *past.chain[: _CHAIN - 1])
         kept = past.lost if call.name in _KEEPING_ZERO else 0.0
         if call.name in _CHOOSING:  # elements as they are, of any of them
-            known = (self._histories.get(identity(each)) for each in call.tensors)
+            known = (self._histories.get(identity(tensor)) for tensor in call.tensors)
             kept = next((each.lost for each in known if each is not None and each.lost), 0.0)
         for output in outputs:
             self._histories[identity(output)] = History(chain, kept or _lost(call, output))
@@ -127,11 +127,11 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         fresh = not any(each.nan for each in old) and (its.nan or not old)
         fresh = fresh or news is not None
         wanted = call.constant and its.only_below  # a mask
-        shrinks = any(output.numel() < each.numel() for each in call.tensors)
+        shrinks = any(output.numel() < tensor.numel() for tensor in call.tensors)
         places = news if news is not None else bad(output, nan_only=its.nan and bool(wrong))
         site = self._sources.here(call.name)
-        phase: Phase = "backward" if site.node or site.derived else "forward"
-        event = Event(
+        phase: Stage = "backward" if site.node or site.derived else "forward"
+        event = TracedOperation(
             operation=call.name,
             phase="update" if self.updating else phase,
             site=site,
@@ -191,12 +191,12 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _detail(
         self, call: Call, output: Tensor, places: Tensor, before: Mapping[int, Tensor]
     ) -> Detail:
-        tensors = [before.get(id(each), each) for each in call.tensors]
-        names = [self._name(call, each) for each in call.tensors]
+        tensors = [before.get(id(tensor), tensor) for tensor in call.tensors]
+        names = [self._name(call, tensor) for tensor in call.tensors]
         first = tuple(places.nonzero()[0].tolist())
         return Detail(
             operands=tuple(operand(*each) for each in zip(names, tensors, strict=True)),
-            values=tuple(_value(each, first, output) for each in tensors),
+            values=tuple(_value(tensor, first, output) for tensor in tensors),
             histories=tuple(self._histories.get(identity(e), History()) for e in call.tensors),
             settings=call.settings,
             glance=self._glance(output, places, self._terms(call)),
@@ -214,9 +214,9 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._batches.guilty(terms, bad(terms))
 
     def _loudest(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:
-        for each in tensors:
-            if each.is_floating_point() and extent(each) is None:
-                samples = self._batches.loudest(each)
+        for tensor in tensors:
+            if tensor.is_floating_point() and extent(tensor) is None:
+                samples = self._batches.loudest(tensor)
                 if samples:
                     return samples
         return ()

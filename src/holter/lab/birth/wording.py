@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holter.lab.birth.classes import Class
-from holter.lab.birth.events import Event, Glance, Outside
+from holter.lab.birth.events import Glance, Outside, TracedOperation
 from holter.lab.birth.owners import Owner
 
 _MOST = 3
@@ -23,7 +23,7 @@ class Act:
     hidden: bool  # the loss is finite, as what was born was masked out of it
 
 
-def born(event: Event, found: Class, glance: Glance, act: Act) -> str:
+def born(event: TracedOperation, found: Class, glance: Glance, act: Act) -> str:
     """What was born where, of what."""
     doing = f"the gradient of {act.operation}" if event.site.derived else act.operation
     place = event.site.module
@@ -40,7 +40,7 @@ def born(event: Event, found: Class, glance: Glance, act: Act) -> str:
     )
 
 
-def brought(outside: Outside, event: Event, act: Act) -> str:
+def brought(outside: Outside, event: TracedOperation, act: Act) -> str:
     """What was not finite before the step began."""
     what = {"parameter": "The weight", "buffer": "The buffer", "state": "The optimizer's"}
     owner, glance = outside.owner, outside.glance

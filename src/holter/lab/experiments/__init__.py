@@ -1,4 +1,4 @@
-"""The experiments: active tests of a training, one file each; each writes an ordinary run."""
+"""Experiments: active tests of a training, one file each; each writes an ordinary run."""
 
 import inspect
 import pkgutil
@@ -12,17 +12,12 @@ from typing import Any
 from holter.record.errors import HolterError
 from holter.record.signals import Signal
 
-
-class InapplicableError(Exception):
-    """An experiment cannot be made with this setup; the sentence says why."""
-
-
 ExperimentFunction = Callable[..., None]  # of a Setup and a Lab, and its own options
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment function together with what is known of it without running it."""
+    """An experiment function and its properties."""
 
     name: str
     emits: tuple[Signal, ...]
@@ -31,7 +26,7 @@ class Experiment:
 
     @property
     def doc(self) -> str:
-        """What it does, in Markdown: its docstring."""
+        """Its docstring, in Markdown."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
     @property
@@ -41,9 +36,13 @@ class Experiment:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a user may set: the function's keyword-only parameters."""
+        """Its options: the function's keyword-only parameters with their defaults."""
         parameters = inspect.signature(self.function).parameters.values()
-        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+        return {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
 
 
 def experiment(
@@ -51,9 +50,9 @@ def experiment(
 ) -> Callable[[ExperimentFunction], Experiment]:
     """Turn a function into an experiment named after it: `lr_range` becomes `lr-range`.
 
-    It is given a `Setup` and a `Lab`; what it measures it writes to the lab, as readings of the
-    signals it `emits`, and concludes nothing: that is done by rules that need those signals. One
-    marked `preflight` is quick, and part of `holter try preflight`.
+    It gets a `Setup` and a `Lab`, and writes what it measures to the lab as readings of the signals
+    that it `emits`. It concludes nothing: rules that need those signals do. A `preflight`
+    experiment is quick, and part of `holter try preflight`.
     """
 
     def make(function: ExperimentFunction) -> Experiment:
@@ -64,7 +63,7 @@ def experiment(
 
 @cache
 def all_experiments() -> Mapping[str, Experiment]:
-    """Every experiment by name: the object named like its module, in each module that has one."""
+    """Return every experiment by name: the object named like its module."""
     found = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.ispkg):
         made = getattr(import_module(f"{__name__}.{module}"), module, None)
@@ -74,10 +73,10 @@ def all_experiments() -> Mapping[str, Experiment]:
 
 
 def named_experiment(name: str) -> Experiment:
-    """The experiment of that name, or a sentence with the nearest one."""
+    """Return the experiment of that name, or raise HolterError with the nearest name."""
     known = all_experiments()
     if name not in known:
         near = get_close_matches(name, list(known), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+        hint = f"did you mean {near[0]!r}?" if near else f"the experiments are {', '.join(known)}."
         raise HolterError(f"There is no experiment {name!r}; {hint}")
     return known[name]

@@ -1,4 +1,4 @@
-"""The gradient of a batch against the gradients of its parts."""
+"""Compare the gradient of a batch with the gradients of its parts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,17 +8,19 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import leaves
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.changes.modes import in_eval_mode, in_mode
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
     known_loss_call,
     loss_targets,
     samples_of,
     sequences_of,
 )
-from holter.lab.experiments._probing.probe import Probe, some_batches, switched_off
-from holter.lab.lab import Lab
+from holter.lab.experiments._probing.probe import Probe, some_batches
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
+from holter.lab.writing import Lab
 from holter.record.signals import (
     ACCUMULATION_BATCHES,
     ACCUMULATION_DEVIATION,
@@ -43,12 +45,12 @@ _TINY = 1e-30  # keeps ratios of nothing to nothing at 0
 def accumulation(setup: Setup, lab: Lab, *, parts: int = 4) -> None:
     """Do the gradients of small batches add up to that of a large one?
 
-    The gradient of one batch is compared with the mean over its parts, in eval mode, which excuses
-    dropout and batch norm. They are equal for a loss that is a mean over samples, and in proportion
-    for a sum. They are weighted by the numbers of targets that the loss counts as well. Where the
-    training accumulates several batches to a step, their gradients are compared in the same way.
+    Compares the gradient of one batch with the mean over its parts, in eval mode, where dropout and
+    batch norm have no effect. They are equal if the loss is a mean over samples, and proportional
+    if it is a sum. It also weights parts by the number of targets that the loss counts. If the
+    training accumulates several batches per step, it compares their gradients in the same way.
 
-    `parts`: into how many parts the batch is cut, or two where it is too small for that.
+    `parts`: number of parts, or 2 if the batch is too small.
     """
     batches = some_batches(setup, max(setup.accumulation, 1))
     batch = _Cut(setup, batches[0])
@@ -57,7 +59,7 @@ def accumulation(setup: Setup, lab: Lab, *, parts: int = 4) -> None:
     order = list(range(size * parts))
     whole = _gradient(setup, batch.take(order))
     if _apart(whole, _gradient(setup, batch.take(order), other_noise=True)) > 0.01:
-        raise InapplicableError("the loss draws random numbers, other ones for each batch")
+        raise InapplicableError("the loss draws new random numbers for each batch")
     turned = _apart(whole, _gradient(setup, batch.take(order[::-1])))
     if turned > 0.01:
         raise InapplicableError("the gradient depends on the order of samples")
@@ -111,10 +113,10 @@ def _reject_links(setup: Setup, batch: Batch) -> None:
 
 def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[Tensor]:
     """The gradient of the first phase's loss, with all modules in eval mode."""
-    parameters = [each for each in setup.parameters(setup.phases[0]) if each.requires_grad]
-    for each in parameters:
-        each.grad = None
-    with same_randomness(setup), switched_off(setup.model, _quiet(setup)):
+    parameters = [parameter for parameter in setup.phases[0].parameters if parameter.requires_grad]
+    for parameter in parameters:
+        parameter.grad = None
+    with same_randomness(setup), in_mode(setup.model, _quiet(setup), training=False):
         if other_noise:
             torch.rand(1, device=setup.device)
             torch.rand(1)
@@ -122,7 +124,7 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
             loss = setup.loss(batch).mean()
         except Exception as error:
             raise InapplicableError(
-                f"a part of a batch cannot be trained on alone ({type(error).__name__})"
+                f"the step fails on a part of a batch ({type(error).__name__})"
             ) from error
         if not loss.requires_grad:
             raise InapplicableError("the loss has no gradient")
@@ -137,9 +139,9 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
 def _quiet(setup: Setup) -> list[nn.Module]:
     """All modules but recurrent ones on a GPU, which have no gradient in eval mode."""
     return [
-        each
-        for each in setup.model.modules()
-        if setup.device.type == "cpu" or not isinstance(each, nn.RNNBase) or each.dropout > 0
+        module
+        for module in setup.model.modules()
+        if setup.device.type == "cpu" or not isinstance(module, nn.RNNBase) or module.dropout > 0
     ]
 
 
@@ -163,7 +165,7 @@ def _means(
 
 def _targets(setup: Setup, batch: Batch) -> float:
     """The targets that the loss counts, by the weights of their classes; 1 where none are known."""
-    with switched_off(setup.model, setup.model.modules()):
+    with in_eval_mode(setup.model):
         call = known_loss_call(setup, batch)
     target = None if call is None else call.arguments.get("target")
     if call is None or not isinstance(target, Tensor) or "ignore_index" not in call.arguments:

@@ -1,4 +1,4 @@
-"""Random augmentation: whether validation has it too, and whether workers repeat one another."""
+"""Random augmentation: whether validation has it too, and whether workers repeat each other."""
 
 import multiprocessing
 import random
@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, get_worker_info
 
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._samples.datasets import Served, served
 from holter.lab.experiments._samples.draws import Draw, draw, have_partners, nearer
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import digest, parts
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
+from holter.lab.writing import Lab
 from holter.record.events import NotApplicable
 from holter.record.signals import (
     REFETCH_INPUTS,
@@ -53,16 +54,16 @@ _OTHERS = 160  # samples among which others of the same class are looked for
 def augmentation(setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 2.0) -> None:
     """Is augmentation random in training only, and different in every worker?
 
-    Fetches the same samples twice and compares. If those of training are random by other means than
-    the generators that torch seeds in each worker, two real workers are started, twice, and what
-    they make of the same samples is compared.
+    Fetches the same samples twice and compares them. If training samples are random by other means
+    than the generators that torch seeds in each worker, it starts two real workers, twice, and
+    compares what they make of the same samples.
 
-    `samples` of each split are fetched twice,
-    for so many `seconds` a split at most.
+    `samples`: number of samples per split that are fetched twice.
+    `seconds`: time limit per split.
     """
     train, valid = served(setup, "train"), served(setup, "valid")
     if train is None and valid is None:
-        raise InapplicableError("no loader has a data set with positions that can be fetched again")
+        raise InapplicableError("no loader has a data set whose samples can be fetched again")
     if train is not None:
         is_random = _refetch(lab, "train", train, samples, seconds)
         _workers(lab, setup.loaders["train"], train, samples, is_random=is_random)

@@ -1,4 +1,4 @@
-"""Which batch size suits the training: the noise of its gradients, and what fits into memory."""
+"""Which batch size suits the training: gradient noise, and what fits into memory."""
 
 import math
 from collections import Counter
@@ -8,12 +8,13 @@ import torch
 from torch.optim import LBFGS
 
 from holter.lab.batches import size, take
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._geometry.memory import largest_by_estimate, largest_by_trying
 from holter.lab.experiments._geometry.noise import NoiseScale, noise_scale, sketch
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import BATCH_LARGEST, BATCH_NOISE_SCALE, BATCH_SIZE
 
 _FEWEST = 8  # batches, or parts of them, that are compared
@@ -32,20 +33,19 @@ def batch_size(
 ) -> None:
     """Which batch size suits this training, and how does the learning rate go with it?
 
-    Compares the gradients of batches of one epoch, at the start and after some training: the noise
+    Compares the gradients of batches of one epoch, at the start and after some training. The noise
     scale is the batch size at which noise and gradient are equally large (McCandlish et al. 2018),
-    with a bootstrap interval of 95 %. Below it, twice the batch needs half the steps, and bears
-    twice the learning rate with SGD, about 1.4 times with Adam; far above it, a larger batch only
-    costs more. It grows while a training goes on. Then the largest batch that fits into memory: on
-    a GPU by making steps with doubled batches, elsewhere by what each sample takes. Of several
-    losses the first is taken.
+    with a 95 % bootstrap interval. Below it, twice the batch size halves the steps and allows twice
+    the learning rate with SGD, about 1.4 times with Adam; far above it, a larger batch only costs
+    more. It grows during training. Then it searches for the largest batch that fits into memory: on
+    a GPU by steps with doubled batches, elsewhere by the memory that a sample takes. Only the first
+    of several losses is used.
 
-    - `batches`: gradients that are compared, at the most; where an epoch has few batches they are
-      split.
+    - `batches`: maximum number of gradients to compare; batches are split if an epoch has few.
     - `steps`: training steps between the two measurements.
-    - `memory`: whether to look for the largest batch that fits.
-    - `doublings`: of the batch, at the most, in that search.
-    - `seed`: of the bootstrap.
+    - `memory`: whether to search for the largest batch that fits.
+    - `doublings`: maximum number of doublings in that search.
+    - `seed`: seed of the bootstrap.
     """
     found = _of_one_size(setup, batches)
     samples = _samples(setup, found[0])
@@ -100,7 +100,7 @@ def _parts(setup: Setup, batches: Sequence[Batch], samples: int) -> tuple[list[B
         )
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(0))
     places = [order[small * n : small * (n + 1)] for n in range(pieces)]
-    return [take(each, place) for each in batches for place in places], small
+    return [take(batch, place) for batch in batches for place in places], small
 
 
 def _population(setup: Setup) -> int | None:
@@ -113,7 +113,7 @@ def _population(setup: Setup) -> int | None:
 
 
 def _train(setup: Setup, lab: Lab, steps: int) -> None:
-    if any(isinstance(each, LBFGS) for each in setup.optimizers):
+    if any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
         return
     train = setup.endless()
     for _ in lab.progress(range(steps), "training"):
@@ -129,7 +129,11 @@ def _measure(
     population: int | None,
     seed: int,
 ) -> NoiseScale:
-    held = {id(each): each for each in setup.parameters(setup.phases[0]) if each.requires_grad}
+    held = {
+        id(parameter): parameter
+        for parameter in setup.phases[0].parameters
+        if parameter.requires_grad
+    }
     parameters = list(held.values())
     kept = []
     for batch in lab.progress(batches, "gradients"):

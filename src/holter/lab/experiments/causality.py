@@ -1,4 +1,4 @@
-"""Later inputs are replaced, to see whether earlier outputs change."""
+"""Replace later inputs, to see whether earlier outputs change."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from holter.lab.batches import tensors
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
     Sequences,
     is_one_hot,
@@ -24,8 +24,9 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     CAUSALITY_CHANGE,
     CAUSALITY_LATER,
@@ -39,16 +40,16 @@ from holter.record.signals import (
     preflight=True,
 )
 def causality(setup: Setup, lab: Lab, *, steps: int = 3, positions: int = 12) -> None:
-    """Does a model that predicts the next element not see it?
+    """Is the next element hidden from a model that predicts it?
 
-    Applies where the targets are the inputs moved by one, by value. In eval mode all inputs from
-    one position on are replaced by others: outputs before it have to stay as they are. Where they
-    do not, single positions are replaced, to tell which output depends on which input, and the
-    first module is named whose output at earlier positions changes. Made with the model as it is,
-    and again after a few steps of training, as some layers begin at zero and hide what they do.
+    Applies if the targets are the inputs shifted by one. In eval mode it replaces all inputs from
+    one position on: outputs before it must not change. If they do, it replaces single positions to
+    find which output depends on which input, and names the first module whose earlier outputs
+    change. It measures the model as it is, and again after a few training steps, because layers
+    that are initialised to zero hide their effect.
 
     `steps`: training steps before the second measurement.
-    `positions`: how many single positions are replaced at most.
+    `positions`: maximum number of single positions to replace.
     """
     (batch,) = some_batches(setup, 1)
     if _measure(setup, batch, lab, positions, ""):
@@ -66,7 +67,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, positions: int, when: str) ->
     probe, _ = probed(setup, batch)
     sequences = sequences_of(probe.inputs, targets)
     if sequences is None:
-        raise InapplicableError("the targets are not the inputs moved by one")
+        raise InapplicableError("the targets are not the inputs shifted by one")
     text = _Text(setup, batch, probe, sequences)
     cuts = sorted({1, text.time // 2, text.time - 1})
     changes = {cut: text.change(cut, text.time) for cut in cuts}
@@ -115,7 +116,7 @@ class _Text:
         self._outputs = probe.outputs(self._base)
         self._names = [name for name, each in self._outputs.items() if self._readings(each)]
         if not self._names:
-            raise InapplicableError("no output of the model has a dimension of positions")
+            raise InapplicableError("no output of the model has a sequence dimension")
 
     def rounding(self) -> float:
         """The change that may be rounding: of an equal call, and of the data type."""

@@ -1,13 +1,14 @@
-"""What a script's checkpoint holds, read from the statement that saves it."""
+"""What a checkpoint holds, read from the statement of the script that saves it."""
 
 import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.lab import Lab
+from holter.lab.experiments import experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
+from holter.lab.writing import Lab
 from holter.record.signals import CHECKPOINT_SAVED
 
 _KINDS = {"optimizer": ("optim",), "scheduler": ("sched",), "scaler": ("scaler",)}
@@ -15,17 +16,18 @@ _KINDS = {"optimizer": ("optim",), "scheduler": ("sched",), "scaler": ("scaler",
 
 @experiment(emits=(CHECKPOINT_SAVED,), preflight=True)
 def checkpoint(setup: Setup, lab: Lab) -> None:
-    """Does the checkpoint hold all that resuming needs?
+    """Does the checkpoint hold everything that resuming needs?
 
-    Looks for `torch.save({...})` in the script: a dictionary with the optimizer's state is meant
-    for resuming, and then needs the states of scheduler and loss scaler, where there are such.
+    Looks for `torch.save({...})` in the script. A dictionary with the optimizer's state is meant
+    for resuming; it also needs the states of the scheduler and of the loss scaler, if there are
+    any.
     """
     saved = [names for path in _sources(setup) for names in _saved(path)]
     if not saved:
-        raise InapplicableError("no torch.save of a dictionary was found in the script")
-    resumable = [names for names in saved if any("optim" in each for each in names)]
+        raise InapplicableError("the script has no `torch.save` of a dictionary")
+    resumable = [names for names in saved if any("optim" in name for name in names)]
     if not resumable:
-        raise InapplicableError("the script saves weights alone, not for resuming")
+        raise InapplicableError("the script saves weights only, not for resuming")
     present = {
         "optimizer": bool(setup.optimizers),
         "scheduler": bool(setup.schedulers),
@@ -40,7 +42,7 @@ def checkpoint(setup: Setup, lab: Lab) -> None:
 def _sources(setup: Setup) -> set[Path]:
     files = {setup.source.rpartition(":")[0]}
     files.add(vars(sys.modules["__main__"]).get("__file__") or "")
-    return {Path(each) for each in files if each.endswith(".py") and Path(each).is_file()}
+    return {Path(file) for file in files if file.endswith(".py") and Path(file).is_file()}
 
 
 def _saved(path: Path) -> Iterator[list[str]]:
@@ -61,9 +63,11 @@ def _saved(path: Path) -> Iterator[list[str]]:
             given = assigned.get(given.id, given)
         if isinstance(given, ast.Dict):
             parts = [*(key for key in given.keys if key is not None), *given.values]
-            yield [ast.unparse(each).lower() for each in parts]
+            yield [ast.unparse(part).lower() for part in parts]
         elif isinstance(given, ast.Call) and ast.unparse(given.func) == "dict":
-            yield [f"{each.arg}={ast.unparse(each.value)}".lower() for each in given.keywords]
+            yield [
+                f"{keyword.arg}={ast.unparse(keyword.value)}".lower() for keyword in given.keywords
+            ]
 
 
 def _is_save(function: ast.expr) -> bool:

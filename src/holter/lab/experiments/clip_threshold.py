@@ -1,43 +1,43 @@
-"""Which norm to clip gradients to: that of ordinary steps, measured before any clipping."""
+"""Which norm to clip gradients to, from the norms before clipping."""
 
 import functools
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 from torch.optim import LBFGS
 
-from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.lab import Lab
-from holter.lab.setup import Phase, Setup
+from holter.lab.changes.clipping import clip_to
+from holter.lab.experiments import experiment
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
 from holter.watching.taps import Tap
 
-_FEWEST = 20  # steps, however slow they are
-_CUT = 0.05  # of the usual norm: a limit below may hold the training back, which a trial shows
+_FEWEST = 20  # steps, however slow
+_CUT = 0.05  # of the median norm: a lower limit may slow the training, which a trial shows
 
 
 @experiment(emits=(CLIP_THRESHOLD_NORM, CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS), preflight=True)
 def clip_threshold(setup: Setup, lab: Lab, *, steps: int = 200, seconds: float = 10.0) -> None:
     """Which gradient norms are ordinary, and is the clipping limit among them?
 
-    Trains as the training itself does it, its own clipping included, and measures the global norm
-    of the gradients before they are clipped. A limit at the 95th percentile cuts one step in
-    twenty. Where the present limit is far under all norms, the same steps are made again from the
-    same start with the advised one. Learning rates stay as they are at the start: schedulers are
-    not stepped.
+    Trains with the training's own clipping and measures the global gradient norm before clipping. A
+    limit at the 95th percentile clips one step in twenty. If the present limit is far below all
+    norms, the same steps are repeated with the advised limit. Learning rates stay constant:
+    schedulers are not stepped.
 
-    - `steps`: training steps, at the most.
-    - `seconds`: after so much time fewer steps have to do.
+    - `steps`: maximum number of training steps.
+    - `seconds`: time limit.
     """
-    if any(isinstance(each, LBFGS) for each in setup.optimizers):
-        raise InapplicableError("LBFGS computes its gradients itself, several times a step")
+    if any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
+        raise InapplicableError("LBFGS computes its gradients several times per step")
     start = State(setup)
     norms, losses = _train(setup, lab, steps, seconds)
     if not any(norms):
@@ -54,8 +54,8 @@ def clip_threshold(setup: Setup, lab: Lab, *, steps: int = 200, seconds: float =
     limit = setup.phases[0].max_norm
     if not several and finite and limit is not None and limit < _CUT * float(np.median(finite)):
         start.restore()
-        advised = replace(setup.phases[0], max_norm=float(np.percentile(finite, 95)))
-        _, losses = _train(replace(setup, phases=(advised,)), lab, len(losses), math.inf)
+        with clip_to(float(np.percentile(finite, 95))).applied(setup) as changed:
+            _, losses = _train(changed, lab, len(losses), math.inf)
         lab.write(CLIP_THRESHOLD_LOSS, losses, trial="advised")
 
 
@@ -107,11 +107,11 @@ def _norms(setup: Setup) -> Iterator[list[list[float]]]:
         tap.remove()
 
 
-def _holds(phase: Phase, parameter: Tensor) -> bool:
-    return any(each is parameter for each in Setup.parameters(phase))
+def _holds(phase: LossPhase, parameter: Tensor) -> bool:
+    return any(each is parameter for each in phase.parameters)
 
 
-def _read(phase: Phase, norms: list[float], *_: object) -> None:
-    gradients = [each.grad for each in Setup.parameters(phase) if each.grad is not None]
+def _read(phase: LossPhase, norms: list[float], *_: object) -> None:
+    gradients = [parameter.grad for parameter in phase.parameters if parameter.grad is not None]
     if gradients:
         norms.append(float(nn.utils.get_total_norm(gradients)))

@@ -1,4 +1,4 @@
-"""What is in the data sets of a training, read sample by sample."""
+"""Read the data sets of a training sample by sample."""
 
 import time
 from collections import Counter
@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from holter.lab.batches import tensors
-from holter.lab.boundary import LossCall, first_loss_call
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.calls import LossEvaluation, first_loss_call
+from holter.lab.experiments import experiment
 from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.events import NotApplicable, SamplesFound, SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
@@ -81,12 +82,12 @@ def data(
 ) -> None:
     """What is in the data sets, and do training and validation share samples?
 
-    Reads samples of both, chosen at random, as the loaders would: which are equal, which classes
-    there are, whether all numbers are finite, what single columns of a table tell of the target.
+    Reads random samples of both as the loaders would: duplicates, classes, values that are not
+    finite, and how much single columns of a table reveal of the target.
 
-    `samples` of each split at most are read,
-    for so many `seconds` a split at most,
-    and `shown` of them written down to be looked at.
+    `samples`: maximum number of samples per split.
+    `seconds`: time limit per split.
+    `shown`: number of samples to record for inspection.
     """
     loss = _loss_call(setup)
     ignored = int(loss.call.arguments["ignore_index"]) if loss is not None else None
@@ -103,7 +104,7 @@ def data(
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    call: LossCall
+    call: LossEvaluation
     own: bool  # its targets are a part of the batch, as they are
 
 
@@ -125,16 +126,17 @@ def _loss_call(setup: Setup) -> _Loss | None:
 def _holds(batch: Batch, target: Tensor) -> bool:
     held = target.detach().cpu()
     return any(
-        each.shape == held.shape
-        and not each.is_floating_point()
-        and torch.equal(each.cpu().long(), held.long())
-        for each in tensors(batch)
+        tensor.shape == held.shape
+        and not tensor.is_floating_point()
+        and torch.equal(tensor.cpu().long(), held.long())
+        for tensor in tensors(batch)
     )
 
 
 def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -> None:
-    for each in split.samples[:shown]:
-        lab.event(SampleShown(split.name, each.index, inputs=each.shown[0], targets=each.shown[1]))
+    for sample in split.samples[:shown]:
+        inputs, targets = sample.shown
+        lab.event(SampleShown(split.name, sample.index, inputs=inputs, targets=targets))
     _sizes(lab, split)
     _copies(lab, split)
     _finite(setup, lab, split)
@@ -150,18 +152,18 @@ def _sizes(lab: Lab, split: Split) -> None:
     lab.write(DATASET_LENGTH, [split.length], trial=split.name)
     lab.write(DATASET_EXAMINED, [len(split.samples)], trial=split.name)
     lab.write(
-        DATASET_DIMENSIONS, [max(each.dimensions for each in split.samples)], trial=split.name
+        DATASET_DIMENSIONS, [max(sample.dimensions for sample in split.samples)], trial=split.name
     )
-    probes = [each.probe for each in split.samples if each.probe is not None]
+    probes = [sample.probe for sample in split.samples if sample.probe is not None]
     if len(probes) == len(split.samples):
         lab.write(DATASET_VALUES, [len(np.unique(np.concatenate(probes)))], trial=split.name)
-    count = sum(each.moments[0] for each in split.samples)
+    count = sum(sample.moments[0] for sample in split.samples)
     if count:
-        mean = sum(each.moments[1] for each in split.samples) / count
-        square = sum(each.moments[2] for each in split.samples) / count
+        mean = sum(sample.moments[1] for sample in split.samples) / count
+        square = sum(sample.moments[2] for sample in split.samples) / count
         lab.write(DATASET_MEAN, [mean], trial=split.name)
         lab.write(DATASET_STD, [max(square - mean**2, 0.0) ** 0.5], trial=split.name)
-        largest = max(each.moments[3] for each in split.samples)
+        largest = max(sample.moments[3] for sample in split.samples)
         lab.write(DATASET_ABSMAX, [largest], trial=split.name)
 
 
@@ -169,7 +171,7 @@ def _copies(lab: Lab, split: Split) -> None:
     counts, conflicts = duplicates(split)
     held = counts.total()
     if held < len(split.samples):
-        kind = next(each.shown[0] for each in split.samples if each.inputs is None)
+        kind = next(sample.shown[0] for sample in split.samples if sample.inputs is None)
         _absent(lab, (*_COPIES, *_BOTH), f"inputs cannot be compared: {kind or 'nothing in them'}")
         return
     repeated = {inputs for inputs, count in counts.items() if count > 1}
@@ -185,17 +187,17 @@ def _copies(lab: Lab, split: Split) -> None:
     else:
         _absent(lab, (DATASET_CONFLICTS,), _CHANGED)
     same: dict[bytes, list[int]] = {}
-    for each in split.samples:
-        if each.inputs in repeated:
-            same.setdefault(each.inputs, []).append(each.index)
+    for sample in split.samples:
+        if sample.inputs in repeated:
+            same.setdefault(sample.inputs, []).append(sample.index)
     _name(lab, "duplicates", split, [sorted(each)[:_NAMED] for each in [*same.values()][:_NAMED]])
-    _name(lab, "conflicts", split, [sorted(each)[:_NAMED] for each in conflicts[:_NAMED]])
+    _name(lab, "conflicts", split, [sorted(conflict)[:_NAMED] for conflict in conflicts[:_NAMED]])
 
 
 def _finite(setup: Setup, lab: Lab, split: Split) -> None:
     spoiled = False
     for place, part in enumerate(("inputs", "targets")):
-        bad = sorted(each.index for each in split.samples if each.nonfinite[place])
+        bad = sorted(sample.index for sample in split.samples if sample.nonfinite[place])
         lab.write(DATASET_NONFINITE, [len(bad)], trial=f"{split.name} {part}")
         _name(lab, f"nonfinite {part}", split, bad[:_NAMED])
         spoiled = spoiled or bool(bad)
@@ -207,7 +209,9 @@ def _is_lost(setup: Setup, split: str, *, seconds: float = 2.0) -> bool | None:
     """Whether a batch that is not finite gives a loss that is not; None if none was met."""
     until = time.perf_counter() + seconds
     for batch in (setup.train if split == "train" else setup.valid) or ():
-        if any(each.is_floating_point() and not each.isfinite().all() for each in tensors(batch)):
+        if any(
+            tensor.is_floating_point() and not tensor.isfinite().all() for tensor in tensors(batch)
+        ):
             with torch.no_grad():
                 return not bool(setup.loss(batch).isfinite().all())
         if time.perf_counter() > until:
@@ -216,10 +220,10 @@ def _is_lost(setup: Setup, split: str, *, seconds: float = 2.0) -> bool | None:
 
 
 def _classes(lab: Lab, split: Split) -> None:
-    labels = {each.index: each.label for each in split.samples if each.label is not None}
+    labels = {sample.index: sample.label for sample in split.samples if sample.label is not None}
     counts = _served_counts(split, labels)
     few = len(counts) <= min(max(len(labels) // 2, 1), _CLASSES)
-    if not few or not labels or not all(each.is_class for each in split.samples):
+    if not few or not labels or not all(sample.is_class for sample in split.samples):
         _absent(lab, _CLASS, "targets are not single classes")
         return
     if not split.arrives:
@@ -227,10 +231,10 @@ def _classes(lab: Lab, split: Split) -> None:
         return
     kinds = sorted(counts)
     lab.write(DATASET_CLASS, kinds, trial=split.name)
-    lab.write(DATASET_CLASS_COUNT, [counts[each] for each in kinds], trial=split.name)
+    lab.write(DATASET_CLASS_COUNT, [counts[kind] for kind in kinds], trial=split.name)
     if split.served is not None and split.served.in_order and len(kinds) > 1:
         order = np.asarray([labels[index] for index in sorted(labels)])
-        shares = np.asarray([counts[each] for each in kinds]) / counts.total()
+        shares = np.asarray([counts[kind] for kind in kinds]) / counts.total()
         expected = 1 - float((shares**2).sum())
         changes = float((order[1:] != order[:-1]).mean()) / expected
         lab.write(DATASET_LABEL_CHANGES, [changes], trial=split.name)
@@ -240,22 +244,23 @@ def _served_counts(split: Split, labels: dict[int, float]) -> Counter[float]:
     """How often each class is served: a sampler with weights serves some samples many times."""
     if split.served is None or isinstance(split.served.positions, range):
         return Counter(labels.values())
-    return Counter(labels[each] for each in split.served.positions if each in labels)
+    return Counter(labels[position] for position in split.served.positions if position in labels)
 
 
 def _range(lab: Lab, split: Split, loss: _Loss | None) -> None:
     if loss is None:
         _absent(lab, _RANGE, "no loss of torch that takes classes is called")
-    elif not loss.own or any(each.extremes is None for each in split.samples):
+    elif not loss.own or any(sample.extremes is None for sample in split.samples):
         _absent(lab, _RANGE, "the loss is given other targets than the data set holds")
     elif not split.arrives:
         _absent(lab, _RANGE, _CHANGED)
     else:
         outputs = loss.call.arguments["input"].shape[1]
         outside = sorted(
-            each.index
-            for each in split.samples
-            if each.extremes is not None and not 0 <= each.extremes[0] <= each.extremes[1] < outputs
+            sample.index
+            for sample in split.samples
+            if sample.extremes is not None
+            and not 0 <= sample.extremes[0] <= sample.extremes[1] < outputs
         )
         lab.write(DATASET_OUTPUTS, [outputs], trial=split.name)
         lab.write(DATASET_OUT_OF_RANGE, [len(outside)], trial=split.name)

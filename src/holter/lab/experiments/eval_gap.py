@@ -1,17 +1,20 @@
 """The same batches in train mode and in eval mode."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 
-from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.experiments._probing.probe import loss_of, some_batches, switched_off, warm_up
-from holter.lab.lab import Lab
+from holter.lab.changes.dropout import dropout_off, drops
+from holter.lab.changes.modes import in_mode
+from holter.lab.experiments import experiment
+from holter.lab.experiments._probing.probe import loss_of, some_batches, warm_up
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     EVAL_GAP_LOSS,
     EVAL_GAP_MOMENTUM,
@@ -32,33 +35,34 @@ def eval_gap(
 ) -> None:
     """Is the model in eval mode the one that was trained?
 
-    Trains for some steps on a few batches, lets running statistics settle by forward passes without
-    steps, and compares the losses of these batches: in train mode; with dropout off; with batch
-    norm in eval mode besides; all in eval mode. So dropout is told from batch norm.
+    Trains briefly on a few batches, lets running statistics settle by forward passes without
+    updates, and compares the losses of these batches in train mode, without dropout, with batch
+    norm in eval mode too, and in eval mode. This separates the effect of dropout from that of batch
+    norm.
 
     `steps`: training steps.
     `passes`: forward passes after them, for running statistics.
-    `batches`: how many batches are used.
+    `batches`: number of batches.
     """
     if len(setup.phases) > 1:
-        raise InapplicableError("several models are trained against each other, in train mode only")
+        raise InapplicableError("the step optimises several losses in turn, in train mode only")
     chosen = some_batches(setup, batches)
     model = _Modes(setup, chosen[0])
     if not model.dropouts and not model.norms:
-        train, evaluated = (model.losses(chosen[:1], off=off) for off in ([], model.all))
+        train, evaluated = (model.losses(chosen[:1], evaluated=e) for e in ([], model.all))
         if np.allclose(train, evaluated, rtol=1e-4, equal_nan=True):
-            raise InapplicableError("no module does anything else in eval mode than in train mode")
-    start = model.losses(chosen, off=model.dropouts)
+            raise InapplicableError("no module behaves differently in eval mode")
+    start = model.losses(chosen, dropout=False)
     warm_up(setup, chosen, steps)
     model.settle(chosen, passes)
-    # In this order: what is in train mode updates its statistics.
-    off = {
-        "eval": model.all,
-        "batch norm in eval mode": [*model.dropouts, *model.norms.values()],
-        "train": [],
-        "train without dropout": model.dropouts,
+    losses = {  # in this order: what is in train mode updates its statistics
+        "eval": model.losses(chosen, evaluated=model.all),
+        "batch norm in eval mode": model.losses(
+            chosen, dropout=False, evaluated=[*model.norms.values()]
+        ),
+        "train": model.losses(chosen),
+        "train without dropout": model.losses(chosen, dropout=False),
     }
-    losses = {trial: model.losses(chosen, off=modules) for trial, modules in off.items()}
     lab.write(EVAL_GAP_START, start)
     for trial, each in losses.items():
         lab.write(EVAL_GAP_LOSS, each, trial=trial)
@@ -76,21 +80,28 @@ class _Modes:
             for name, each in setup.model.named_modules()
             if isinstance(each, _BatchNorm) and each in self.all and each.running_var is not None
         }
-        self.dropouts = [each for each in self.all if _drops(each)]
+        self.dropouts = [each for each in self.all if drops(each)]
 
-    def losses(self, batches: Sequence[Batch], *, off: Sequence[nn.Module]) -> list[float]:
-        """The loss of each batch, with some modules in eval mode."""
-        for each in self.all:
-            each.training = True
-        with switched_off(self._setup.model, off):
+    def losses(
+        self,
+        batches: Sequence[Batch],
+        *,
+        dropout: bool = True,
+        evaluated: Sequence[nn.Module] = (),
+    ) -> list[float]:
+        """Return the loss of each batch, with or without dropout, some modules in eval mode."""
+        for module in self.all:
+            module.training = True
+        dropping = nullcontext() if dropout else dropout_off(self._setup)
+        with dropping, in_mode(self._setup.model, evaluated, training=False):
             return [loss_of(self._setup, batch) for batch in batches]
 
     def settle(self, batches: Sequence[Batch], passes: int) -> None:
         """Forward passes in train mode, until running statistics are what they will be."""
-        for each in self.norms.values():
-            if each.momentum:
-                each.momentum = max(each.momentum, _MOMENTUM)
-        self.losses([batches[number % len(batches)] for number in range(passes)], off=[])
+        for norm in self.norms.values():
+            if norm.momentum:
+                norm.momentum = max(norm.momentum, _MOMENTUM)
+        self.losses([batches[number % len(batches)] for number in range(passes)])
 
 
 def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
@@ -98,7 +109,7 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
     found: list[nn.Module] = []
 
     def look(_: nn.Module, __: Any) -> None:
-        found[:] = [each for each in setup.model.modules() if each.training]
+        found[:] = [module for module in setup.model.modules() if module.training]
 
     handle = setup.model.register_forward_pre_hook(look)
     try:
@@ -106,14 +117,8 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
     finally:
         handle.remove()
     if not found:
-        raise InapplicableError("the training itself runs in eval mode, or calls the model's parts")
+        raise InapplicableError("the training runs in eval mode, or calls parts of the model")
     return found
-
-
-def _drops(module: nn.Module) -> bool:
-    if isinstance(module, _DropoutNd):
-        return module.p > 0
-    return isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
 
 
 def _write_norm(model: _Modes, batches: Sequence[Batch], lab: Lab) -> None:
@@ -132,7 +137,7 @@ def _write_norm(model: _Modes, batches: Sequence[Batch], lab: Lab) -> None:
 
     handles = [each.register_forward_pre_hook(listener(name)) for name, each in model.norms.items()]
     try:
-        model.losses(batches, off=[*model.dropouts, *model.norms.values()])
+        model.losses(batches, dropout=False, evaluated=[*model.norms.values()])
     finally:
         for handle in handles:
             handle.remove()

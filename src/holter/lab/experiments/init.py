@@ -1,4 +1,4 @@
-"""Activations and gradients of each layer before anything is learned."""
+"""Activations and gradients of each layer at initialisation."""
 
 from typing import Any
 
@@ -6,18 +6,19 @@ import torch
 from torch import Tensor, nn
 
 from holter.lab.batches import tensors
-from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.lab import Lab
+from holter.lab.experiments import experiment
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
+from holter.lab.writing import Lab
 from holter.record.signals import INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGHT_STD
 
 
 @experiment(emits=(INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGHT_STD), preflight=True)
 def init(setup: Setup, lab: Lab) -> None:
-    """Do activations and gradients keep their size with depth, before anything is learned?
+    """Do activations and gradients keep their scale with depth at initialisation?
 
-    One forward and one backward pass on the first batch. Rules judge it by the first recorded
-    steps; this is the table of layers behind them.
+    Runs one forward and one backward pass on the first batch. Rules judge the first recorded steps;
+    this is the table of layers behind them.
     """
     batches = setup.batches(1)
     if not batches:

@@ -1,9 +1,9 @@
-"""The model is given the inputs of another batch, to see whether its outputs change."""
+"""Give the model the inputs of another batch, to see whether its outputs change."""
 
 import torch
 from torch import Tensor
 
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import loss_targets, samples_of
 from holter.lab.experiments._probing.probe import (
     Probe,
@@ -14,8 +14,9 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 
 _ALL = "all inputs"
@@ -26,17 +27,16 @@ _ROUNDING = 1e-4  # standard deviations that rounding may make at most
 def input_control(setup: Setup, lab: Lab, *, steps: int = 20) -> None:
     """Do the outputs depend on the inputs?
 
-    The inputs of the model are replaced by those of another batch, or by those of other samples
-    where there is a single batch, all at once and one by one; modes and random numbers are as in
-    training. Outputs have to change. As a head that begins at zero makes all outputs equal, it is
-    measured again after some training on one batch; the loss of that batch is then compared with
-    that of its targets and other inputs.
+    Replaces the inputs of the model by those of another batch, or of other samples if there is a
+    single batch, all at once and one by one, with the training's modes and random numbers. Outputs
+    should change. Because a head initialised to zero makes all outputs equal, it measures again
+    after training on one batch, and compares the loss of that batch with its loss on other inputs.
 
     `steps`: training steps on one batch between the two measurements.
     """
     batches = some_batches(setup, 2)
     others = _others(setup, batches)
-    weights = [each.detach().clone() for each in setup.model.parameters()]
+    weights = [parameter.detach().clone() for parameter in setup.model.parameters()]
     _measure(setup, batches[0], others, lab, 0)
     warm_up(setup, batches[:1], steps)
     pairs = zip(setup.model.parameters(), weights, strict=True)
@@ -66,7 +66,7 @@ def _others(setup: Setup, batches: list[Batch]) -> Tensors:
     changed = {name: turned[name] for name in turned if name in own}
     changed = {name: each for name, each in changed.items() if not _same(each, own[name])}
     if not changed:
-        raise InapplicableError("the model is given the same inputs each time")
+        raise InapplicableError("the model gets the same inputs every time")
     return changed
 
 

@@ -1,4 +1,4 @@
-"""Training with true labels against training with shuffled ones."""
+"""Train with true labels and with shuffled ones, and compare."""
 
 import time
 from collections.abc import Iterable
@@ -11,22 +11,25 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import leaves, tensors
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.changes.learning_rate import warmup_begun
+from holter.lab.changes.modes import in_eval_mode
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import Samples, loss_targets, samples_of, sequences_of
 from holter.lab.experiments._probing.probe import (
     Probe,
     Tensors,
     loss_of,
-    rates_raised,
     some_batches,
-    switched_off,
 )
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, LABEL_SAMPLES
+from holter.record.trials import TrialKind, TrialName
 from holter.watching.loaders import batch_count
 
+_TRUE, _ONE = str(TrialKind.TRUE_LABELS), str(TrialKind.ONE_BATCH)
 _HELD_OUT = 512  # samples, where there are so many
 _FEWEST = 64  # samples that say anything
 _MOST = 32  # batches that are held out
@@ -50,23 +53,23 @@ def label_control(
 ) -> None:
     """Are true labels easier to learn than shuffled ones?
 
-    Trains on batches with their labels, and from the same start with labels shuffled within each
-    batch; then compares the losses of other batches. Where labels belong to their inputs, what was
-    learned from some helps with others. Where no difference shows, it is made again with more steps
-    and several shuffled twins, and one batch is trained on again and again, to see that the model
-    can learn at all.
+    Trains with the true labels, and from the same start with labels shuffled within each batch,
+    then compares the losses of held-out batches: if labels belong to their inputs, true labels
+    generalise better. If there is no difference, it repeats the comparison with more steps and
+    several shuffled trainings, and trains on a single batch to check that the model can learn at
+    all.
 
     `steps`: training steps of the first attempt.
-    `more_steps`: training steps of the second attempt, and on one batch at most.
+    `more_steps`: training steps of the second attempt, and the most on one batch.
     `twins`: shuffled trainings of the second attempt.
-    `seconds`: no attempt is made that would take longer.
+    `seconds`: time limit of an attempt; one that would take longer is not made.
     """
     labelled = _Labelled(setup, seconds / 4)
     start = State(setup)
     took = labelled.seconds_a_step()
     if 2 * steps * took > seconds:
         raise InapplicableError(
-            f"it would take {2 * steps * took:.0f} s, more than the {seconds:.0f} s it may take"
+            f"it would take {2 * steps * took:.0f} s; the limit is {seconds:.0f} s"
         )
     for count, shuffled in ((steps, 1), (more_steps, twins)):
         if (shuffled + 1) * count * took > seconds:
@@ -75,13 +78,13 @@ def label_control(
         held: dict[str, list[float]] = {}
         for twin in range(shuffled + 1):
             start.restore()
-            trial = f"shuffled {twin}" if twin else "true"
+            trial = str(TrialName(TrialKind.SHUFFLED_LABELS, str(twin))) if twin else _TRUE
             fits[trial], held[trial] = labelled.learn(count, twin)
         if _differ(fits) or _differ(held):
             break
     else:
         start.restore()
-        fits["one batch"] = labelled.learn_one(more_steps)
+        fits[_ONE] = labelled.learn_one(more_steps)
     for trial, losses in fits.items():
         lab.write(LABEL_FIT, losses, trial=trial)
     for trial, losses in held.items():
@@ -94,18 +97,18 @@ class _Labelled:
 
     def __init__(self, setup: Setup, seconds: float) -> None:
         if len(setup.phases) > 1:
-            raise InapplicableError("several models are trained against each other")
+            raise InapplicableError("the step optimises several losses in turn")
         self._setup = setup
         (batch,) = some_batches(setup, 1)
         targets = loss_targets(setup, batch)
         inputs = Probe(setup, batch).inputs
         if sequences_of(inputs, targets) is not None:
-            raise InapplicableError("the targets are the inputs moved by one")
+            raise InapplicableError("the targets are the inputs shifted by one")
         self._names = _label_names(leaves(batch), inputs, targets)
         samples = samples_of(setup, batch, leaves(batch))
         self._dims = {name: samples.dims[name] for name in self._names if name in samples.dims}
         if not self._dims:
-            raise InapplicableError("the labels have no dimension of samples")
+            raise InapplicableError("the labels have no batch dimension")
         wanted = min(_MOST, max(2, ceil(_HELD_OUT / samples.count)))
         batches = _new_ones(_some(setup, wanted + _BATCHES, seconds), samples)
         wanted = min(wanted, len(batches) // 2)
@@ -114,7 +117,7 @@ class _Labelled:
         if wanted < 2 or self.held_out < _FEWEST:
             raise InapplicableError(f"{len(batches)} batches are too few to hold some out")
         if self._share_changed() < _CHANGED:
-            raise InapplicableError("the labels of a batch are too much alike to shuffle them")
+            raise InapplicableError("the labels of a batch are too alike to shuffle")
 
     def seconds_a_step(self) -> float:
         """How long a training step takes, at best: others may be busy beside."""
@@ -128,18 +131,18 @@ class _Labelled:
     def learn(self, steps: int, twin: int) -> tuple[list[float], list[float]]:
         """The losses of a training, with labels shuffled but for twin 0, and of other batches."""
         fit = []
-        with rates_raised(self._setup):
+        with warmup_begun(self._setup):
             for step in range(steps):
                 number = step % len(self._trained)
                 fit.append(self._setup.step(self._shuffled(self._trained[number], twin, number)))
         model = self._setup.model
-        with switched_off(model, model.modules()):
+        with in_eval_mode(model):
             return fit, [loss_of(self._setup, batch) for batch in self._others]
 
     def learn_one(self, steps: int) -> list[float]:
         """The losses of a training on one batch, again and again, until half is left."""
         losses: list[float] = []
-        with rates_raised(self._setup):
+        with warmup_begun(self._setup):
             while len(losses) < steps and not (losses and losses[-1] < 0.5 * losses[0]):
                 losses.append(self._setup.step(self._trained[0]))
         return losses
@@ -174,7 +177,7 @@ class _Labelled:
 
 def _differ(losses: dict[str, list[float]]) -> bool:
     """Whether true labels do better than shuffled ones beyond doubt, or something is not finite."""
-    gain = np.mean([losses[trial] for trial in losses if trial != "true"], 0) - losses["true"]
+    gain = np.mean([losses[trial] for trial in losses if trial != _TRUE], 0) - losses[_TRUE]
     return not gain.mean() <= _TELLS * gain.std() / len(gain) ** 0.5
 
 
@@ -186,18 +189,18 @@ def _some(setup: Setup, count: int, seconds: float) -> list[Batch]:
         count = min(count, batch_count(loader) or count)
     for batch in islice(setup.train, count):
         found.append(batch)
-        taken += sum(each.nbytes for each in tensors(batch))
+        taken += sum(tensor.nbytes for tensor in tensors(batch))
         if taken > _BYTES or time.perf_counter() - began > seconds:
             break
     if len(found) < min(count, _SLOW) and time.perf_counter() - began > seconds:
-        raise InapplicableError(f"it would take too long: {len(found)} batches in {seconds:.0f} s")
+        raise InapplicableError(f"loading is too slow: {len(found)} batches in {seconds:.0f} s")
     return found
 
 
 def _new_ones(batches: list[Batch], samples: Samples) -> list[Batch]:
     """The batches up to the first that holds samples of those before it."""
     first = leaves(batches[0])
-    name = max(samples.dims, key=lambda each: first[each].numel())
+    name = max(samples.dims, key=lambda dim: first[dim].numel())
     seen: set[bytes] = set()
     for number, batch in enumerate(batches):
         rows = leaves(batch)[name].movedim(samples.dims[name], 0).detach().cpu().contiguous()

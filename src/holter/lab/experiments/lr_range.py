@@ -7,13 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holter.diagnosis.facts.rate_range import RangeTest, another, candidates, worth_sweeping
+from holter.diagnosis.facts.rate_range import RangeTest
 from holter.diagnosis.facts.sweep import Sweep
-from holter.lab.boundary import first_loss_call
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.calls import first_loss_call
+from holter.lab.experiments import experiment
+from holter.lab.experiments._learning_rates.planning import another, candidates, worth_sweeping
 from holter.lab.experiments._learning_rates.trials import RateTrials, in_order
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.events import LrRangeNote
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
@@ -28,7 +30,7 @@ from holter.record.signals import (
 from holter.watching.loaders import batch_count
 
 _MORE = 3  # short trainings beyond the candidates
-_FEW = 10  # batches that do not stand for a data set
+_FEW = 10  # batches below which a sweep repeats them often
 
 
 @experiment(
@@ -57,32 +59,33 @@ def lr_range(
 ) -> None:
     """Which learning rate suits this training?
 
-    Raises the learning rate from step to step until the loss diverges, several times from the same
-    start with other orders of batches; then trains a few times for a while at rates about the one
-    this suggests, and at the configured one. What counts is the loss of a few held batches, the
-    same ones after every step and with the same random numbers: the noise between batches cancels.
-    All groups keep their ratio to the first; momentum, clipping, accumulation and loss scaling are
-    those of the training.
+    Raises the learning rate at every step until the loss diverges, several times from the same
+    start with different batch orders. Then trains briefly at rates around the suggested one, and at
+    the configured one. The loss is measured on a few held-out batches, the same after every step
+    and with the same random numbers, so that the noise between batches cancels. Parameter groups
+    keep their ratios; momentum, clipping, accumulation and loss scaling are those of the training.
 
-    - `start`, `end`: the rates of a sweep, in equal ratios.
-    - `points`: how many.
-    - `repeats`: sweeps; those after the first leave out rates at which it saw nothing.
-    - `held`: batches on which the loss is compared; more where they are small.
-    - `confirm`: short trainings at rates about the suggestion; 0 for none.
-    - `steps`: of each short training.
+    - `start`, `end`: lowest and highest rate of a sweep, on a log scale.
+    - `points`: number of rates in a sweep.
+    - `repeats`: number of sweeps; later ones skip rates at which the first showed nothing.
+    - `held`: number of batches to measure the loss on; more if they are small.
+    - `confirm`: number of short trainings around the suggestion; 0 for none.
+    - `steps`: steps of each short training.
     """
     if len(setup.phases) > 1:
         raise InapplicableError(
-            "the step trains on several losses in turn, as a GAN does: none of them tells which"
+            "the step optimises several losses in turn, as a GAN does: none of them measures which"
             " rate is better"
         )
-    if any(isinstance(each, torch.optim.LBFGS) for each in setup.optimizers):
-        raise InapplicableError("LBFGS steps with a closure, which is not recognised")
+    if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
+        raise InapplicableError("LBFGS needs a closure, which cannot be repeated here")
     if not 0 < start < end:
         raise InapplicableError(f"there are no rates between {start:g} and {end:g}")
     trainings = RateTrials(setup, lab, held)
     if not np.isfinite(trainings.start).all():
-        raise InapplicableError("the loss is not finite before any step: no rate can mend that")
+        raise InapplicableError(
+            "the loss is not finite before the first step, at any learning rate"
+        )
     lab.write_each(LR_RANGE_CONFIGURED, trainings.configured)
     lab.write(LR_RANGE_START, [float(each) for each in trainings.start])
     for note in _notes(setup, trainings.held, points):
@@ -98,24 +101,24 @@ def lr_range(
 
 
 def _confirm(trainings: RateTrials, test: RangeTest, count: int, steps: int) -> None:
-    """Short trainings at the candidates, at some more where they leave it open, as configured."""
+    """Train briefly at the candidates, at more if the best is at an edge, and as configured."""
     trials = [trainings.train(rate, steps) for rate in candidates(test, count)]
     for _ in range(_MORE):
-        trials.sort(key=lambda each: each.rate)
+        trials.sort(key=lambda trial: trial.rate)
         rate = another(replace(test, trials=tuple(trials)))
         if rate is None:
             break
         trials.append(trainings.train(rate, steps))
     peak = trainings.rates.peak
-    if not any(abs(each.rate / peak - 1) < 0.01 for each in trials):
+    if not any(abs(trial.rate / peak - 1) < 0.01 for trial in trials):
         trainings.train(peak, steps)
 
 
 def _notes(setup: Setup, held: Sequence[Batch], points: int) -> Iterator[str]:
-    """Why what the loader delivers may not stand for the data."""
+    """Yield reasons why the batches may not be representative."""
     loader = setup.loaders.get("train")
     if in_order(setup):
-        yield "the loader does not shuffle: a sweep sees the data in the order they are stored in"
+        yield "the loader does not shuffle: a sweep sees the data in storage order"
     if loader is not None:
         count = batch_count(loader)
         if count is not None and count < _FEW:
@@ -123,13 +126,13 @@ def _notes(setup: Setup, held: Sequence[Batch], points: int) -> Iterator[str]:
     classes = [each for batch in held if (each := _classes(setup, batch)) is not None]
     if len(classes) > 1 and all(len(each) > 1 == len(set(each)) for each in classes):
         yield (
-            f"each of {len(classes)} batches holds samples of one class only: the data are sorted,"
-            " and a rate found on them holds for nothing else"
+            f"each of {len(classes)} batches holds a single class: the data is sorted by class, and"
+            " the suggested rate may not apply to shuffled data"
         )
 
 
 def _classes(setup: Setup, batch: Batch) -> list[int] | None:
-    """The classes of a batch, where its loss function is given some."""
+    """Return the classes of a batch if its loss function gets class indices, or None."""
     try:
         call = first_loss_call(setup, batch)
     except RuntimeError:  # a loss that needs gradients itself

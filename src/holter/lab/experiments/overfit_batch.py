@@ -1,4 +1,4 @@
-"""Overfit one batch: training on a few samples until they are known by heart, or not."""
+"""Overfit one batch: train on a few samples until they are memorised, or not."""
 
 import math
 import time
@@ -10,10 +10,12 @@ from torch import Tensor
 
 from holter.diagnosis.facts.fits import ALIKE, AS_IT_IS, FAR, REACHED, measure
 from holter.lab.batches import changed
-from holter.lab.boundary import inputs_replaced
-from holter.lab.experiments import InapplicableError, experiment
-from holter.lab.experiments._overfitting.branches import Branch, Facts, branches
-from holter.lab.experiments._overfitting.changes import groups, peaks
+from holter.lab.calls import inputs_replaced
+from holter.lab.changes import UNCHANGED
+from holter.lab.changes.dropout import DROPOUT_OFF, dropout_off
+from holter.lab.changes.learning_rate import Rates
+from holter.lab.changes.optimizer import parameters_of
+from holter.lab.experiments import experiment
 from holter.lab.experiments._overfitting.few_samples import (
     Few,
     confirmed,
@@ -21,14 +23,15 @@ from holter.lab.experiments._overfitting.few_samples import (
     look,
     with_free_floor,
 )
-from holter.lab.experiments._overfitting.fits import Fitting
-from holter.lab.experiments._overfitting.freeing import PASSES
+from holter.lab.experiments._overfitting.fitting import Fitting
+from holter.lab.experiments._overfitting.free_floors import PASSES
 from holter.lab.experiments._overfitting.passes import Pass, forward
-from holter.lab.experiments._overfitting.quieting import dropout_off
+from holter.lab.experiments._overfitting.planning import PlannedTrial, StepTraits, planned_trials
 from holter.lab.experiments._overfitting.sameness import by_sample
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.events import OutOfTime, OverfitFloor, TrialFailed
 from holter.record.signals import (
     OVERFIT_CONSTANT,
@@ -39,7 +42,6 @@ from holter.record.signals import (
     OVERFIT_LOSS,
     OVERFIT_MOVED,
     OVERFIT_NOISE,
-    OVERFIT_PARAMETERS,
     OVERFIT_QUIET,
     OVERFIT_RATE,
     OVERFIT_REACHED,
@@ -49,7 +51,7 @@ from holter.record.signals import (
     OVERFIT_TRAINABLE,
 )
 
-_MUCH = 0.5  # share of the way at which a learning rate cannot be far off
+_MUCH = 0.5  # share of the way beyond which the learning rate cannot be far off
 _FOR_FREE = 0.2  # share of the time that the search for a floor may take
 
 
@@ -66,7 +68,6 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
         OVERFIT_SAMPLES,
         OVERFIT_TARGETS,
         OVERFIT_RATE,
-        OVERFIT_PARAMETERS,
         OVERFIT_TRAINABLE,
         OVERFIT_HELD,
         OVERFIT_REACHED,
@@ -77,23 +78,24 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
 def overfit_batch(
     setup: Setup, lab: Lab, *, samples: int = 8, steps: int = 300, seconds: float = 15.0
 ) -> None:
-    """Can the model learn a few samples by heart?
+    """Can the model memorise a few samples?
 
-    Trains on the same few samples only, with optimizer, learning rate and dropout as they are,
-    until the loss is at its floor: the least that smoothed, soft or noisy targets allow, not a
-    fixed number. Where it does not get there, each of a list of changes is tried from the same
-    start (learning rates, dropout, clipping, a doubled softmax, ...) until one makes it fit.
+    Trains on the same few samples, with the training's own optimizer, learning rate and dropout,
+    until the loss reaches its floor: the lowest loss that smoothed, soft or noisy targets allow. If
+    it does not, changes are tried one at a time from the same start (learning rates, dropout off,
+    clipping off, logits instead of probabilities, ...) until one makes it fit.
 
-    - `samples`: how many, spread over the first batch.
-    - `steps`: of one trial; three times as many while the loss still falls.
-    - `seconds`: for all trials together; half of them for the first.
+    - `samples`: number of samples, spread over the first batch.
+    - `steps`: steps of one trial; up to three times as many while the loss still falls.
+    - `seconds`: time limit for all trials; half of it for the first.
     """
     if len(setup.phases) > 1:
-        raise InapplicableError("the step trains on several losses in turn: they have no floor")
-    if any(isinstance(each, torch.optim.LBFGS) for each in setup.optimizers):
-        raise InapplicableError("LBFGS steps with a closure, which is not recognised")
-    if any("lr" not in group for group in groups(setup)):
-        raise InapplicableError("an optimizer has no learning rate that could be set")
+        raise InapplicableError(
+            "the step optimises several losses in turn, which have no common floor"
+        )
+    if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
+        raise InapplicableError("LBFGS needs a closure, which cannot be repeated here")
+    rates = Rates(setup)
     began = time.perf_counter()
     state = State(setup)
     few = few_samples(setup, state, samples)
@@ -104,10 +106,10 @@ def overfit_batch(
     spent = (time.perf_counter() - began) / (len(few.passes) + len(few.quiet))
     if 2 * PASSES * spent < _FOR_FREE * seconds:
         few = with_free_floor(setup, state, few)
-    _write_facts(setup, lab, few)
+    _write_facts(setup, lab, few, rates)
     fitting = Fitting(setup, lab, state, steps)
     losses = fitting.losses(
-        Branch(AS_IT_IS, setup), few.batch, few.aim, until=began + seconds / 2, patient=True
+        PlannedTrial(UNCHANGED), few.batch, few.aim, until=began + seconds / 2, patient=True
     )
     lab.write(OVERFIT_LOSS, losses, trial=AS_IT_IS)
     lab.write_each(OVERFIT_REACHED, {AS_IT_IS: fitting.reached})
@@ -120,7 +122,7 @@ def overfit_batch(
     known = few.aim.share(after.loss) >= REACHED  # with dropout off
     if fit.fits or known or (fit.falls and fit.ahead <= FAR and spread > ALIKE):
         return
-    facts = Facts(
+    traits = StepTraits(
         setup=setup,
         batch=few.batch,
         count=few.count,
@@ -137,57 +139,54 @@ def overfit_batch(
         falls=fit.falls and fit.ahead <= FAR,
         much=fit.share >= _MUCH,
     )
-    _try_changes(fitting, few, facts, until=began + seconds)
+    _try_changes(fitting, few, traits, until=began + seconds)
 
 
-def _try_changes(fitting: Fitting, few: Few, facts: Facts, *, until: float) -> None:
-    """One change after the other, until one makes the samples fit or the time is over."""
+def _try_changes(fitting: Fitting, few: Few, traits: StepTraits, *, until: float) -> None:
+    """Try one change after the other, until one makes the samples fit or time is up."""
     setup, lab, state = fitting.setup, fitting.lab, fitting.state
     highest = math.inf
-    for branch in branches(facts):
-        if branch.factor >= highest:
+    for trial in planned_trials(traits):
+        if trial.factor >= highest:
             continue
         left = until - time.perf_counter()
         if left <= 0:
-            lab.event(OutOfTime("overfit-batch", branch.name))
+            lab.event(OutOfTime("overfit-batch", trial.name))
             return
         own = few
         try:
-            if branch.batch is not None:
-                own = look(setup, state, branch.batch, branch.count)
-                lab.write_each(OVERFIT_SAMPLES, {branch.name: branch.count})
-                _write_floor(lab, own, branch.name)
-            losses = fitting.losses(
-                branch, own.batch, own.aim, until=time.perf_counter() + left / 3
-            )
+            if trial.batch is not None:
+                own = look(setup, state, trial.batch, trial.count)
+                lab.write_each(OVERFIT_SAMPLES, {trial.name: trial.count})
+                _write_floor(lab, own, trial.name)
+            losses = fitting.losses(trial, own.batch, own.aim, until=time.perf_counter() + left / 3)
         except Exception as error:  # what is changed may not suit this model
-            lab.event(TrialFailed(branch.name, f"{type(error).__name__}: {error}"))
+            lab.event(TrialFailed(trial.name, f"{type(error).__name__}: {error}"))
             continue
-        lab.write(OVERFIT_LOSS, losses, trial=branch.name)
-        lab.write_each(OVERFIT_RATE, {branch.name: fitting.rate})
+        lab.write(OVERFIT_LOSS, losses, trial=trial.name)
+        lab.write_each(OVERFIT_RATE, {trial.name: fitting.rate})
         fit = measure(np.asarray(losses), own.aim)
-        if fit.fits and not branch.control:
+        if fit.fits and not trial.control:
             return
-        if branch.factor > 1 and (fit.lost or fit.last > fit.start):
-            highest = branch.factor
+        if trial.factor > 1 and (fit.lost or fit.last > fit.start):
+            highest = trial.factor
 
 
-def _write_facts(setup: Setup, lab: Lab, few: Few) -> None:
-    parameters = [each for model in setup.models.values() for each in model.parameters()]
-    trainable = [each for each in parameters if each.requires_grad]
-    held = {id(each) for each in setup.parameters(setup.phases[0])}
+def _write_facts(setup: Setup, lab: Lab, few: Few, rates: Rates) -> None:
+    parameters = parameters_of(setup)
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    held = {id(parameter) for parameter in setup.phases[0].parameters}
     counts = {
-        OVERFIT_PARAMETERS: sum(each.numel() for each in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
         OVERFIT_HELD: sum(each.numel() for each in trainable if id(each) in held),
-        OVERFIT_RATE: peaks(setup)[0],
+        OVERFIT_RATE: rates.peaks[0],
         OVERFIT_NOISE: few.noise,
     }
     if targets := few.quiet[0].targets(few.count):
         counts[OVERFIT_TARGETS] = targets
     for signal, value in counts.items():
         lab.write_each(signal, {AS_IT_IS: value})
-    lab.write_each(OVERFIT_NOISE, {"dropout off": few.quiet_noise})
+    lab.write_each(OVERFIT_NOISE, {str(DROPOUT_OFF.id): few.quiet_noise})
 
 
 def _write_floor(lab: Lab, few: Few, trial: str) -> None:
@@ -201,7 +200,7 @@ def _write_floor(lab: Lab, few: Few, trial: str) -> None:
 
 
 def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:
-    """What the model knows after the trial, without dropout."""
+    """Measure the trained model without dropout."""
     with dropout_off(setup):
         after = [forward(setup, few.batch) for _ in few.quiet]
         lab.write_each(OVERFIT_QUIET, {AS_IT_IS: float(np.mean([each.loss for each in after]))})
@@ -214,17 +213,17 @@ def _write_afterwards(setup: Setup, lab: Lab, few: Few) -> Pass:
 
 
 def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:
-    """The loss of samples that are given the inputs of one another; None where nothing can be."""
+    """Return the loss with inputs swapped between samples, or None if they cannot be."""
     targets = [call.arguments.get("target") for call in usual.calls]
     exchanged = False
 
-    def roll(each: Tensor) -> Tensor:
+    def roll(tensor: Tensor) -> Tensor:
         nonlocal exchanged
-        along = by_sample(each, few.count)
-        if along is None or any(_is_same(each, target) for target in targets):
-            return each
+        along = by_sample(tensor, few.count)
+        if along is None or any(_is_same(tensor, target) for target in targets):
+            return tensor
         exchanged = True
-        return each.roll(1, along)
+        return tensor.roll(1, along)
 
     if few.count < 2 or len(usual.outputs) != 1:
         return None
@@ -236,5 +235,5 @@ def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:
 
 
 def _is_same(one: Tensor, other: Any) -> bool:
-    """Whether labels that a model is given are what its loss function is given."""
+    """Whether two tensors hold the same labels."""
     return isinstance(other, Tensor) and torch.equal(one.reshape(-1), other.reshape(-1))

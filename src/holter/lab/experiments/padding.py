@@ -1,4 +1,4 @@
-"""Padding is cut off, to see whether the outputs at real positions change."""
+"""Remove the padding, to see whether outputs at real positions change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from holter.lab.batches import tensors
-from holter.lab.boundary import LossCall
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.calls import LossEvaluation
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
     Samples,
     known_loss_call,
@@ -26,8 +26,9 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.signals import (
     PADDING_AMOUNT,
     PADDING_CHANGE,
@@ -45,16 +46,16 @@ _IGNORED = -100
     preflight=True,
 )
 def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None:
-    """Does padding change nothing?
+    """Is padding without effect?
 
-    Padding is a run of one value at the end of sequences that something else speaks of as well: a
-    mask or lengths given to the model, the `padding_idx` of an embedding, targets that are ignored
-    there. In eval mode samples are given to the model alone and without their padding: outputs at
-    their real positions have to be the same as in the padded batch. Where the model takes sequences
-    of one length only, what stands in the padding is changed instead, if a mask or lengths are
-    given. Measured after a few steps of training, as some layers begin at zero.
+    Padding is a run of one value at the end of sequences that a mask, lengths, the `padding_idx` of
+    an embedding or ignored targets mark as such. In eval mode it runs samples alone and without
+    their padding: outputs at real positions must be the same as in the padded batch. If the model
+    takes one sequence length only, it changes the padding values instead, provided that a mask or
+    lengths are given. It measures after a few training steps, because some layers are initialised
+    to zero.
 
-    `samples`: how many samples are tried.
+    `samples`: number of samples to try.
     `steps`: training steps before the measurement.
     """
     for batch in some_batches(setup, _LOOKED_AT):
@@ -71,10 +72,10 @@ def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None
             _measure(setup, batch, found, lab, samples)
         except RuntimeError as error:
             raise InapplicableError(
-                "what the model gives for a shorter sequence cannot be compared with the whole"
+                "the outputs for a shorter sequence cannot be compared with those for the whole"
             ) from error
         return
-    raise InapplicableError("no batch has padding that can be told from data")
+    raise InapplicableError("no batch has recognisable padding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,13 @@ class _Padding:
         return target.cpu().reshape(shape).movedim(dim, 0)
 
 
-def _find(setup: Setup, batch: Batch, probe: Probe, call: LossCall | None) -> _Padding | None:
+def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None) -> _Padding | None:
     """The first input that ends in runs of one value of which something else speaks as well."""
     targets = [] if call is None else tensors(call.arguments.get("target"))
     sequences = sequences_of(probe.inputs, [*targets, *tensors(batch)])
     samples = samples_of(setup, batch, probe.inputs, sequences)
-    embeddings = [each for each in setup.model.modules() if isinstance(each, nn.Embedding)]
-    indices = {each.padding_idx for each in embeddings}
+    embeddings = [module for module in setup.model.modules() if isinstance(module, nn.Embedding)]
+    indices = {embedding.padding_idx for embedding in embeddings}
     for name, dim in samples.dims.items():
         rows = probe.inputs[name].movedim(dim, 0).cpu()
         if rows.dim() != (3 if rows.is_floating_point() else 2) or len(torch.unique(rows)) <= 2:
@@ -117,7 +118,7 @@ def _find(setup: Setup, batch: Batch, probe: Probe, call: LossCall | None) -> _P
             if _is_given(probe, found):
                 return replace(found, is_given=True)
             is_index = not rows.is_floating_point() and value in indices
-            if is_index or any(_is_ignored(found, each) for each in targets):
+            if is_index or any(_is_ignored(found, target) for target in targets):
                 return found
     return None
 
@@ -153,7 +154,7 @@ def _is_ignored(found: _Padding, target: Tensor) -> bool:
     return rows is not None and bool((rows == _IGNORED)[found.places].all())
 
 
-def _counted(found: _Padding, call: LossCall | None) -> float | None:
+def _counted(found: _Padding, call: LossEvaluation | None) -> float | None:
     """The share of padding in what the loss counts, where that can be told."""
     if call is None or "ignore_index" not in call.arguments:
         return None
@@ -170,11 +171,11 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
     probe, outputs = probed(setup, batch)
     dims = output_dims(probe, found.samples, outputs)
     if not dims:
-        raise InapplicableError("no output of the model has a dimension of samples")
+        raise InapplicableError("no output of the model has a batch dimension")
     order = torch.argsort(found.lengths).tolist()
     padded = [place for place in order if 2 <= int(found.lengths[place]) < found.time]
     if not padded:
-        raise InapplicableError("no sample has both padding and something else")
+        raise InapplicableError("no sample has both padding and data")
     for place in padded[:: max(len(padded) // count, 1)][:count]:
         length = int(found.lengths[place])
         whole = probe.outputs(_cut(probe, found, place, found.time))
@@ -184,7 +185,7 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
         except Exception as error:
             if not found.is_given:
                 raise InapplicableError(
-                    "the model takes sequences of one length only, and is given no mask"
+                    "the model takes sequences of one length only, and gets no mask"
                 ) from error
             other, at, how = probe.outputs(_filled(probe, found)), place, "with other padding"
         trial = f"sample {place} {how}"

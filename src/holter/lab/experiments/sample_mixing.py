@@ -1,11 +1,11 @@
-"""One sample of a batch is changed, to see whether the outputs of others change."""
+"""Change one sample of a batch, to see whether the outputs of others change."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from holter.lab.batches import tensors
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
     Samples,
     is_shuffled,
@@ -24,8 +24,9 @@ from holter.lab.experiments._probing.probe import (
     some_batches,
     warm_up,
 )
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.writing import Lab
 from holter.record.events import MixingModule
 from holter.record.signals import (
     MIXING_MODULES,
@@ -41,11 +42,12 @@ from holter.record.signals import (
     preflight=True,
 )
 def sample_mixing(setup: Setup, lab: Lab, *, steps: int = 3) -> None:
-    """Does each sample of a batch stand for itself?
+    """Is each output independent of the other samples?
 
-    In eval mode, which excuses batch norm, the input of one sample is replaced by that of its
-    neighbour. What comes out for all other samples has to stay as it is. Made with the model as it
-    is, and again after a few steps of training, as some layers begin at zero and hide what they do.
+    In eval mode, where batch norm does not mix samples, it replaces the input of one sample by that
+    of its neighbour: the outputs of all other samples must not change. It measures the model as it
+    is, and again after a few training steps, because layers that are initialised to zero hide their
+    effect.
 
     `steps`: training steps before the second measurement.
     """
@@ -66,7 +68,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
     samples = samples_of(setup, batch, probe.inputs, sequences)
     dims = output_dims(probe, samples, outputs)
     if not dims:
-        raise InapplicableError("no output of the model has a dimension of samples")
+        raise InapplicableError("no output of the model has a batch dimension")
     trials: dict[int, tuple[Tensors, Tensor]] = {}
     for place in sorted({samples.count // 4, 3 * samples.count // 4}):
         changes = _neighbour_instead(probe, samples, place)
@@ -74,7 +76,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
             found = _differences(outputs, probe.outputs(changes), dims)
             trials |= {} if found is None else {place: (changes, found)}
     if not trials:
-        raise InapplicableError("no sample of the batch can be replaced by another one")
+        raise InapplicableError("no sample of the batch can be replaced by another")
     again = probe.outputs()  # at last: a model that keeps a state gives out something else now
     limit = max(rounding(outputs[name], again[name]) for name in dims)
     for place, (changes, found) in trials.items():

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import LBFGS
 
-from holter.lab.experiments import InapplicableError, experiment
+from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.experiments import experiment
 from holter.lab.experiments._geometry.curvature import (
     Eigenvalue,
     Objective,
@@ -16,9 +17,10 @@ from holter.lab.experiments._geometry.curvature import (
     twice_differentiable,
 )
 from holter.lab.experiments._geometry.landscape import Landscape
-from holter.lab.lab import Lab
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.signals import (
     SHARPNESS_BOUND,
     SHARPNESS_DESCENT,
@@ -66,20 +68,19 @@ def sharpness(
 ) -> None:
     """How sharp is the loss around the weights, and does the learning rate suit it?
 
-    Trains for some steps first, unless the loss gets worse by it, and keeps some batches. Then the
-    largest eigenvalue of the loss's Hessian on them (Lanczos iteration on products with it, in the
-    training's own modes, with the same dropout each time) is set against the one that the optimizer
-    bears at its learning rate, and some steps are made on the same batches. Last, the weights are
-    moved along random directions with filter normalisation (each filter of the direction is as long
-    as that of the weights, biases and norms stay), in eval mode: no dropout, batch norm with its
-    running statistics. Of several losses the first is taken.
+    Trains for some steps first, unless that raises the loss, and keeps some batches. It compares
+    the largest eigenvalue of the Hessian on them (Lanczos iteration, in the training's own modes,
+    with the same dropout each time) with the stability bound of the optimizer at its learning rate,
+    and runs some steps on the same batches. Then it moves the weights along random directions with
+    filter normalisation (each filter of a direction has the norm of that filter of the weights;
+    biases and norm layers stay), in eval mode. Only the first of several losses is used.
 
-    - `steps`: training steps before measuring; 0 takes the weights as they are.
-    - `batches`: how many batches the loss is measured on.
-    - `directions`: random directions, `points` on each, `reach` to either side.
+    - `steps`: training steps before measuring; 0 measures the present weights.
+    - `batches`: number of batches to measure the loss on.
+    - `directions`: number of random directions, with `points` on each, `reach` to either side.
     - `plane`: also measure a square of two directions, `side` points each way.
-    - `iterations`, `tolerance`: of the eigenvalue, at the most so many, until it is that exact.
-    - `seed`: of the directions and of the iteration's start.
+    - `iterations`, `tolerance`: maximum number of iterations and precision of the eigenvalue.
+    - `seed`: seed of the directions and of the iteration's start.
     """
     fixed = _fixed(setup, batches)
     _to_the_weights(setup, lab, steps)
@@ -113,7 +114,7 @@ def _to_the_weights(setup: Setup, lab: Lab, steps: int) -> None:
     """Train for `steps` steps; go back to the start where the loss ends far above it."""
     start = State(setup)
     losses: list[float] = []
-    if not any(isinstance(each, LBFGS) for each in setup.optimizers):
+    if not any(isinstance(optimizer, LBFGS) for optimizer in setup.optimizers):
         train = setup.endless()
         for _ in lab.progress(range(steps), "training"):
             losses.append(setup.step(*(next(train) for _ in range(setup.accumulation))))
@@ -147,7 +148,7 @@ def _curvature(
     """The largest eigenvalue of the Hessian, the optimizer's bound on it, and steps beside it."""
 
     def largest(scale: Tensor | None = None) -> Eigenvalue:
-        number = sum(each.numel() for each in objective.parameters)
+        number = sum(parameter.numel() for parameter in objective.parameters)
         first = torch.randn(number, generator=random).to(objective.parameters[0])
         root = 1.0 if scale is None else scale.sqrt()
         counted = lab.progress(range(iterations), "curvature")
@@ -185,19 +186,17 @@ def _descents(
 ) -> None:
     """Steps on the same batches at the learning rate as set and, if that is high, at a low one."""
     start = State(setup)
-    lab.write(SHARPNESS_DESCENT, _descent(setup, objective, 1.0), trial="as set")
+    lab.write(SHARPNESS_DESCENT, _descent(setup, objective), trial="as set")
     start.restore()
     if felt.value > allowed.bound:
         factor = _SAFE * allowed.bound / felt.value
-        lab.write(SHARPNESS_DESCENT, _descent(setup, objective, factor), trial="reduced")
+        with learning_rate_times(factor).applied(setup) as reduced:
+            lab.write(SHARPNESS_DESCENT, _descent(reduced, objective), trial="reduced")
         start.restore()
 
 
-def _descent(setup: Setup, objective: Objective, factor: float) -> list[float]:
+def _descent(setup: Setup, objective: Objective) -> list[float]:
     phase = setup.phases[0]
-    for optimizer in phase.optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = group["lr"] * factor
     losses: list[float] = []
     for number in range(_DESCENT + 1):
         for optimizer in phase.optimizers:

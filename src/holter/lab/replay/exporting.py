@@ -1,4 +1,4 @@
-"""A reproduction to attach to a bug report: one script and its tensors, without anybody's code."""
+"""Export a failing step as one script and its tensors, to attach to a bug report."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from holter.lab.replay.window import Window
+from holter.lab.replay.window import FailureWindow
 from holter.record.errors import HolterError
 
 _SCRIPT = '''\
@@ -45,23 +45,19 @@ for name, gradient in zip(NAMES, gradients):
 '''
 
 
-def export(window: Window, path: Path) -> str:
-    """Write the failing step to `path` and the tensors beside it; a sentence of what came of it."""
+def export(window: FailureWindow, path: Path) -> str:
+    """Write the failing step to `path` and its tensors beside it; return a sentence about it."""
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
-    steps = [each for each in window.steps if each.step <= window.failing]
-    if len(steps) > 1:
-        window.play(until=steps[-2].step)
-    else:
-        window.restore()
-    window.set_rates(steps[-1])
-    batch = window.batches(steps[-1])[0]
+    failing = [step for step in window.steps if step.step <= window.failing][-1]
+    window.to_step(failing)
+    batch = window.batches(failing)[0]
     random = torch.get_rng_state()
     try:
         graph, given, names = _traced(window, batch)
     except Exception as error:
         return (
-            f"no script was written: the step could not be taken apart"
+            f"no script was written: the step could not be traced"
             f" ({type(error).__name__}: {error}); the capture {window.capture.path} has its tensors"
         )
     own = {name: each for name, each in vars(graph).items() if isinstance(each, Tensor)}
@@ -83,8 +79,8 @@ def export(window: Window, path: Path) -> str:
     return f"{path}: {_shown(path)}"
 
 
-def _traced(window: Window, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
-    """All operations of the step as a graph of their own, its inputs, and names of parameters."""
+def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
+    """Return the operations of the step as a graph, its inputs, and the names of parameters."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     leaves, spec = pytree.tree_flatten(batch)
@@ -117,7 +113,7 @@ def _save(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _shown(path: Path) -> str:
-    """What the script shows when it is run by itself."""
+    """Run the script, and return what it shows."""
     try:
         ran = subprocess.run(  # noqa: S603  (our own script)
             [sys.executable, path.name],
@@ -128,8 +124,8 @@ def _shown(path: Path) -> str:
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return f"written, but it could not be tried ({error})"
+        return f"written, but it could not be run ({error})"
     if ran.returncode:
         last = ran.stderr.strip().splitlines()[-1:] or ["no message"]
-        return f"written, but it does not run by itself: {last[0]}"
-    return f"shows it by itself: {ran.stdout.strip().splitlines()[0]}"
+        return f"written, but it fails: {last[0]}"
+    return f"reproduces the failure: {ran.stdout.strip().splitlines()[0]}"

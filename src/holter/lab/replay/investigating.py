@@ -1,42 +1,59 @@
-"""An investigation: a captured failure is reproduced, traced to its birth, and cured."""
+"""An investigation: a captured failure is reproduced, traced to its birth, run under changes."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
+from holter.diagnosis.facts.replays import (
+    ChangeFamily,
+    CureOutcome,
+    ReplayedChange,
+    Triage,
+    family_of,
+    judged,
+)
 from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
-from holter.lab.experiments import InapplicableError
-from holter.lab.lab import Lab
-from holter.lab.replay.ladder import Climbed, band_of, climb, timed
-from holter.lab.replay.samples import Triage, guilty, triage
-from holter.lab.replay.window import Trial, Window
-from holter.lab.setup import Batch, Phase, Setup
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.replay.failing import BEYOND, locate, rises
+from holter.lab.replay.planning import PlannedReplay, planned_replays
+from holter.lab.replay.samples import guilty_samples, triage
+from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.setup import Batch, LossPhase
+from holter.lab.writing import Lab
 from holter.record.errors import HolterError
 from holter.record.events import (
     BirthFound,
+    ChangesTried,
+    ChangeTried,
     ExperimentMade,
-    LadderClimbed,
     Reproduced,
-    RungClimbed,
     TriageMade,
+    WindowMeasure,
 )
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
+from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
 
 EXACT, REPRODUCED, NOT_REPRODUCED = "bit for bit", "reproduced", "not reproduced"
-AS_IT_WAS = "as it was"
+_ACTING = (
+    ChangeFamily.RATE,
+    ChangeFamily.CLIP,
+    ChangeFamily.PRECISION,
+    ChangeFamily.STATE,
+)  # tried in pairs, too
 _CLOSE = 1e-3  # relative, of losses that are not the same to the bit
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """How far a replay gave what was recorded."""
+    """How well a replay reproduced the recording."""
 
     verdict: str
     same: int  # steps whose loss is the recorded one to the bit
@@ -46,7 +63,7 @@ class Reproduction:
     @property
     def says(self) -> str:
         """The verdict in a sentence."""
-        equal = f"{self.same} of {self.compared} recorded losses are equal to the bit"
+        equal = f"{self.same} of {self.compared} recorded losses are identical"
         if self.verdict == EXACT:
             return f"reproduced bit for bit: {equal}"
         if self.verdict == REPRODUCED:
@@ -54,33 +71,32 @@ class Reproduction:
         why = (
             "two replays differ: nondeterminism"
             if not self.repeatable
-            else ("two replays agree: what failed was not in the window, or it was the hardware")
+            else (
+                "two replays agree: the cause is outside the captured window, or it is the hardware"
+            )
         )
         return f"not reproduced: {equal}; {why}"
 
 
 class Investigation:
-    """Goes through a captured failure; what is known is written down at once."""
+    """Investigates a captured failure, and records each result at once."""
 
-    def __init__(self, window: Window, lab: Lab) -> None:
+    def __init__(self, window: FailureWindow, lab: Lab) -> None:
         self._window, self._lab = window, lab
-        self.plain, self.seconds = timed(window)
+        began = time.perf_counter()
+        self.plain = window.play(beyond=BEYOND)
         if not self.plain.steps:
             raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
-        self._write(AS_IT_WAS, self.plain)
+        self._band = locate(window, self.plain)
+        self.seconds = time.perf_counter() - began
+        self._unchanged = self.plain.measure(window.failing)
+        self._write(UNCHANGED, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
-        spike = window.capture.alarm.kind == "spike" and self._rises()
+        spike = window.capture.alarm.kind == "spike" and rises(window, self.plain, self._band)
         self.fails = self.fails_by_nan or spike
 
-    def _rises(self) -> bool:
-        """Whether the loss leaves its band in the replay, as it did in the training."""
-        middle, spread = band_of(self._window, self.plain)
-        rows = zip(self.plain.steps, self.plain.losses, strict=True)
-        after = [loss for step, loss in rows if step >= self._window.failing]
-        return bool(after) and max(after) > middle + 8 * spread
-
     def reproduce(self) -> Reproduction:
-        """Run the window once more, and compare with what was recorded."""
+        """Run the window again, and compare it with the recording."""
         window, plain = self._window, self.plain
         again = window.play(until=plain.steps[-1])
         repeatable = all(map(_same, plain.losses, again.losses))
@@ -109,23 +125,21 @@ class Investigation:
                 same=found.same,
                 compared=found.compared,
                 repeatable=found.repeatable,
+                normal_loss=self._band.median,
+                normal_spread=self._band.spread,
+                unchanged=self._unchanged,
             )
         )
         return found
 
     def trace(self) -> Birth | None:
-        """The birth of what is not finite, if anything is."""
+        """Find the operation that gave the first value that is not finite, or None."""
         if not self.fails_by_nan:
             return None
         window = self._window
-        steps = [each for each in window.steps if each.step <= window.failing]
-        if len(steps) > 1:
-            window.play(until=steps[-2].step)
-        else:
-            window.restore()
-        window.set_rates(steps[-1])
-        window.set_scale(steps[-1].step)
-        found = self._traced(steps[-1])
+        failing = [step for step in window.steps if step.step <= window.failing][-1]
+        window.to_step(failing)
+        found = self._traced(failing)
         if found is not None:
             self._lab.event(BirthFound(found, window.failing))
         return found
@@ -148,7 +162,7 @@ class Investigation:
                 again = make if spoiled and _is_finite(step.fetches[place].batch) else None
 
                 def loss(
-                    phase: Phase = phase,
+                    phase: LossPhase = phase,
                     batch: Batch = batch,
                     again: Callable[[], Batch] | None = again,
                 ) -> Tensor:
@@ -165,84 +179,74 @@ class Investigation:
                     return found
         return None
 
-    def climb(self) -> Iterator[Climbed]:
-        """The ladder, rung by rung."""
-        ladder = None
-        middle, spread = band_of(self._window, self.plain)
-        self._ceiling = middle + 8 * spread if math.isfinite(middle) else math.inf
-        self._triage = triage(self._window, self._ceiling)
-        for known in climb(self._window, self.plain, is_data=self._triage.is_data):
-            ladder, each = known, known.climbed[-1]
-            if each.trial is not None:
-                self._write(each.name, each.trial)
-            self._lab.event(RungClimbed(each.name, each.family, each.outcome, each.says))
-            yield each
-        if ladder is not None:
-            minimal = ladder.minimal
-            self._lab.event(
-                LadderClimbed(
-                    cures=tuple(each.name for each in ladder.cures),
-                    families=tuple(sorted({each.family for each in ladder.cures})),
-                    tried=tuple(sorted({e.family for e in ladder.climbed if e.trial is not None})),
-                    minimal=None if minimal is None else minimal.name,
-                    pairs=tuple(ladder.pairs),
-                    middle=ladder.band[0],
-                    spread=ladder.band[1],
-                )
-            )
+    def try_changes(self) -> Iterator[ReplayedChange]:
+        """Try one change after the other; two together if none of them cures alone."""
+        alone = planned_replays(self._window)
+        cured = False
+        for planned in alone:
+            found = self._try(planned)
+            cured = cured or found.outcome is CureOutcome.CURES
+            yield found
+        for planned in () if cured else _pairs(alone):
+            found = self._try(planned)
+            if found.outcome is CureOutcome.CURES:
+                yield found
+                break
+        self._lab.event(ChangesTried())
 
-    def separate(self) -> str:
-        """Data or state, and which samples."""
-        found = self._triage or triage(self._window, self._ceiling)
-        samples = guilty(self._window, self._ceiling) if found.batch_on_older_weights else None
+    def _try(self, planned: PlannedReplay) -> ReplayedChange:
+        measure = WindowMeasure()
+        if not planned.why_not:
+            trial = self._window.play(planned.changes, planned.edit, beyond=BEYOND)
+            measure = trial.measure(self._window.failing)
+            self._write(planned.name, trial)
+        self._lab.event(ChangeTried(planned.name, planned.why_not, measure))
+        return judged(planned.name, measure, self._unchanged, self._band, why_not=planned.why_not)
+
+    def separate(self) -> Triage:
+        """Find out whether it is the data or the state, and which samples."""
+        found = triage(self._window, self._band)
+        if found.batch_on_older_weights:
+            found = replace(found, samples=guilty_samples(self._window, self._band))
         self._lab.event(
             TriageMade(
-                says=found.says,
-                batch_on_older_weights=found.batch_on_older_weights,
-                older_batch_on_these_weights=found.older_batch_on_these_weights,
-                samples=samples,
+                found.batch_on_older_weights, found.older_batch_on_these_weights, found.samples
             )
         )
-        return found.says
+        return found
 
-    _ceiling = math.inf
-    _triage: Triage | None = None
-
-    def _write(self, name: str, trial: Trial) -> None:
+    def _write(self, name: str, trial: ReplayTrial) -> None:
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
             for first, part in _runs(trial.steps, values):
                 self._lab.write(signal, part, trial=name, first=first)
 
 
+def _pairs(alone: Sequence[PlannedReplay]) -> Iterator[PlannedReplay]:
+    """Combine changes that act on the step itself, of different families."""
+    acting = [each for each in alone if not each.why_not and family_of(each.name) in _ACTING]
+    for one, other in combinations(acting, 2):
+        if family_of(one.name) is not family_of(other.name):
+            yield one.together_with(other)
+
+
 class Gathered:
     """The gradients of the batches that make a step, and its update; each is traced by itself."""
 
-    def __init__(self, phase: Phase) -> None:
+    def __init__(self, phase: LossPhase) -> None:
         self._phase = phase
         self._sums: dict[Tensor, Tensor] = {}
 
     def keep(self) -> None:
         """A batch is through, and others follow."""
         self._add()
-        for each in Setup.parameters(self._phase):
-            if each.grad is not None:
-                self._sums[each] = each.grad
+        for parameter in self._phase.parameters:
+            if parameter.grad is not None:
+                self._sums[parameter] = parameter.grad
 
     def update(self) -> None:
         """The update as the training makes it: unscaled, clipped."""
         self._add()
-        phase = self._phase
-        for optimizer in phase.optimizers:
-            if phase.scaler is not None and phase.max_norm is not None:
-                phase.scaler.unscale_(optimizer)
-        if phase.max_norm is not None:
-            held = [each for each in Setup.parameters(phase) if each.grad is not None]
-            nn.utils.clip_grad_norm_(held, phase.max_norm)
-        for optimizer in phase.optimizers:
-            if phase.scaler is None:
-                optimizer.step()
-            else:
-                phase.scaler.step(optimizer)
+        self._phase.update()
 
     def _add(self) -> None:
         for each, before in self._sums.items():
@@ -262,7 +266,7 @@ def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, 
 
 
 def _is_finite(batch: Batch) -> bool:
-    return all(bool(each.isfinite().all()) for each in tensors(batch))
+    return all(bool(tensor.isfinite().all()) for tensor in tensors(batch))
 
 
 def _count(batch: object) -> int | None:
@@ -285,23 +289,23 @@ def _near(one: float, other: float) -> bool:
 
 
 def estimate(investigation: Investigation, rungs: int = 15) -> float:
-    """Seconds that the whole will take, by what one window took."""
+    """Estimate the seconds that the whole takes from those of one window."""
     return investigation.seconds * (rungs + 4)
 
 
-def whole(window: Window, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
-    """All of it, with a line for people after each part."""
+def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
+    """Run the whole investigation, and yield a line for the user after each part."""
     began = time.perf_counter()
     found = Investigation(window, lab)
-    yield f"one window takes {found.seconds:.2g} s; all of it some {estimate(found):.2g} s"
+    yield f"one replay takes {found.seconds:.2g} s; estimated total {estimate(found):.2g} s"
     yield found.reproduce().says
     traced = found.trace()
     if traced is not None:
         yield traced.says
     if not found.fails:
-        yield "it does not fail again: there is nothing to cure"
+        yield "the failure does not happen again: no change is tried"
     elif ladder:
-        for each in found.climb():
-            yield f"{each.name}: {each.outcome} ({each.says})"
-        yield found.separate()
+        for change in found.try_changes():
+            yield f"{change.name}: {change.outcome} ({change.says})"
+        yield found.separate().says
     lab.event(ExperimentMade("replay", time.perf_counter() - began))

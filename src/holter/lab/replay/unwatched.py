@@ -1,32 +1,50 @@
 """Unwatched: stands in for a watch while a script is run again to replay what was recorded."""
 
+import contextlib
+from pathlib import Path
 from typing import Any
+
+from holter.watching.collectors.roster import Roster
+from holter.watching.watch import Models, Optimizers, labelled
 
 
 class Unwatched:
-    """Takes every call of a watch, and does nothing."""
+    """Has every public name of a `Watch` and records nothing; the roster is kept for setups."""
 
-    path = None
     steps = 0
+    backwards = 0
 
-    def __init__(self, *_: Any, **__: Any) -> None: ...
+    def __init__(
+        self, model: Models, optimizer: Optimizers, path: str | Path | None = None, **_: Any
+    ) -> None:
+        self.path = Path(path) if path is not None else Path("holter-runs", "unwatched")
+        self.roster = Roster()
+        self.add(model, optimizer)
 
     def __enter__(self) -> "Unwatched":
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
-    def add(self, *_: Any, **__: Any) -> None:
-        """Nothing is watched."""
+    def add(self, models: Models, optimizers: Optimizers) -> None:
+        """Put models and optimizers on the roster."""
+        self.roster = self.roster.joined_by(labelled(models), labelled(optimizers))
+
+    def send(self, scout: object) -> None:
+        """Let nobody look for models."""
 
     def log(self, **_: Any) -> None:
-        """Nothing is filed."""
+        """File nothing."""
 
     def note(self, sentence: str) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
     def capture(self) -> None:
-        """Nothing is written."""
+        """Write nothing."""
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Pause nothing."""
+        return contextlib.nullcontext()
 
     def close(self, **_: Any) -> None:
-        """There is nothing to close."""
+        """Close nothing."""

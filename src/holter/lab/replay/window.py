@@ -1,29 +1,34 @@
-"""Window: a captured failure put back into a training, to be run again, as it was or changed."""
+"""A captured failure put back into a training, to be run again, unchanged or with changes."""
 
 import contextlib
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from holter.lab.batches import cloned
+from holter.lab.changes import Change
+from holter.lab.changes.learning_rate import set_rate
+from holter.lab.randomness import RandomState
+from holter.lab.replay.loading import CapturedState
 from holter.lab.setup import Batch, Setup
+from holter.lab.state import State
 from holter.record import Run
-from holter.record.errors import HolterError
+from holter.record.events import WindowMeasure
 from holter.record.signals import AMP_SCALE, LOSS
 from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """What a window gave when it was run: a loss and a gradient norm for each step."""
+class ReplayTrial:
+    """One pass through a window: a loss and a gradient norm for each step."""
 
     steps: tuple[int, ...]
     losses: tuple[float, ...]
@@ -38,29 +43,42 @@ class Trial:
                 return step
         return None
 
+    def measure(self, failing: int) -> WindowMeasure:
+        """Summarise it around the failing step."""
+        rows = zip(self.steps, self.losses, strict=True)
+        after = [loss for step, loss in rows if step >= failing]
+        return WindowMeasure(
+            statistics.median(after) if after else None, self.first_bad, self.error
+        )
 
-@dataclass(slots=True)
-class Change:
-    """What is done differently in a trial; nothing by default.
 
-    `around` is entered for the whole trial, `prepared` after the state was put back, `before` each
-    step with its number; `batches` says what a step is given instead; `skips` names steps that are
-    left out; `rate` multiplies learning rates, `held` is a step whose rates all steps are given;
-    `max_norm` clips.
+@dataclass(frozen=True, slots=True)
+class WindowEdit:
+    """What is different about single steps of a window; nothing by default.
+
+    `skips` names steps that are left out, `batches` returns what a step is given instead,
+    `rates_of` is a step whose learning rates all steps get, `before` is called before each step.
     """
 
-    name: str
-    around: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
-    prepared: Callable[[Setup], None] | None = None
-    before: Callable[[Setup, int], None] | None = None
-    batches: Callable[[int, list[Batch]], list[Batch]] | None = None
     skips: frozenset[int] = frozenset()
-    rate: float = 1.0
-    held: Step | None = None
-    max_norm: float | None = None
+    batches: Callable[[int, list[Batch]], list[Batch]] | None = None
+    rates_of: Step | None = None
+    before: Mapping[int, Callable[[Setup], None]] = field(default_factory=dict)
+
+    def combined(self, other: "WindowEdit") -> "WindowEdit":
+        """Return both edits in one."""
+        return WindowEdit(
+            self.skips | other.skips,
+            self.batches or other.batches,
+            self.rates_of or other.rates_of,
+            {**self.before, **other.before},
+        )
 
 
-class Window:
+NO_EDIT = WindowEdit()
+
+
+class FailureWindow:
     """The steps of a capture in a setup: restored exactly, run any number of times."""
 
     def __init__(
@@ -72,129 +90,137 @@ class Window:
         drawn: Mapping[int, Batch] | None = None,
     ) -> None:
         self.setup, self.capture, self.run = setup, capture, run
-        self._randoms: list[tuple[Tensor, Tensor | None]] = []  # after each batch that was made
         self._drawn = drawn or {}  # of steps that no loader feeds: what the script gave them
-        self.steps = [each for each in capture.steps if each.fetches or not _fetches(capture)]
-        self._models = _paired_models(setup.models, capture.state)
-        self._optimizers = _paired_optimizers(setup.optimizers, capture.plain, capture.state)
-        _require_fitting(self._models, capture)
+        self._randoms: list[RandomState] = []  # after each batch that was made
+        fed = any(step.fetches for step in capture.steps)
+        self.steps = [step for step in capture.steps if step.fetches or not fed]
+        self._captured = CapturedState(setup, capture)
+        self._start: State | None = None  # as captured
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
-        self.onset = self.failing  # the step that left the band first, from which on it went wrong
-        self.bad = frozenset(
-            [self.onset]
-        )  # it, and those after it whose batch older weights fail on
+        self.onset = self.failing  # the first step that left its band
+        self.bad = frozenset([self.onset])  # it, and those after it that fail on older weights too
 
     def recorded(self, step: int) -> float | None:
-        """The loss that the run recorded for a step, if it did; each phase has its own steps."""
+        """Return the loss that the run recorded for a step, or None."""
         if self.run is None or LOSS not in self.run:
             return None
-        for series in self.run[LOSS].values():
+        for series in self.run[LOSS].values():  # each phase has its own steps
             place = int(np.searchsorted(series.steps, step))
             if place < len(series) and series.steps[place] == step:
                 return float(series.values[place])
         return None
 
     def restore(self) -> None:
-        """Put the state of before the window back: weights, buffers, optimizers."""
-        with torch.no_grad():
-            for label, model in self._models.items():
-                for name, each in (*model.named_parameters(), *model.named_buffers()):
-                    each.copy_(self.capture.state[f"model/{label}/{name}"])
-                    each.grad = None
-            for label, optimizer in self._optimizers.items():
-                _restore_optimizer(optimizer, label, self.capture)
+        """Put the state of before the window back: weights, buffers, optimizers, modes."""
+        if self._start is None:
+            self._captured.load()
+            self._start = State(self.setup)
+        else:
+            self._start.restore()
 
     def play(
-        self, change: Change | None = None, *, until: int | None = None, beyond: int = 0
-    ) -> Trial:
-        """Run the window from its start to the step `until` (the alarm's), and `beyond` it."""
-        change = change or Change("as it was")
+        self,
+        changes: Sequence[Change] = (),
+        edit: WindowEdit = NO_EDIT,
+        *,
+        until: int | None = None,
+        beyond: int = 0,
+    ) -> ReplayTrial:
+        """Run the window from its start to the step `until` (the failing one), and `beyond` it."""
         last = (self.failing if until is None else until) + beyond
         self.restore()
-        steps, losses, norms, error = [], [], [], ""
+        rows: list[tuple[int, float, float]] = []
+        error = ""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(change.around())
-            if change.prepared is not None:
-                change.prepared(self.setup)
-            for each in self.steps:
-                if each.step > last:
+            setup = self.setup
+            for change in changes:
+                setup = stack.enter_context(change.applied(setup))
+            for step in self.steps:
+                if step.step > last:
                     break
-                if each.step in change.skips:
+                if step.step in edit.skips:
                     continue
                 try:
-                    loss, norm = self.one(each, change)
+                    rows.append((step.step, *self.one(step, edit, setup=setup)))
                 except Exception as failure:
                     error = f"{type(failure).__name__}: {failure}"
                     break
-                steps.append(each.step)
-                losses.append(loss)
-                norms.append(norm)
-        return Trial(tuple(steps), tuple(losses), tuple(norms), error)
+        steps, losses, norms = zip(*rows, strict=True) if rows else ((), (), ())
+        return ReplayTrial(steps, losses, norms, error)
 
-    def one(self, step: Step, change: Change) -> tuple[float, float]:
-        """Run one step of the window; its loss, and the norm of its gradients before clipping.
+    def one(
+        self, step: Step, edit: WindowEdit = NO_EDIT, *, setup: Setup | None = None
+    ) -> tuple[float, float]:
+        """Run one step of the window; return its loss, and its gradient norm before the update.
 
-        Of several phases it is the first's, but for a norm or a loss that is not finite.
+        Of several phases these are the first's, unless another one is not finite.
         """
-        self.set_rates(change.held or step, change.rate)
+        setup = setup or self.setup
+        self.set_rates(edit.rates_of or step)
         batches = self.batches(step)
-        if change.batches is not None:
-            batches = change.batches(step.step, batches)
-        if change.before is not None:
-            change.before(self.setup, step.step)
+        if edit.batches is not None:
+            batches = edit.batches(step.step, batches)
+        if step.step in edit.before:
+            edit.before[step.step](setup)
         self.set_scale(step.step)
-        norms: list[float] = []
-        with _measuring(self.setup, norms, change.max_norm):
-            means = self._as_drawn(batches).losses_of_step(*batches)
-        losses = [len(batches) * each for each in means]  # their sum is what a run records
-        bad = [each for each in (*norms, *losses[1:]) if not math.isfinite(each)]
+        with _norms_of(setup) as norms:
+            means = self._as_drawn(setup, batches).losses_of_step(*batches)
+        losses = [len(batches) * mean for mean in means]  # their sum is what a run records
+        bad = [value for value in (*norms, *losses[1:]) if not math.isfinite(value)]
         return losses[0], bad[0] if bad else norms[0] if norms else math.nan
 
+    def to_step(self, step: Step) -> None:
+        """Run the window up to `step`, whose update has not been made then."""
+        before = [each.step for each in self.steps if each.step < step.step]
+        if before:
+            self.play(until=before[-1])
+        else:
+            self.restore()
+        self.set_rates(step)
+        self.set_scale(step.step)
+
     def batches(self, step: Step) -> list[Batch]:
-        """What a step was given, with the random state that it had right after it was fetched."""
+        """Return what a step was given, with the random state right after it was fetched."""
         self._randoms = []
         made = [self._batch(fetch) for fetch in step.fetches]
         if not made:
-            _set_random(step.random, step.random_cuda)
+            RandomState.of_device(step.random, step.random_cuda).restore()
             # Drawn once more even where it is known: the random numbers that follow depend on it.
             own = [self.setup.prepare(None)] if self.setup.prepare else self.setup.batches(1)
             made = [self._drawn[step.step]] if step.step in self._drawn else own
         return made
 
     def given(self, step: Step) -> list[Callable[[], Batch]]:
-        """What makes each batch of a step, with the random state that it had then."""
+        """Return what makes each batch of a step, with the random state that it had then."""
         if step.fetches:
             return [partial(self._batch, fetch) for fetch in step.fetches]
-        return [partial(lambda made: made, each) for each in self.batches(step)]
+        return [partial(lambda batch: batch, batch) for batch in self.batches(step)]
 
     def _batch(self, fetch: Fetched) -> Batch:
         batch = cloned(fetch.batch)  # on the host, as the loader gave it
-        _set_random(fetch.random, fetch.random_cuda)
+        RandomState.of_device(fetch.random, fetch.random_cuda).restore()
         made = batch if self.setup.prepare is None else self.setup.prepare(batch)
-        self._randoms.append(_random())
+        self._randoms.append(RandomState.now())
         return made
 
-    def _as_drawn(self, batches: Sequence[Batch]) -> Setup:
-        """The setup; of several batches each has the random state that followed its own fetch."""
+    def _as_drawn(self, setup: Setup, batches: Sequence[Batch]) -> Setup:
+        """Give each of several batches the random state that followed its own fetch."""
         if len(batches) < 2 or len(self._randoms) != len(batches):
-            return self.setup
-        first, *others = self.setup.phases
+            return setup
+        first, *others = setup.phases
         randoms = iter(self._randoms)
 
         def loss(batch: Batch) -> Tensor:
-            _set_random(*next(randoms))
+            next(randoms).restore()
             return first.loss(batch)
 
-        return replace(self.setup, phases=(replace(first, loss=loss), *others))
+        return replace(setup, phases=(replace(first, loss=loss), *others))
 
-    def set_rates(self, step: Step, factor: float = 1.0) -> None:
-        """Give every group the learning rate that it had in a step, times `factor`."""
-        for optimizer, rates in zip(self._optimizers.values(), step.rates, strict=False):
+    def set_rates(self, step: Step) -> None:
+        """Give every group the learning rate that it had in a step."""
+        for optimizer, rates in zip(self._captured.optimizers.values(), step.rates, strict=False):
             for group, rate in zip(optimizer.param_groups, rates, strict=False):
-                if isinstance(group["lr"], Tensor):
-                    group["lr"].fill_(rate * factor)
-                else:
-                    group["lr"] = rate * factor
+                set_rate(group, rate)
 
     def set_scale(self, step: int) -> None:
         """Give the loss scaler the scale that was recorded for a step."""
@@ -207,125 +233,18 @@ class Window:
                 phase.scaler.update(float(series.values[place]))
 
 
-def _fetches(capture: Capture) -> bool:
-    return any(step.fetches for step in capture.steps)
-
-
-def _paired_models(
-    models: Mapping[str, nn.Module], state: Mapping[str, Tensor]
-) -> dict[str, nn.Module]:
-    """The models by the labels that the capture has for them."""
-    labels = list(dict.fromkeys(n.split("/")[1] for n in state if n.startswith("model/")))
-    if set(models) <= set(labels):
-        return dict(models)
-    if len(models) != len(labels):
-        raise HolterError(
-            f"The capture is of {len(labels)} models ({', '.join(labels)}), the training that is to"
-            f" replay it has {len(models)}."
-        )
-    return dict(zip(labels, models.values(), strict=True))
-
-
-def _paired_optimizers(
-    optimizers: Sequence[Optimizer], plain: Mapping[str, Any], state: Mapping[str, Tensor]
-) -> dict[str, Optimizer]:
-    """The optimizers by the labels that the capture has for them: by class, groups and shapes."""
-    left = list(optimizers)
-    paired: dict[str, Optimizer] = {}
-    for label, about in plain.items():
-        alike = [
-            o
-            for o in left
-            if type(o).__name__ == about["class"]
-            and len(about["groups"]) == len(o.param_groups)
-            and len(about["state"]) == len(held_by(o))
-            and _fits(o, label, state)
-        ]
-        if not alike:
-            raise HolterError(
-                f"No optimizer of the training is like the captured {about['class']}."
-            )
-        paired[label] = alike[0]
-        left.remove(alike[0])
-    return paired
-
-
-def _fits(optimizer: Optimizer, label: str, state: Mapping[str, Tensor]) -> bool:
-    """Whether the captured moments have the shapes of the parameters: two may be alike else."""
-    return all(
-        not kept.ndim or kept.shape == each.shape
-        for place, each in enumerate(held_by(optimizer))
-        for name in ("exp_avg", "momentum_buffer", "square_avg", "sum")
-        if (kept := state.get(f"optimizer/{label}/{place}/{name}")) is not None
-    )
-
-
-def _require_fitting(models: Mapping[str, nn.Module], capture: Capture) -> None:
-    for label, model in models.items():
-        for name, each in (*model.named_parameters(), *model.named_buffers()):
-            kept = capture.state.get(f"model/{label}/{name}")
-            if kept is None or kept.shape != each.shape:
-                what = "is not in the capture" if kept is None else f"is {tuple(kept.shape)} there"
-                raise HolterError(
-                    f"The model has changed since the capture: {name} {tuple(each.shape)} {what}."
-                )
-
-
-def _restore_optimizer(optimizer: Optimizer, label: str, capture: Capture) -> None:
-    about = capture.plain[label]
-    for group, kept in zip(optimizer.param_groups, about["groups"], strict=True):
-        for key, value in kept.items():
-            if isinstance(group.get(key), Tensor):
-                group[key].fill_(value)
-            elif key in group:
-                group[key] = tuple(value) if isinstance(group[key], tuple) else value
-    optimizer.state.clear()
-    for place, parameter in enumerate(held_by(optimizer)):
-        start = f"optimizer/{label}/{place}/"
-        tensors = {n[len(start) :]: t for n, t in capture.state.items() if n.startswith(start)}
-        plain = about["state"].get(str(place), {})
-        if tensors or plain:
-            optimizer.state[parameter] = {
-                **plain,
-                # A count of steps stays on the host, unless it was captured with the device's help.
-                **{n: t.clone().to(_home(n, optimizer, parameter)) for n, t in tensors.items()},
-            }
-        parameter.grad = None
-
-
-def _home(name: str, optimizer: Optimizer, parameter: Tensor) -> torch.device:
-    group = next(g for g in optimizer.param_groups if any(p is parameter for p in g["params"]))
-    on_device = bool(group.get("fused")) or bool(group.get("capturable"))
-    return parameter.device if name != "step" or on_device else torch.device("cpu")
-
-
-def _set_random(state: Tensor, cuda: Tensor | None) -> None:
-    torch.set_rng_state(state)
-    if cuda is not None and torch.cuda.is_available():
-        torch.cuda.set_rng_state(cuda)
-
-
-def _random() -> tuple[Tensor, Tensor | None]:
-    cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
-    return torch.get_rng_state(), cuda
-
-
 @contextlib.contextmanager
-def _measuring(setup: Setup, norms: list[float], max_norm: float | None) -> Iterator[None]:
-    """Measure gradients before each update, and clip them if asked to."""
+def _norms_of(setup: Setup) -> Iterator[list[float]]:
+    """Measure the gradient norm of each optimizer right before its update."""
+    norms: list[float] = []
 
-    def hook(optimizer: Optimizer, *_: Any) -> None:
-        held = [each for each in held_by(optimizer) if each.grad is not None]
-        if max_norm is not None:
-            norms.append(float(nn.utils.clip_grad_norm_(held, max_norm)))
-        else:
-            norms.append(
-                float(nn.utils.get_total_norm([p.grad for p in held if p.grad is not None]))
-            )
+    def measure(optimizer: Optimizer, *_: Any) -> None:
+        gradients = [p.grad for p in held_by(optimizer) if p.grad is not None]
+        norms.append(float(nn.utils.get_total_norm(gradients)))
 
-    handles = [each.register_step_pre_hook(hook) for each in setup.optimizers]
+    hooks = [optimizer.register_step_pre_hook(measure) for optimizer in setup.optimizers]
     try:
-        yield
+        yield norms
     finally:
-        for handle in handles:
-            handle.remove()
+        for hook in hooks:
+            hook.remove()

@@ -1,46 +1,40 @@
-"""A captured failure that was replayed: reproduced or not, its birth, the ladder, data or state."""
+"""A replayed failure: whether it was reproduced, its origin, the changes, data or state."""
 
-from holter.diagnosis.facts.replays import replayed
+from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.record import Run
-from holter.reports._lines import BLANK, Line, hanging
+from holter.reports.experiments import ResultTable
 
-_COLOR = {"cures": "green", "worsens": "red", "does not": "", "not applicable": "dim"}
+_NAME = "replay"
 
 
-def lines(run: Run, width: int) -> list[Line]:
-    """What the last replay showed."""
+def results(run: Run) -> list[ResultTable]:
+    """Return what the last replay of the run showed."""
     replay = replayed(run)
     if replay is None:
         return []
-    shown: list[Line] = [(("replay", "bold"), (f"  of step {replay.failing}", ""))]
-    shown += _item(replay.says, width)
+    notes = [replay.says]
     if replay.onset < replay.failing:
         before = replay.failing - replay.onset
-        shown += _item(f"out of its band since step {replay.onset}, {before} steps before", width)
+        notes.append(f"abnormal from step {replay.onset} on, {before} steps before the failure")
     if replay.birth is not None:
-        shown += _item(replay.birth.says, width)
+        notes.append(replay.birth.says)
         if replay.birth.line:
-            shown += _item(f"{replay.birth.where}: `{replay.birth.line.strip()}`", width)
-    if replay.rungs:
-        shown.append(BLANK)
-        column = max(map(len, replay.rungs)) + 2
-        for name, rung in replay.rungs.items():
-            lead: Line = (
-                (f"  {name:<{column}}", ""),
-                (f"{rung.outcome:<16}", _COLOR.get(rung.outcome, "")),
-            )
-            shown += hanging(rung.says, width=width, lead=lead, style="dim")
-    if replay.ladder is not None and replay.ladder.minimal:
-        shown += _item(f"the least that cures it: {replay.ladder.minimal}", width)
+            notes.append(f"{replay.birth.where}: `{replay.birth.line.strip()}`")
+    tables = [ResultTable(_NAME, f"replay of step {replay.failing}", notes=tuple(notes))]
+    changes = _changes(replay)
+    return [*tables, changes] if changes.rows or changes.notes else tables
+
+
+def _changes(replay: Replayed) -> ResultTable:
+    rows = tuple(
+        (change.name, str(change.outcome), change.says) for change in replay.changes.values()
+    )
+    notes = []
+    if replay.all_tried and (cure := replay.minimal_cure) is not None:
+        notes.append(f"smallest change that cures it: {cure.name}")
     if replay.triage is not None:
-        shown += _item(replay.triage.says, width)
+        notes.append(replay.triage.says)
         if replay.triage.samples:
             names = ", ".join(map(str, replay.triage.samples))
-            shown += _item(
-                f"samples of the batch that break the step by themselves: {names}", width
-            )
-    return shown
-
-
-def _item(text: str, width: int) -> list[Line]:
-    return hanging(text, width=width, lead=(("  ", ""),), hang=2)
+            notes.append(f"samples of the batch that fail on their own: {names}")
+    return ResultTable(_NAME, "changes", ("change", "result", "details"), rows, tuple(notes))

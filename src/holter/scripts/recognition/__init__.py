@@ -48,7 +48,7 @@ def recognise(
     """Run a script up to `steps` training steps or `seconds`, then hand over.
 
     `then` is called while the script is paused in its loop, with all objects alive, and its models
-    as they were before the first step; of the batches the first are kept, or the `last` so many.
+    as they were before the first step. The first batches are kept, or the `last` ones.
     Afterwards nothing of the script runs any more: `leave` ends the process with the exit code of
     `then`. What the script prints goes to standard error.
     """
@@ -101,7 +101,7 @@ def recognise(
     if isinstance(error, Exception):
         _require_training(script, began, error)
     if not began:
-        raise declined(f"{script} never imported torch: there is no training to try anything on.")
+        raise declined(f"{script} never imported torch: there is no training to experiment on.")
     session = began[0]
     if isinstance(error, KeyboardInterrupt):
         session.close()

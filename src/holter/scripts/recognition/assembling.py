@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
-from holter.lab.setup import Batch, Phase, Setup
+from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.scripts.launching import live_models
 from holter.scripts.recognition.capturing import Row
@@ -36,7 +36,7 @@ def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
 
 
 def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
-    roster = {each.label: each.module for each in session.watch.roster.models}
+    roster = {model.label: model.module for model in session.watch.roster.models}
     session.close()
     session.watch.close()
     if session.failure is not None:
@@ -52,7 +52,7 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     for each in seen.values():
         if each.capture.proof is None:
             raise each.site.declined(
-                each.site.statement, "was reached too rarely to see a whole step; two are needed"
+                each.site.statement, "ran only once; two training steps are needed"
             )
     _require_steps_without_closure(found, seen)
     replays = {key: _replay(each) for key, each in seen.items()}
@@ -77,7 +77,7 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     models = {n: m for n, m in roster.items() if any(id(p) in trained for p in m.parameters())}
     if not models:
         raise seen[order[0]].site.declined(
-            seen[order[0]].site.statement, "trains tensors that are in no torch.nn.Module"
+            seen[order[0]].site.statement, "trains tensors that belong to no torch.nn.Module"
         )
     notes = _notes(session, seen, batches, exact=exact)
     setup = Setup(
@@ -104,8 +104,8 @@ def _nothing(session: Session) -> Exception:
         return next(iter(session.refusals.values()))
     if session.sites:
         site = next(iter(session.sites.values())).site
-        return site.declined(site.statement, "is followed by no optimizer.step()")
-    return declined("The script never called backward: no training step was seen.")
+        return site.declined(site.statement, "is not followed by optimizer.step()")
+    return declined("The script never called backward(): no training step was seen.")
 
 
 def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, Seen]) -> None:
@@ -116,7 +116,7 @@ def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, 
                 raise site.declined(
                     site.statement,
                     "is called by the optimizer itself, several times a step, as LBFGS does;"
-                    " such steps are not repeated",
+                    " such steps cannot be repeated",
                 )
 
 
@@ -125,7 +125,7 @@ def _replay(seen: Seen) -> Replay:
     assert proof is not None
     if (name := seen.capture.changing) is not None:
         raise seen.site.declined(
-            seen.site.statement, f"trains one model after another: `{name}` is not always the same"
+            seen.site.statement, f"trains several models in turn: `{name}` changes"
         )
     return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
 
@@ -164,10 +164,10 @@ def _is(one: Any, other: Any) -> bool:
     return len(a) == len(b) and all(x is y or same([x], [y]) for x, y in zip(a, b, strict=True))
 
 
-def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> Phase:
+def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> LossPhase:
     parts = [replays[key] for key in pattern.sites]
     loss: Callable[[Batch], Tensor] = parts[0] if len(parts) == 1 else _Sum(parts)
-    return Phase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
+    return LossPhase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
 
 
 class _Sum:
@@ -178,8 +178,8 @@ class _Sum:
 
     def __call__(self, batch: Batch) -> Tensor:
         total = self._parts[0](batch)
-        for each in self._parts[1:]:
-            total = total + each(batch)
+        for part in self._parts[1:]:
+            total = total + part(batch)
         return total
 
 
@@ -192,12 +192,12 @@ def _schedulers(session: Session) -> tuple[LRScheduler, ...]:
 def _others(
     session: Session, models: Mapping[str, nn.Module], found: Sequence[Pattern]
 ) -> tuple[Any, ...]:
-    known = {id(each) for each in models.values()}
+    known = {id(model) for model in models.values()}
     modules = {id(each): each for each in (*session.start.modules, *live_models())}
     used = {id(o) for each in found for o in each.optimizers}
     return (
         *(each for key, each in modules.items() if key not in known),
-        *(each for each in session.start.optimizers if id(each) not in used),
+        *(optimizer for optimizer in session.start.optimizers if id(optimizer) not in used),
     )
 
 
@@ -212,7 +212,7 @@ def _notes(
         for place in sorted(session.repeated)
     ]
     proofs = [each.capture.proof for each in seen.values()]
-    if any(each is not None and not each.belongings.complete for each in proofs):
+    if any(proof is not None and not proof.belongings.complete for proof in proofs):
         notes.append("The step uses more objects than can be put back between two repetitions.")
     if session.by_value:
         notes.append("Gradients are clipped one by one in the script; here they are not clipped.")

@@ -1,4 +1,4 @@
-"""Capture: copies of what a script gives to each of its steps, taken while it runs."""
+"""Copies of what a script gives to each of its steps, taken while it runs."""
 
 import copy
 import weakref
@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from holter.lab.randomness import Randomness, drawn
+from holter.lab.randomness import RandomState
 from holter.scripts.recognition.belongings import Belongings
 from holter.scripts.recognition.contexts import Autocast, autocast_now
 from holter.scripts.recognition.kinds import (
@@ -29,8 +29,8 @@ Row = Mapping[str, Any]  # what a step was given, by variable
 _MOST_COMPARED = 10**7  # values of one variable
 
 
-class Copies:
-    """Copies of tensors, one of each as long as nobody writes into it."""
+class TensorCopies:
+    """Copies of tensors; a tensor is copied again only after it was written to."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[weakref.ref[Tensor], int, Tensor]] = {}
@@ -82,7 +82,7 @@ class Proof:
     belongings: Belongings
     autocast: Autocast
     buffers: list[tuple[nn.Module, str, Tensor]]
-    random: dict[int, Randomness] = field(default_factory=dict)  # before each statement
+    random: dict[int, RandomState] = field(default_factory=dict)  # before each statement
     parameters: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     row: Row = field(default_factory=dict)
     values: Mapping[str, list[Tensor]] = field(default_factory=dict)  # what the script computed
@@ -96,15 +96,15 @@ class Ready:
 
     match: Match
     delivered: object
-    random: Randomness
+    random: RandomState
 
 
 @dataclass(eq=False)
-class Capture:
-    """Copies of what the steps of one site are given."""
+class StepCapture:
+    """TensorCopies of what the steps of one site are given."""
 
     plan: Plan
-    copies: Copies
+    copies: TensorCopies
     modules: Iterable[nn.Module]  # whose buffers a step may change
     delivered: Callable[[], list[object]]  # the last batches of loaders, the newest first
     proof: Proof | None = None  # of the first step that was seen from its beginning
@@ -122,12 +122,12 @@ class Capture:
             for line in statement.lines:
                 self._places.setdefault(line, []).append(place)
         self._wanted: dict[int, list[Variable]] = {}
-        for each in self.plan.variables:
-            self._wanted.setdefault(each.before, []).append(each)
+        for variable in self.plan.variables:
+            self._wanted.setdefault(variable.before, []).append(variable)
         self._first = self.plan.data[0].lines if self.plan.data else range(0)
 
     def restart(self) -> None:
-        """The function that the step stands in is called anew."""
+        """Start over: the function that contains the step is called again."""
         self._last = None
 
     def line(self, number: int, frame: FrameType) -> None:
@@ -150,14 +150,14 @@ class Capture:
             if self.proof is None:
                 if not self.plan.data:
                     self.entry = self._ready(self.plan.entering, frame)
-                taken = [each.name for each in self.plan.variables if each.code is None]
+                taken = [variable.name for variable in self.plan.variables if variable.code is None]
                 self.ready = self._ready(taken, frame)
                 held = Belongings(names[each] for each in self.plan.others if each in names)
                 self._trial = Proof(held, autocast_now(), _buffers(self.modules))
         for each in self._wanted.get(place, ()):
             self._open[each.name] = self.copies.of(value_of(each, frame))
         if self._trial is not None:
-            self._trial.random[place] = drawn()
+            self._trial.random[place] = RandomState.now()
 
     def _look_at_models(self, names: Mapping[str, Any]) -> None:
         for name in self.plan.others:
@@ -168,16 +168,16 @@ class Capture:
     def _ready(self, names: Iterable[str], frame: FrameType) -> Ready:
         """Which of these variables are what the loader has delivered."""
         known = visible(frame)
-        held = {each: known[each] for each in names if each in known}
+        held = {name: known[name] for name in names if name in known}
         tried = [(match(held, each), each) for each in self.delivered() or [None]]
         found, batch = next((each for each in tried if each[0].is_whole), tried[0])
-        return Ready(found, _kept(batch), drawn())
+        return Ready(found, _kept(batch), RandomState.now())
 
     def close(self) -> Row | None:
         """Backward is called: what the step was given, if all of it was seen."""
         self._last = None
         row, self._open = self._open, {}
-        seen = all(each.name in row for each in self.plan.variables)
+        seen = all(variable.name in row for variable in self.plan.variables)
         return row if seen else None
 
     def prove(self, row: Row, frame: FrameType, loss: Tensor, parameters: Iterable[Tensor]) -> None:
@@ -186,8 +186,8 @@ class Capture:
         if trial is None or 0 not in trial.random:
             return
         trial.row, trial.loss = row, loss.detach().clone()
-        trial.reached = leaves_of(loss) & {id(each) for each in parameters}
-        trial.parameters = [(each, each.detach().clone()) for each in parameters]
+        trial.reached = leaves_of(loss) & {id(parameter) for parameter in parameters}
+        trial.parameters = [(parameter, parameter.detach().clone()) for parameter in parameters]
         names = visible(frame)
         written = {n for each in self.plan.forward for n in each.touched if n in names}
         trial.values = {name: found for name in written if (found := _values(names[name]))}

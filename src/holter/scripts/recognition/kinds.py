@@ -64,7 +64,7 @@ def tensors(value: object) -> list[Tensor]:
 
 def has_graph(value: object) -> bool:
     """Whether it holds a tensor that was computed from parameters."""
-    return any(each.grad_fn is not None for each in tensors(value))
+    return any(tensor.grad_fn is not None for tensor in tensors(value))
 
 
 def is_data(value: object) -> bool:
@@ -122,7 +122,7 @@ def involves_model(value: object, depth: int = _DEPTH) -> bool:
         return any(isinstance(each, nn.Module) and is_model(each) for each in value)
     if isinstance(value, functools.partial):
         parts = (value.func, *value.args, *value.keywords.values())
-        return any(involves_model(each, depth - 1) for each in parts)
+        return any(involves_model(part, depth - 1) for part in parts)
     if isinstance(value, FunctionType | MethodType):
         return any(involves_model(each, depth - 1) for each in used_by(value))
     if is_users(value):

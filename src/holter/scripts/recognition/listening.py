@@ -18,7 +18,7 @@ from holter.watching.taps import Tap
 Call = Callable[..., Any]
 
 
-class Listener(Protocol):
+class ScriptListener(Protocol):
     """Whoever wants to know. Its methods must not raise: they run inside somebody's training."""
 
     def backward_begins(
@@ -42,7 +42,7 @@ class Listener(Protocol):
         """A loader has delivered a batch."""
 
 
-def listen(listener: Listener) -> list[Any]:
+def listen(listener: ScriptListener) -> list[Any]:
     """Tell `listener` of everything from now on; each of what is returned has a `remove()`."""
     stepped: Any = lambda optimizer, *_: listener.stepped(optimizer)  # noqa: E731
     return [
@@ -54,11 +54,11 @@ def listen(listener: Listener) -> list[Any]:
     ]
 
 
-def _backward(listener: Listener, original: Call) -> Call:
+def _backward(listener: ScriptListener, original: Call) -> Call:
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> Any:
         roots = (tensors,) if isinstance(tensors, Tensor) else tensors
         weights = (grad_tensors,) if isinstance(grad_tensors, Tensor) else grad_tensors
-        if isinstance(roots, list | tuple) and all(isinstance(each, Tensor) for each in roots):
+        if isinstance(roots, list | tuple) and all(isinstance(root, Tensor) for root in roots):
             weights = weights or [None] * len(roots)
             listener.backward_begins(roots, weights, sys._getframe())  # noqa: SLF001
         return original(tensors, grad_tensors, *args, **kwargs)
@@ -66,7 +66,7 @@ def _backward(listener: Listener, original: Call) -> Call:
     return backward
 
 
-def _clipping(listener: Listener) -> list[Tap]:
+def _clipping(listener: ScriptListener) -> list[Tap]:
     def with_norm(original: Call) -> Call:
         def clip(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
             listener.clipped(float(max_norm))
@@ -88,7 +88,7 @@ def _clipping(listener: Listener) -> list[Tap]:
     ]
 
 
-def _scaling(listener: Listener) -> list[Tap]:
+def _scaling(listener: ScriptListener) -> list[Tap]:
     def scale(original: Call) -> Call:
         def scaled(self: GradScaler, outputs: Any) -> Any:
             if self.is_enabled():
@@ -108,7 +108,7 @@ def _scaling(listener: Listener) -> list[Tap]:
     return [Tap(GradScaler, "scale", scale), Tap(GradScaler, "step", step)]
 
 
-def _loading(listener: Listener) -> list[Tap]:
+def _loading(listener: ScriptListener) -> list[Tap]:
     loaders: dict[int, DataLoader[Any]] = {}  # by the identity of their last iterator
 
     def iterate(original: Call) -> Call:

@@ -97,8 +97,8 @@ def _reads_stored(node: ast.Attribute) -> Iterator[str]:
 def targets(node: ast.expr) -> Iterator[Written]:
     """What an assignment to `node` writes."""
     if isinstance(node, ast.Tuple | ast.List):
-        for each in node.elts:
-            yield from targets(each)
+        for elt in node.elts:
+            yield from targets(elt)
     elif isinstance(node, ast.Starred):
         yield from targets(node.value)
     elif (name := dotted(node)) is not None:
@@ -119,8 +119,8 @@ def writes(statement: ast.stmt) -> list[Written]:
     found: list[Written] = []
     for part in ast.walk(statement):
         if isinstance(part, ast.Assign):
-            for each in part.targets:
-                found += targets(each)
+            for target in part.targets:
+                found += targets(target)
         elif isinstance(part, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
             found += targets(part.target)
         elif isinstance(part, ast.withitem) and part.optional_vars is not None:
@@ -130,7 +130,7 @@ def writes(statement: ast.stmt) -> list[Written]:
         elif isinstance(part, ast.FunctionDef | ast.ClassDef):
             found.append(Written(part.name, whole=True))
         elif isinstance(part, ast.Import | ast.ImportFrom):
-            found += [Written(root(each.asname or each.name), whole=True) for each in part.names]
+            found += [Written(root(name.asname or name.name), whole=True) for name in part.names]
         elif isinstance(part, ast.ExceptHandler) and part.name is not None:
             found.append(Written(part.name, whole=True))
     return found

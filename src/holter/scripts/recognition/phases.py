@@ -53,8 +53,10 @@ class Timeline:
         self.scaler = scaler
 
     def stepped(self, optimizer: Optimizer) -> None:
-        """An optimizer has stepped; one made anew stands for the first."""
-        held = frozenset(id(each) for group in optimizer.param_groups for each in group["params"])
+        """An optimizer has stepped; one that was re-created counts as the first."""
+        held = frozenset(
+            id(parameter) for group in optimizer.param_groups for parameter in group["params"]
+        )
         optimizer = self._first.setdefault(held, optimizer)
         if self._open.backwards and not any(each is optimizer for each in self._open.optimizers):
             self._open.optimizers.append(optimizer)
@@ -84,7 +86,7 @@ def patterns(updates: Sequence[Update]) -> list[Pattern]:
     kinds: dict[tuple[Key, ...], list[Update]] = {}
     for update in updates:
         kinds.setdefault(tuple(dict.fromkeys(update.backwards)), []).append(update)
-    often = max((len(each) for each in kinds.values()), default=0)
+    often = max((len(kind) for kind in kinds.values()), default=0)
     chosen: dict[tuple[Key, ...], list[Update]] = {}
     for sites, found in sorted(kinds.items(), key=lambda each: -len(each[1])):
         overlapping = any(set(sites) & set(other) for other in chosen)
@@ -94,13 +96,13 @@ def patterns(updates: Sequence[Update]) -> list[Pattern]:
 
 
 def _pattern(sites: tuple[Key, ...], updates: Sequence[Update]) -> Pattern:
-    optimizers = {id(each): each for update in updates for each in update.optimizers}
-    norms = [each.max_norm for each in updates]
-    counts = Counter(Counter(each.backwards)[sites[0]] for each in updates)
+    optimizers = {id(optimizer): optimizer for update in updates for optimizer in update.optimizers}
+    norms = [update.max_norm for update in updates]
+    counts = Counter(Counter(update.backwards)[sites[0]] for update in updates)
     return Pattern(
         sites,
         tuple(optimizers.values()),
         Counter(norms).most_common(1)[0][0],
-        next((each.scaler for each in updates if each.scaler is not None), None),
+        next((update.scaler for update in updates if update.scaler is not None), None),
         counts.most_common(1)[0][0],
     )

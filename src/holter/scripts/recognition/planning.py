@@ -79,13 +79,13 @@ def plan(site: Site, frame: FrameType) -> Plan:
     for statement in kept:
         for part in ast.walk(statement):
             if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom):
-                raise site.declined(statement, "gives way to other code in the middle of the step")
+                raise site.declined(statement, "yields to other code in the middle of the step")
     marks = depends_on_model(kept, names)
     data = [each for each, marked in zip(kept, marks, strict=True) if not marked]
     forward = [each for each, marked in zip(kept, marks, strict=True) if marked]
     varying = _varying(site)
     # What was deleted again is taken for a variable: it is taken before that.
-    known = {each for each in names if _is_variable(names[each])} | (varying - set(names))
+    known = {name for name in names if _is_variable(names[name])} | (varying - set(names))
     wanted = varying & known
     lifted = lift(forward, names, varying, only_varying=True)
     chosen = [each for each in _entering(lifted, names, varying) if each[0] in wanted]
@@ -99,10 +99,10 @@ def plan(site: Site, frame: FrameType) -> Plan:
     entering = _entering(lifted, names, varying)
     variables = [Variable(name, name, None, place) for name, place in chosen]
     variables += [
-        Variable(each.key, each.name, _expression(each, site), each.before)
-        for each in lifted.expressions
+        Variable(expression.key, expression.name, _expression(expression, site), expression.before)
+        for expression in lifted.expressions
     ]
-    taken = {each.name for each in variables}
+    taken = {variable.name for variable in variables}
     return Plan(
         site,
         tuple(_statement(each, site) for each in data),
@@ -120,7 +120,9 @@ def _begun_with(
     """The variables that a step reads before it sets them, hidden ones too."""
     made = {each.name for statement in data for each in writes(statement)}
     return {root(each) for each in exposed(statements)} | {
-        each.name for each in variables if each.code is None and each.name not in made
+        variable.name
+        for variable in variables
+        if variable.code is None and variable.name not in made
     }
 
 
@@ -142,7 +144,7 @@ def _whole(
         for argument in (*call.args, *call.keywords)
         for name in reads(argument)
     }
-    found = {name for name, _ in constant} | {each.name for each in lifted.expressions}
+    found = {name for name, _ in constant} | {expression.name for expression in lifted.expressions}
     lengths = [len(names[name]) for name, _ in constant if isinstance(names[name], Tensor)]
     if found & given or len(lengths) > len(set(lengths)):
         return lifted, constant

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holter.lab.randomness import draw_from, drawn
+from holter.lab.randomness import RandomState
 from holter.scripts.recognition.capturing import Ready
 from holter.scripts.recognition.kinds import tensors
 from holter.scripts.recognition.replaying import Replay
@@ -18,9 +18,9 @@ def preparation(seen: Sequence[Seen], replays: Sequence[Replay]) -> Prepare | No
 
     Of None, it makes what the script draws by itself. None if it cannot be proven.
     """
-    random = drawn()
+    random = RandomState.now()
     parts = [_part(each, replay) for each, replay in zip(seen, replays, strict=True)]
-    draw_from(random)
+    random.restore()
     if any(each is None for each in parts):
         return None
 
@@ -54,7 +54,7 @@ def _preparing(replay: Replay, ready: Ready, *, with_data: bool) -> Prepare:
 
 
 def _gives(own: Mapping[str, Any], made: Prepare, ready: Ready) -> bool:
-    draw_from(ready.random)
+    ready.random.restore()
     try:
         again = made(ready.delivered)
     except Exception:

@@ -28,7 +28,7 @@ class Replay:
         self, plan: Plan, variables: dict[str, Any], own: dict[str, Any] | None, held: Belongings
     ) -> None:
         self.plan = plan
-        self.keys = {each.name: each.key for each in plan.variables}
+        self.keys = {variable.name: variable.key for variable in plan.variables}
         self.copies = plan.in_place  # whether what is given is copied first
         self._globals, self._locals = variables, own
         self._belongings = held
@@ -48,7 +48,8 @@ class Replay:
                 exec(statement.code, names)  # noqa: S102  (the script's own statements)
             loss = names[LOSS]
         if not isinstance(loss, Tensor):
-            raise declined(f"{self.plan.site.place}: the loss is no tensor, but {type(loss)}.")
+            kind = type(loss).__name__
+            raise declined(f"{self.plan.site.place}: the loss is a {kind}, not a tensor.")
         return loss
 
     def watched(
@@ -70,10 +71,10 @@ class Replay:
             for statement in self.plan.data if with_data else ():
                 exec(statement.code, names)  # noqa: S102
             return {
-                self.keys[each.name]: opened(
-                    names[each.name] if each.code is None else eval(each.code, names)  # noqa: S307
+                self.keys[variable.name]: opened(
+                    names[variable.name] if variable.code is None else eval(variable.code, names)  # noqa: S307
                 )
-                for each in self.plan.variables
+                for variable in self.plan.variables
             }
 
     @contextlib.contextmanager

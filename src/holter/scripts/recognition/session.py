@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from holter.record import environment
 from holter.record.folders import new_folder
 from holter.scripts.launching import Discovery
-from holter.scripts.recognition.capturing import Capture, Copies, Row
+from holter.scripts.recognition.capturing import Row, StepCapture, TensorCopies
 from holter.scripts.recognition.contexts import Autocast
 from holter.scripts.recognition.declining import NotRecognisedError
 from holter.scripts.recognition.kinds import look_up
@@ -47,7 +47,7 @@ class Seen:
     """All that is known of one site."""
 
     site: Site
-    capture: Capture
+    capture: StepCapture
     frame: FrameType  # of its last backward
     names: dict[str, Any] | None = None  # variables of a function at its last backward
     rows: list[tuple[int, Row]] = field(default_factory=list)  # what steps were given, and when
@@ -74,7 +74,7 @@ class Session:
             ),
             budget=None,
             announce=False,
-            blackbox=False,
+            black_box=False,
         )
         Discovery(self.watch)
         self.start = Start()
@@ -94,7 +94,7 @@ class Session:
         self._is_fed = False
         self._roots: list[weakref.ref[Tensor]] = []  # on which backward was called in this step
         self._refused = self._late = self._clock = 0
-        self._copies = Copies()
+        self._copies = TensorCopies()
         self._tracer = Tracer(self._fail)
         self._returns = Returns()
         self._own: tuple[Site, FrameType] | None = None  # the function that gives a library losses
@@ -109,8 +109,8 @@ class Session:
     @property
     def autocast(self) -> Autocast:
         """Whether steps run with autocast on around them."""
-        proofs = [each.capture.proof for each in self.sites.values()]
-        return next((each.autocast for each in proofs if each is not None), {})
+        proofs = [site.capture.proof for site in self.sites.values()]
+        return next((proof.autocast for proof in proofs if proof is not None), {})
 
     @property
     def loader(self) -> DataLoader[Any] | None:
@@ -177,7 +177,7 @@ class Session:
 
     def _pause_if_enough(self) -> None:
         over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
-        proven = any(each.capture.proof is not None for each in self.sites.values())
+        proven = any(site.capture.proof is not None for site in self.sites.values())
         self._late += over
         hopeless = self._refused >= _TRIES or self._late >= _PATIENCE
         if self.failure is not None or hopeless or (over and proven):
@@ -202,7 +202,7 @@ class Session:
         except NotRecognisedError as error:
             self._refuse((None, hash(str(error))), error)
             return
-        if any(each() is roots[0] for each in self._roots):
+        if any(root() is roots[0] for root in self._roots):
             self.repeated.add(site.place)
             return
         self._roots.append(weakref.ref(roots[0]))
@@ -260,7 +260,7 @@ class Session:
             self.sites.clear()
             self._fed.clear()
             self.timeline = Timeline()
-        capture = Capture(plan(site, frame), self._copies, self.start.modules, self._delivered)
+        capture = StepCapture(plan(site, frame), self._copies, self.start.modules, self._delivered)
         self._tracer.follow(capture, frame)
         self.sites[key] = Seen(site, capture, frame)
 
@@ -280,7 +280,7 @@ class Session:
         if (
             full
             and self._last is None
-            and all(each.capture.proof is not None for each in self.sites.values())
+            and all(site.capture.proof is not None for site in self.sites.values())
         ):
             self._tracer.stop()
 

@@ -52,7 +52,7 @@ class Site:
         loops = self.source.loops(self.statement)
         around: Any = loops[0] if loops else self.source.function(self.statement)
         if loops and around.body[0].lineno == around.lineno:
-            raise self.declined(around, "is all on one line; begin a new one after its colon")
+            raise self.declined(around, "is on a single line; start a new line after the colon")
         return list(around.body)
 
     def straight(self) -> list[ast.stmt]:
@@ -81,8 +81,8 @@ class Site:
                         return [*before, made]
                     if isinstance(each, ast.If | ast.Try):
                         return [*before, *self._until(inner, end)]
-            raise self.declined(each, "holds the backward in a way that is not understood")
-        raise self.declined(target, "is not part of the loop it runs in")
+            raise self.declined(each, "calls backward() in a form that is not supported")
+        raise self.declined(target, "is outside the loop that it runs in")
 
     def declined(self, node: ast.AST, why: str) -> NotRecognisedError:
         """An error that names a node of this site's file."""
@@ -102,7 +102,7 @@ def locate(frame: FrameType | None) -> tuple[Site, FrameType]:
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
-        raise declined("Backward is called from a library alone; no statement of yours calls it.")
+        raise declined("backward() is called by a library; no statement of the script calls it.")
     try:
         return _site(frame, in_library=frame is not inner)
     except NotRecognisedError as error:
@@ -122,7 +122,7 @@ def _site(
     found = call_at(frame)
     if found is None:
         file, line = frame.f_code.co_filename, frame.f_lineno
-        raise declined(at(file, line, "...", "calls backward, but its source cannot be read"))
+        raise declined(at(file, line, "...", "calls backward(), but its source cannot be read"))
     source, call = found
     loss, scaled = _loss(source, call, visible(frame), in_library=in_library)
     notes: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def _site(
         loss, source, call, frame = _argument(source, frame, call, parameter, everywhere=everywhere)
         notes = (f"What `{parameter}` goes through in the function it is given to is left out.",)
     if isinstance(source.function(call), ast.Lambda):
-        raise declined(at(source.file, call.lineno, source.said(call), "stands in a lambda"))
+        raise declined(at(source.file, call.lineno, source.said(call), "is inside a lambda"))
     return Site(source, frame.f_code, call, loss, scaled, notes), frame
 
 
@@ -165,7 +165,10 @@ def _loss(
 
 def _weighted(call: ast.Call, receiver: ast.expr) -> ast.expr:
     """Of `loss.backward(gradient)`: what it is the gradient of."""
-    given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "gradient")]
+    given = [
+        *call.args[:1],
+        *(keyword.value for keyword in call.keywords if keyword.arg == "gradient"),
+    ]
     if not given or isinstance(given[0], ast.Starred):
         return receiver
     if isinstance(given[0], ast.Constant) and given[0].value is None:
@@ -177,8 +180,8 @@ def _weighted(call: ast.Call, receiver: ast.expr) -> ast.expr:
 
 def _given(source: Source, call: ast.Call, names: Namespace) -> ast.expr:
     """The argument of a call that is a loss."""
-    arguments = [*call.args, *(each.value for each in call.keywords)]
-    values = [look_up(dotted(each) or "", names) for each in arguments]
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    values = [look_up(dotted(argument) or "", names) for argument in arguments]
     place = first_with_graph(values)
     if place is None:
         raise declined(
@@ -239,7 +242,7 @@ def _argument(
     place = code.co_varnames[: code.co_argcount].index(parameter)
     bound = code.co_varnames[0] in ("self", "cls") and isinstance(made.func, ast.Attribute)
     place -= bool(bound)
-    if place >= len(made.args) or any(isinstance(each, ast.Starred) for each in made.args):
+    if place >= len(made.args) or any(isinstance(arg, ast.Starred) for arg in made.args):
         raise declined(at(outer.file, made.lineno, outer.said(made), why))
     return made.args[place], outer, made, caller
 

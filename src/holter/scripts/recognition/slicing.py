@@ -153,7 +153,7 @@ class _Slicer:
 def _written(statement: ast.stmt) -> list[Written]:
     match statement:
         case ast.Assign():
-            return [w for each in statement.targets for w in targets(each)] + list(
+            return [w for target in statement.targets for w in targets(target)] + list(
                 walrus(statement.value)
             )
         case ast.AnnAssign() if statement.value is not None:
@@ -164,8 +164,8 @@ def _written(statement: ast.stmt) -> list[Written]:
             return list(walrus(statement.value))
         case ast.Import() | ast.ImportFrom():
             return [
-                Written((each.asname or each.name).partition(".")[0], whole=True)
-                for each in statement.names
+                Written((name.asname or name.name).partition(".")[0], whole=True)
+                for name in statement.names
             ]
         case _:
             return []

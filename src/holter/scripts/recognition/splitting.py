@@ -50,7 +50,7 @@ def _belongs(
 
 
 def writes_inside(statement: ast.stmt) -> set[str]:
-    """The variables whose values a statement changes without setting them anew."""
+    """Return the variables that a statement changes in place."""
     found = {root(each.name) for each in writes(statement) if not each.whole}
     for part in ast.walk(statement):
         if isinstance(part, ast.AugAssign):

@@ -10,7 +10,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from holter.lab.setup import Phase, Setup
+from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
 from holter.scripts.launching import live_models
 
@@ -42,7 +42,7 @@ class Start:
         scalers = [each for each in found if isinstance(each, GradScaler)]
         whole = Setup(
             models={str(place): each for place, each in enumerate(self.modules)},
-            phases=(Phase(_no_loss, tuple(self.optimizers)),),
+            phases=(LossPhase(_no_loss, tuple(self.optimizers)),),
             train=(),
             schedulers=tuple(self.schedulers),
             others=tuple(scalers),
@@ -57,15 +57,18 @@ class Start:
     @property
     def is_outdated(self) -> bool:
         """Whether there are optimizers that were not there."""
-        known = {id(each) for each in self.optimizers}
+        known = {id(optimizer) for optimizer in self.optimizers}
         return any(id(each) not in known for each in _living() if isinstance(each, Optimizer))
 
     def parameters(self) -> list[Tensor]:
         """Those of all modules, and what optimizers hold besides."""
         held = (
-            p for each in self.optimizers for group in each.param_groups for p in group["params"]
+            p
+            for optimizer in self.optimizers
+            for group in optimizer.param_groups
+            for p in group["params"]
         )
-        own = (p for each in self.modules for p in each.parameters())
+        own = (p for module in self.modules for p in module.parameters())
         return list({id(each): each for each in (*own, *held)}.values())
 
     def restore(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from holter.scripts.recognition.capturing import Capture
+from holter.scripts.recognition.capturing import StepCapture
 from holter.scripts.recognition.kinds import is_library
 
 
@@ -15,7 +15,7 @@ class Tracer:
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
         # By identity, with the code itself: its hash takes long, and every call is looked at.
-        self._captures: dict[int, tuple[CodeType, list[Capture]]] = {}
+        self._captures: dict[int, tuple[CodeType, list[StepCapture]]] = {}
         self._frames: list[FrameType] = []
         self._earlier: Any = None
         self._on = False
@@ -33,7 +33,7 @@ class Tracer:
             self._earlier, self._on = sys.gettrace(), True
             sys.settrace(self._call)
 
-    def follow(self, capture: Capture, frame: FrameType) -> None:
+    def follow(self, capture: StepCapture, frame: FrameType) -> None:
         """Follow the code of a frame, in this frame and whenever it is called again."""
         code = frame.f_code
         self._captures.setdefault(id(code), (code, []))[1].append(capture)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holter.lab.randomness import draw_from, drawn
+from holter.lab.randomness import RandomState
 from holter.scripts.recognition.capturing import Proof, leaves_of
 from holter.scripts.recognition.contexts import as_in_training
 from holter.scripts.recognition.declining import NotRecognisedError, at, declined
@@ -36,7 +36,7 @@ def compare(replay: Replay, proof: Proof) -> bool:
 
     def before(place: int) -> None:
         if place in proof.random:
-            draw_from(proof.random[place])
+            proof.random[place].restore()
 
     with as_in_training(proof.autocast):
         loss, found = _run(replay, replay.batch(proof.row), before)
@@ -69,11 +69,11 @@ def require_repeatable(
     replay: Replay, batch: Mapping[str, Any], restore: Callable[[], None]
 ) -> None:
     """Raise, naming a statement, if two replays from the same state differ, or backward fails."""
-    start = drawn()
+    start = RandomState.now()
     runs = []
     for _ in range(2):
         restore()
-        draw_from(start)
+        start.restore()
         runs.append(_run(replay, batch, lambda _: None))
     _require_backward(replay, runs[-1][0])
     restore()
@@ -112,7 +112,7 @@ def _run(
     def after(place: int, names: Mapping[str, Any]) -> None:
         found.append(
             {
-                name: [each.detach().clone() for each in tensors(names[name])]
+                name: [tensor.detach().clone() for tensor in tensors(names[name])]
                 for name in sorted(replay.plan.forward[place].touched)
                 if name in names
             }

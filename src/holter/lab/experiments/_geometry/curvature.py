@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import SGD, Adagrad, Adam, Optimizer, RMSprop
 
-from holter.lab.experiments import InapplicableError
-from holter.lab.setup import Batch, Phase, Setup
-from holter.lab.state import same_randomness
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.randomness import same_randomness
+from holter.lab.setup import Batch, LossPhase, Setup
 
 _FEWEST = 8  # iterations before a value may be taken for the largest
 
@@ -52,12 +52,12 @@ class Objective:
         self._setup, self._batches = setup, batches
         # Batches of one step are summed, as the step itself does it; several steps are averaged.
         self._steps = len(batches) / setup.accumulation
-        held = setup.parameters(setup.phases[0])
+        held = setup.phases[0].parameters
         self.parameters = [*{id(each): each for each in held if each.requires_grad}.values()]
         if not self.parameters:
-            raise InapplicableError("the optimizer holds nothing that can be trained")
-        if any(each.dtype in (torch.float16, torch.bfloat16) for each in self.parameters):
-            raise InapplicableError("curvature needs weights of 32 bits; these have 16")
+            raise InapplicableError("the optimizer holds no trainable parameter")
+        if any(parameter.dtype in (torch.float16, torch.bfloat16) for parameter in self.parameters):
+            raise InapplicableError("curvature needs float32 weights; these are half precision")
 
     def losses(self) -> Iterator[Tensor]:
         """The part of each batch in the loss, with its graph."""
@@ -102,11 +102,11 @@ class Objective:
 
     def _gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
         if not loss.requires_grad:
-            raise InapplicableError("the loss has no graph: nothing can be differentiated")
+            raise InapplicableError("the loss has no graph to differentiate")
         return torch.autograd.grad(loss, self.parameters, create_graph=True, materialize_grads=True)
 
     def _split(self, vector: Tensor) -> list[Tensor]:
-        parts = torch.split(vector, [each.numel() for each in self.parameters])
+        parts = torch.split(vector, [parameter.numel() for parameter in self.parameters])
         return [
             part.view_as(each).to(each) for part, each in zip(parts, self.parameters, strict=True)
         ]
@@ -147,25 +147,27 @@ def largest_eigenvalue(
     return Eigenvalue(value, residual, iterations)
 
 
-def stability(phase: Phase, parameters: Sequence[Tensor]) -> Stability:
+def stability(phase: LossPhase, parameters: Sequence[Tensor]) -> Stability:
     """What the optimizers of a phase bear; raises where nobody knows."""
     steps: dict[int, Tensor | float] = {}
     limits = set()
     for optimizer in phase.optimizers:
         for group in optimizer.param_groups:
             if group.get("maximize"):
-                raise InapplicableError("the optimizer climbs the loss instead of descending it")
+                raise InapplicableError("the optimizer maximises the loss")
             limits.add(round(_limit(optimizer, group), 9))
             for each in group["params"]:
                 steps[id(each)] = float(group["lr"]) / _preconditioner(optimizer, group, each)
     if len(limits) > 1:
-        raise InapplicableError("no bound is known for groups of different momentum")
+        raise InapplicableError("no stability bound is known for groups with different momentum")
     rate = max(float(g["lr"]) for each in phase.optimizers for g in each.param_groups)
     if not rate > 0:
         raise InapplicableError(f"the learning rate is {rate:.3g}: no step can be unstable")
     bound = limits.pop() / rate
-    lengths = [torch.as_tensor(steps[id(each)] / rate).to(each) for each in parameters]
-    if all(each.dim() == 0 and float(each) == 1 for each in lengths):
+    lengths = [
+        torch.as_tensor(steps[id(parameter)] / rate).to(parameter) for parameter in parameters
+    ]
+    if all(length.dim() == 0 and float(length) == 1 for length in lengths):
         return Stability(bound, rate)
     scale = _flat([a.expand_as(b) for a, b in zip(lengths, parameters, strict=True)])
     return Stability(bound, rate, scale)
@@ -182,7 +184,9 @@ def twice_differentiable() -> Iterator[None]:
         try:
             yield
         except torch.OutOfMemoryError as error:
-            raise InapplicableError("second derivatives of this loss do not fit") from error
+            raise InapplicableError(
+                "second derivatives of this loss do not fit into memory"
+            ) from error
         except RuntimeError as error:
             lacking = re.search(r"derivative for '?([\w:]+)'? is not implemented", str(error))
             if lacking:
@@ -207,7 +211,7 @@ def _limit(optimizer: Optimizer, group: dict[str, Any]) -> float:
         return 2 + 2 * momentum
     if type(optimizer) is Adagrad:
         return 2.0
-    raise InapplicableError(f"no bound on the curvature is known for {type(optimizer).__name__}")
+    raise InapplicableError(f"no stability bound is known for {type(optimizer).__name__}")
 
 
 def _preconditioner(
@@ -237,13 +241,13 @@ def _preconditioner(
 
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([each.detach().reshape(-1).to(tensors[0]) for each in tensors])
+    return torch.cat([tensor.detach().reshape(-1).to(tensors[0]) for tensor in tensors])
 
 
 def _graph(roots: Sequence[Tensor]) -> set[Any]:
     """All nodes of the graphs behind some tensors."""
     seen: set[Any] = set()
-    waiting = [each.grad_fn for each in roots if each.grad_fn is not None]
+    waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
     while waiting:
         node = waiting.pop()
         if node not in seen:

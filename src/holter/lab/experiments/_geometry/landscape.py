@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 
 Direction = Sequence[Tensor]
 
@@ -17,7 +17,7 @@ class Landscape:
 
     def __init__(self, setup: Setup, batches: Sequence[Batch], parameters: Sequence[Tensor]):
         self._setup, self._batches, self._parameters = setup, batches, parameters
-        self._home = [each.detach().clone() for each in parameters]
+        self._home = [parameter.detach().clone() for parameter in parameters]
 
     def direction(self, random: torch.Generator) -> Direction:
         """A random one, each filter as long as that of the weights; biases and norms stay."""
@@ -55,7 +55,7 @@ class Landscape:
     def _visiting(self) -> Iterator[None]:
         """Inside, models are in eval mode; afterwards modes and weights are as before."""
         models = self._setup.models.values()
-        modes = {each: each.training for model in models for each in model.modules()}
+        modes = {module: module.training for model in models for module in model.modules()}
         for model in models:
             model.eval()
         try:

@@ -23,7 +23,7 @@ def largest_by_trying(setup: Setup, batch: Batch, doublings: int) -> dict[str, i
             torch.cuda.synchronize(setup.device)
         except torch.OutOfMemoryError:
             return {"tried": fits}
-        except Exception:  # a script that knows its batch size by heart
+        except Exception:  # a script with a fixed batch size
             return {} if fits == samples else {"at least": fits}
         else:
             fits *= 2
@@ -44,7 +44,7 @@ def largest_by_estimate(setup: Setup, batch: Batch, doublings: int) -> dict[str,
     try:
         one = _kept(setup, batch)
         two = _kept(setup, _repeated(batch, samples, 2 * samples))
-    except Exception:  # what knows its batch size by heart
+    except Exception:  # a step with a fixed batch size
         return {}
     each = (two - one) / samples
     if each <= 0:
@@ -63,9 +63,9 @@ def _repeated(batch: Batch, samples: int, count: int) -> Batch:
 def _kept(setup: Setup, batch: Batch) -> int:
     """Bytes that the graph of the loss keeps, without parameters."""
     owned = {
-        each.untyped_storage().data_ptr()
+        parameter.untyped_storage().data_ptr()
         for model in setup.models.values()
-        for each in model.parameters()
+        for parameter in model.parameters()
     }
     found: dict[int, int] = {}
 

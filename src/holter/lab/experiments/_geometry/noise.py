@@ -62,7 +62,7 @@ def _scales(gram: Gram, weights: Gram, samples: int, population: int | None) -> 
 
 def sketch(gradients: Sequence[Tensor], *, seed: int = 0) -> Tensor:
     """Gradients as one vector; a long one is folded at random, which keeps inner products."""
-    flat = torch.cat([each.detach().reshape(-1).float() for each in gradients])
+    flat = torch.cat([gradient.detach().reshape(-1).float() for gradient in gradients])
     if len(flat) <= WIDTH:
         return flat
     random = torch.Generator(flat.device).manual_seed(seed)

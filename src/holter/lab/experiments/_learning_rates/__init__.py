@@ -1,1 +1,1 @@
-"""What lr-range is made of: rates of all groups, and short trainings at them."""
+"""Parts of lr-range: sweeps and short trainings, and which learning rates to try next."""

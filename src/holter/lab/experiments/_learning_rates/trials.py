@@ -1,7 +1,5 @@
 """Trainings from one and the same start, at rising rates or at one, judged by held batches."""
 
-import random
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,15 +9,16 @@ import torch
 from torch import Tensor
 from torch.utils.data import SequentialSampler
 
-from holter.diagnosis.facts.rate_range import CONFIRM, SWEEP, Trial
+from holter.diagnosis.facts.rate_range import RateTrial
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.facts.sweep import Sweep
 from holter.lab.batches import cloned, size
-from holter.lab.experiments import InapplicableError
-from holter.lab.experiments._learning_rates.rates import Rates
-from holter.lab.lab import Lab
+from holter.lab.changes.learning_rate import Rates
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.randomness import same_randomness, seed_all
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import State, same_randomness
+from holter.lab.state import State
+from holter.lab.writing import Lab
 from holter.record.events import LrRangeStop
 from holter.record.signals import (
     LR_RANGE_END,
@@ -29,6 +28,7 @@ from holter.record.signals import (
     LR_RANGE_MOVED,
     LR_RANGE_RATE,
 )
+from holter.record.trials import TrialKind, TrialName
 
 _DIVERGED = 3  # rates in a row far above the start
 _SKIPS = 20  # steps in a row that the gradient scaler may skip
@@ -57,12 +57,14 @@ class RateTrials:
     def __init__(self, setup: Setup, lab: Lab, held: int) -> None:
         self._setup, self._lab = setup, lab
         self.rates = Rates(setup)
+        if not self.rates.peak:
+            raise InapplicableError("every learning rate is 0")
         self._seed = int(torch.randint(2**31, ()))
-        self.held = [cloned(each) for each in setup.batches(_enough(setup, held))]
+        self.held = [cloned(batch) for batch in setup.batches(_enough(setup, held))]
         self._state = State(setup)
-        self._weights = [each for each in setup.parameters(setup.phases[0]) if each.numel()]
-        self._buffers = [each for model in setup.models.values() for each in model.buffers()]
-        self._were = [each.detach().clone() for each in self._weights]
+        self._weights = [parameter for parameter in setup.phases[0].parameters if parameter.numel()]
+        self._buffers = [buffer for model in setup.models.values() for buffer in model.buffers()]
+        self._were = [weight.detach().clone() for weight in self._weights]
         self.moved = 0.0
         self._graph = False  # whether the loss itself needs gradients: a penalty on them, say
         self.start = np.zeros(len(self.held))
@@ -79,7 +81,7 @@ class RateTrials:
 
     def sweep(self, number: int, ladder: Values) -> Sweep:
         """One sweep up the ladder, until the loss diverges."""
-        trial = f"{SWEEP} {number}"
+        trial = str(TrialName(TrialKind.SWEEP, str(number)))
         batches = self._begin(number)
         rates, losses, looks, high = [], [], [], 0
         why = "end"
@@ -101,16 +103,16 @@ class RateTrials:
                 break
         self._lab.event(LrRangeStop(trial, why, rate=rates[-1] if rates else None))
         self._write(trial, rates, losses)
-        means, errors = [each.mean for each in looks], [each.error for each in looks]
+        means, errors = [look.mean for look in looks], [look.error for look in looks]
         self._lab.write(LR_RANGE_HELD, means, trial=trial)
         self._lab.write(LR_RANGE_ERROR, errors, trial=trial)
         return Sweep(
             np.array(rates), np.array(means), np.array(errors), start=float(self.start.mean())
         )
 
-    def train(self, rate: float, steps: int) -> Trial:
+    def train(self, rate: float, steps: int) -> RateTrial:
         """A short training at one rate, always with the same batches in the same order."""
-        trial = f"{CONFIRM} {rate:.4g}"
+        trial = str(TrialName(TrialKind.CONFIRM, f"{rate:.4g}"))
         batches = self._begin(-1)
         warm = _WARM * steps if self.rates.now < 0.5 * self.rates.peak else 0.0
         rates, losses, looks = [], [], {}
@@ -131,12 +133,12 @@ class RateTrials:
         fails = len(losses) < steps or not last
         finish = np.full(len(self.held), np.inf) if fails else np.mean(last, axis=0)
         self._lab.write(LR_RANGE_END, [float(each) for each in finish], trial=trial)
-        return Trial(trial, rate, finish)
+        return RateTrial(trial, rate, finish)
 
     def _begin(self, number: int) -> Iterator[Batch]:
         """Everything as at the start, but for the order of batches and what else is drawn."""
         self._state.restore()
-        _seed(self._setup, self._seed + number)
+        seed_all(self._setup, self._seed + number)
         stream = self._setup.endless()
         if number > 0 and (count := in_order(self._setup)):  # another part where none is drawn
             next(islice(stream, number * count // 3, None))
@@ -156,7 +158,7 @@ class RateTrials:
         """The held batches as they are now, without a trace in what forward passes gather."""
         gathered = [each.detach().clone() for each in self._buffers]
         with same_randomness(self._setup):
-            _seed(self._setup, self._seed)
+            seed_all(self._setup, self._seed)
             losses = np.array([self._loss(each) for each in self.held])
         for buffer, was in zip(self._buffers, gathered, strict=True):
             buffer.detach().copy_(was)
@@ -173,7 +175,7 @@ class RateTrials:
     def _limit(self, looks: Sequence[_Look]) -> float:
         """As far above the start as the loss was under it, and more than batches differ by."""
         level, spread = float(self.start.mean()), float(self.start.std())
-        return level + (level - min(each.mean for each in looks)) + 4 * spread
+        return level + (level - min(look.mean for look in looks)) + 4 * spread
 
     def _write(self, trial: str, rates: Sequence[float], losses: Sequence[float]) -> None:
         moved = self._moved()
@@ -205,21 +207,6 @@ def _enough(setup: Setup, least: int) -> int:
     except InapplicableError:  # nothing in it is counted in samples
         samples = _SAMPLES
     return max(least, min(-(-_SAMPLES // samples), _BATCHES))
-
-
-def _seed(setup: Setup, number: int) -> None:
-    """Begin all random numbers anew, those of loaders with a generator of their own too."""
-    seed = number % 2**31
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(seed)
-    random.seed(seed)
-    if "numpy" in sys.modules:
-        np.random.seed(seed)
-    for loader in setup.loaders.values():
-        for generator in (loader.generator, vars(loader.sampler).get("generator")):
-            if isinstance(generator, torch.Generator):
-                generator.manual_seed(seed)
 
 
 def in_order(setup: Setup) -> int:

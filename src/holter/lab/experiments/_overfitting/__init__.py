@@ -1,1 +1,1 @@
-"""What overfit-batch is made of: samples, the floor of their loss, fits, what a trial changes."""
+"""Parts of overfit-batch: the samples, the floor of their loss, the trials, their planning."""

@@ -9,11 +9,11 @@ import torch
 
 from holter.diagnosis.facts.fits import Aim
 from holter.lab.batches import cloned, take, tensors
-from holter.lab.experiments import InapplicableError
+from holter.lab.changes.dropout import dropout_off
 from holter.lab.experiments._overfitting.floors import Floor, floor_of
-from holter.lab.experiments._overfitting.freeing import free_floor
+from holter.lab.experiments._overfitting.free_floors import free_floor
 from holter.lab.experiments._overfitting.passes import Pass, forward
-from holter.lab.experiments._overfitting.quieting import dropout_off
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 
@@ -122,7 +122,7 @@ def confirmed(setup: Setup, few: Few) -> Few:
 
 def _cut(setup: Setup, state: State, batch: Batch, samples: int) -> tuple[Batch, int]:
     """Samples spread over a batch; the whole of it where it cannot be cut."""
-    held = [each for each in tensors(batch) if each.dim()]
+    held = [tensor for tensor in tensors(batch) if tensor.dim()]
     if not held:
         return batch, 0
     (count, most), *others = Counter(len(each) for each in held).most_common(2)

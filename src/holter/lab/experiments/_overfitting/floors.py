@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from holter.lab.boundary import LossCall
-from holter.lab.experiments._overfitting.leasts import taken_apart
+from holter.lab.calls import LossEvaluation
+from holter.lab.experiments._overfitting.loss_minima import taken_apart
 from holter.lab.experiments._overfitting.passes import Pass
 from holter.lab.experiments._overfitting.sameness import sameness
 
@@ -37,7 +37,7 @@ def floor_of(passes: Sequence[Pass], count: int) -> Floor | str:
     if any(not each.calls for each in passes):
         return "the step calls none of torch's loss functions"
     parts = [taken_apart(call) for each in passes for call in each.calls]
-    if unknown := [each for each in parts if isinstance(each, str)]:
+    if unknown := [part for part in parts if isinstance(part, str)]:
         return unknown[0]
     scales = [_scale(each) for each in passes]
     if None in scales:
@@ -45,16 +45,16 @@ def floor_of(passes: Sequence[Pass], count: int) -> Floor | str:
     scale = float(scales[0] or 1.0)
     targets = [[call.arguments["target"] for call in each.calls] for each in passes]
     if all(_same(passes[0].inputs, each.inputs) for each in passes):
-        if all(_same(targets[0], each) for each in targets):
+        if all(_same(targets[0], target) for target in targets):
             passes = passes[:1]
         found = _floor(
             [_pooled(calls) for calls in _aligned(passes)], passes[0], count, len(passes)
         )
     else:
         floors = [_floor(each.calls, each, count, 1) for each in passes]
-        known = [each for each in floors if isinstance(each, Floor)]
+        known = [floor for floor in floors if isinstance(floor, Floor)]
         if len(known) < len(floors):
-            return next(each for each in floors if isinstance(each, str))
+            return next(floor for floor in floors if isinstance(floor, str))
         found = Floor(
             sum(each.least for each in known) / len(known),
             sum(each.constant for each in known) / len(known),
@@ -66,7 +66,7 @@ def floor_of(passes: Sequence[Pass], count: int) -> Floor | str:
     return replace(found, least=found.least * scale, constant=found.constant * scale)
 
 
-def _floor(calls: Sequence[LossCall], of: Pass, count: int, passes: int) -> Floor | str:
+def _floor(calls: Sequence[LossEvaluation], of: Pass, count: int, passes: int) -> Floor | str:
     same = sameness(of.inputs, count)
     least = constant = 0.0
     because = []
@@ -80,7 +80,9 @@ def _floor(calls: Sequence[LossCall], of: Pass, count: int, passes: int) -> Floo
         if groupings is None:
             return "samples with the same input cannot be told apart in the loss"
         share = passes if call.arguments["reduction"] == "sum" else 1
-        floors = [part.least(each.repeat(passes)) / part.divisor / share for each in groupings]
+        floors = [
+            part.least(grouping.repeat(passes)) / part.divisor / share for grouping in groupings
+        ]
         least += max(floors)
         constant += part.least(part.columns) / part.divisor / share
         because.append(part.because)
@@ -95,12 +97,12 @@ def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     return len(some) == len(others) and all(map(torch.equal, some, others))
 
 
-def _aligned(passes: Sequence[Pass]) -> list[Sequence[LossCall]]:
+def _aligned(passes: Sequence[Pass]) -> list[Sequence[LossEvaluation]]:
     """The first call of all passes, the second, ..."""
     return list(zip(*(each.calls for each in passes), strict=False))
 
 
-def _pooled(calls: Sequence[LossCall]) -> LossCall:
+def _pooled(calls: Sequence[LossEvaluation]) -> LossEvaluation:
     """The same call of several passes as one of all their samples."""
     first = calls[0]
     shape = first.arguments["target"].shape
@@ -112,20 +114,20 @@ def _pooled(calls: Sequence[LossCall]) -> LossCall:
     return replace(first, arguments={**first.arguments, **joined}) if len(calls) > 1 else first
 
 
-def _scale(each: Pass) -> float | None:
+def _scale(forward_pass: Pass) -> float | None:
     """What the loss is to the sum (or the mean) of what the functions returned: 1 or 1/k."""
-    low = any(call.value.dtype in (torch.bfloat16, torch.float16) for call in each.calls)
+    low = any(call.value.dtype in (torch.bfloat16, torch.float16) for call in forward_pass.calls)
     near = 2e-2 if low else 1e-4
-    totals = [float(call.value.float().mean()) for call in each.calls]
+    totals = [float(call.value.float().mean()) for call in forward_pass.calls]
     total = sum(totals)
-    if not torch.isfinite(torch.tensor([total, each.loss])).all():
+    if not torch.isfinite(torch.tensor([total, forward_pass.loss])).all():
         return None
-    if abs(each.loss - total) <= near * abs(total) + 1e-7:
+    if abs(forward_pass.loss - total) <= near * abs(total) + 1e-7:
         return 1.0
-    ratio = each.loss / total if total else 0.0
+    ratio = forward_pass.loss / total if total else 0.0
     ratios = [1 / k for k in range(2, (8 if low else _WHOLE) + 1)]
-    if len(totals) == 1 and each.calls[0].value.dim():  # summed, or summed for each sample
-        value = each.calls[0].value
+    if len(totals) == 1 and forward_pass.calls[0].value.dim():  # summed, or summed for each sample
+        value = forward_pass.calls[0].value
         ratios += [float(value.numel()), value.numel() / len(value)]
     close = [each for each in ratios if abs(ratio / each - 1) <= near]
     return close[0] if close else None

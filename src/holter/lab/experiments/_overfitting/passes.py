@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from holter.lab.batches import changed, cloned, tensors
-from holter.lab.boundary import LossCall, losses_seen
+from holter.lab.calls import LossEvaluation, losses_seen
 from holter.lab.setup import Batch, Setup
 
 
@@ -17,7 +17,7 @@ class Pass:
     """One forward pass: its loss, the loss functions it called, what the model got and gave."""
 
     loss: float
-    calls: tuple[LossCall, ...]
+    calls: tuple[LossEvaluation, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Any, ...]  # one for each call of the model
     last_layers: tuple[nn.Module, ...] = ()  # activations whose output is the model's
@@ -60,7 +60,7 @@ def forward(setup: Setup, batch: Batch) -> Pass:
     last: list[nn.Module] = []
 
     def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        inputs.extend(each.detach().clone() for each in tensors((args, kwargs)))
+        inputs.extend(tensor.detach().clone() for tensor in tensors((args, kwargs)))
         outputs.append(changed(output, Tensor.detach))
         last.extend(layer for layer, own in made.items() if own is output)
 
@@ -68,7 +68,7 @@ def forward(setup: Setup, batch: Batch) -> Pass:
         if _is_activation(given, output):
             made[layer] = output
 
-    bare = [each for each in setup.model.modules() if next(each.parameters(), None) is None]
+    bare = [module for module in setup.model.modules() if next(module.parameters(), None) is None]
     handles = [each.register_forward_hook(see) for each in bare]
     handles.append(setup.model.register_forward_hook(remember, with_kwargs=True))
     try:
@@ -79,9 +79,9 @@ def forward(setup: Setup, batch: Batch) -> Pass:
             handle.remove()
     told = [
         replace(
-            each, arguments=changed(dict(each.arguments), Tensor.detach), value=each.value.detach()
+            call, arguments=changed(dict(call.arguments), Tensor.detach), value=call.value.detach()
         )
-        for each in calls
+        for call in calls
     ]
     return Pass(
         float(loss.detach().float().mean()), tuple(told), tuple(inputs), tuple(outputs), tuple(last)

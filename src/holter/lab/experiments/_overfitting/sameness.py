@@ -48,7 +48,9 @@ class Sameness:
             found = [torch.arange(rows)]
         else:
             return None
-        return found + [cut for each in self.prefixes if (cut := each.of_rows(rows)) is not None]
+        return found + [
+            cut for prefixe in self.prefixes if (cut := prefixe.of_rows(rows)) is not None
+        ]
 
 
 def sameness(inputs: Sequence[Tensor], count: int) -> Sameness:

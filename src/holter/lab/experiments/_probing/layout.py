@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.lab.batches import tensors
-from holter.lab.boundary import LossCall, first_loss_call
-from holter.lab.experiments import InapplicableError
+from holter.lab.calls import LossEvaluation, first_loss_call
 from holter.lab.experiments._probing.probe import Probe, Tensors
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 
 _IGNORED = -100  # what torch's loss functions leave out by default
@@ -112,7 +112,7 @@ def loss_targets(setup: Setup, batch: Batch) -> list[Tensor]:
     return [] if call is None else tensors(call.arguments.get("target"))
 
 
-def known_loss_call(setup: Setup, batch: Batch) -> LossCall | None:
+def known_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:
     """The first loss function of the forward pass; none where that takes gradients itself."""
     try:
         return first_loss_call(setup, batch)
@@ -144,17 +144,17 @@ def _tells(loader: DataLoader[Any] | None) -> bool:
 
 def _count(loader: DataLoader[Any] | None, batch: Batch) -> int:
     """How many samples: as the loader says, else as the first dimension of all tensors says."""
-    shapes = [each.shape for each in tensors(batch) if each.dim()]
+    shapes = [tensor.shape for tensor in tensors(batch) if tensor.dim()]
     if loader is not None and loader.batch_size is not None:
         count = loader.batch_size
         if not isinstance(loader.dataset, IterableDataset):
             count = min(count, len(loader.dataset))  # type: ignore[arg-type]
         if not any(count in shape[:2] for shape in shapes):
-            raise InapplicableError(f"no tensor of the batch has the {count} samples of the loader")
+            raise InapplicableError(f"no tensor of the batch has the loader's batch size {count}")
         return count
     firsts = {shape[0] for shape in shapes}
     if len(firsts) != 1:
-        raise InapplicableError("which dimension holds the samples cannot be told")
+        raise InapplicableError("the batch dimension is ambiguous")
     return firsts.pop()
 
 
@@ -173,11 +173,11 @@ def _sample_dim(tensor: Tensor, count: int, *, told: bool) -> int | None:
         return 0 if 0 in holding else None
     if not told:
         raise InapplicableError(
-            "whether samples or time come first cannot be told without a DataLoader"
+            "without a DataLoader, the batch and the sequence dimension are indistinguishable"
         )
     if len(holding) == 2:
         raise InapplicableError(
-            f"two dimensions of an input are of size {count}: which one holds samples is not known"
+            f"two dimensions of an input have size {count}: the batch dimension is ambiguous"
         )
     return holding[0] if holding else None
 
@@ -185,7 +185,9 @@ def _sample_dim(tensor: Tensor, count: int, *, told: bool) -> int | None:
 def _reject_strangers(inputs: Tensors, dims: Mapping[str, int], count: int) -> None:
     """Decline inputs that belong to no sample, as the edges of a graph: they may link samples."""
     if not dims:
-        raise InapplicableError(f"no input of the model has a dimension of the {count} samples")
+        raise InapplicableError(
+            f"no input of the model has a dimension of size {count}, the batch size"
+        )
     others = {
         length
         for name, dim in dims.items()

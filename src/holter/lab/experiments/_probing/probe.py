@@ -1,9 +1,9 @@
-"""Probing: the model called again as its training calls it, with other inputs."""
+"""Probe: the model called again as its training calls it, with other inputs."""
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from holter.lab.batches import cloned
-from holter.lab.boundary import inputs_replaced
-from holter.lab.experiments import InapplicableError
+from holter.lab.calls import inputs_replaced
+from holter.lab.changes.learning_rate import warmup_begun
+from holter.lab.changes.modes import in_eval_mode
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
-from holter.lab.state import same_randomness
 
 _ULPS = 4  # units in the last place that are put down to rounding
 _REPEATS = 10  # times the difference of two equal calls that is put down to rounding
@@ -48,7 +50,7 @@ class Probe:
             if isinstance(each, Tensor)
         }
         if not self.inputs:
-            raise InapplicableError("the model is given no tensors")
+            raise InapplicableError("the model gets no tensors")
 
     def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
         """The floating-point tensors that come out, by name, with some inputs changed."""
@@ -106,7 +108,7 @@ class Probe:
         args, kwargs = self._arguments(changes)
         with_graph, in_autocast = way
         with ExitStack() as around:
-            # What torch has to say of such a call is not for whoever trains.
+            # Warnings about such a call are of no use to the user.
             around.enter_context(warnings.catch_warnings(action="ignore"))
             around.enter_context(same_randomness(self._setup))
             around.enter_context(self._mode())
@@ -128,7 +130,7 @@ class Probe:
 
 
 def probed(setup: Setup, batch: Batch, *, as_trained: bool = False) -> tuple[Probe, Tensors]:
-    """A probe of the model and what it gives out; declines where that is not possible."""
+    """Return a probe of the model and its outputs, or raise InapplicableError."""
     probe = Probe(setup, batch, as_trained=as_trained)
     try:
         given = probe.outputs()
@@ -154,7 +156,7 @@ def loss_of(setup: Setup, batch: Batch) -> float:
 
 
 def some_batches(setup: Setup, count: int) -> list[Batch]:
-    """The first training batches; declines where there are none."""
+    """Return the first training batches, or raise InapplicableError if there are none."""
     batches = setup.batches(count)
     if not batches:
         raise InapplicableError("there are no training batches")
@@ -222,59 +224,9 @@ def rounding(one: Tensor, again: Tensor) -> float:
 
 def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
     """Train for some steps, so that what begins at zero has left it."""
-    with rates_raised(setup):
+    with warmup_begun(setup):
         for number in range(steps):
             setup.step(batches[number % len(batches)])
-
-
-@contextmanager
-def switched_off(model: nn.Module, off: Iterable[nn.Module]) -> Iterator[None]:
-    """Inside, some modules are in eval mode whenever the model is called, whatever the step says.
-
-    Afterwards each is in the mode it was in.
-    """
-    modes = [(each, each.training) for each in model.modules()]
-    chosen = list(off)
-
-    def switch(_: nn.Module, __: Any) -> None:
-        for each in chosen:
-            each.training = False
-
-    handle = model.register_forward_pre_hook(switch, prepend=True)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        handle.remove()
-        for each, training in modes:
-            each.training = training
-
-
-@contextmanager
-def in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Inside, all modules are in eval mode; afterwards each is in the mode it was in."""
-    modes = [(each, each.training) for each in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for each, training in modes:
-            each.training = training
-
-
-@contextmanager
-def rates_raised(setup: Setup) -> Iterator[None]:
-    """Inside, a learning rate that waits for its warm-up is a tenth of what it will be."""
-    groups = [group for each in setup.optimizers for group in each.param_groups]
-    was = [group["lr"] for group in groups]
-    for group in groups:
-        if "initial_lr" in group and float(group["lr"]) < 0.1 * float(group["initial_lr"]):
-            group["lr"] = 0.1 * float(group["initial_lr"])
-    try:
-        yield
-    finally:
-        for group, rate in zip(groups, was, strict=True):
-            group["lr"] = rate
 
 
 def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None]:
@@ -291,7 +243,7 @@ def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None
     finally:
         handle.remove()
     if not calls:
-        raise InapplicableError("the step does not call the model itself, but parts of it")
+        raise InapplicableError("the step calls parts of the model, not the model itself")
     return calls[0]
 
 
@@ -307,7 +259,11 @@ def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
         parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):  # not written in Python
         parameters = []
-    named = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    named = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
     names = []
     for _, which, *below in paths:
         if isinstance(which, pytree.MappingKey):

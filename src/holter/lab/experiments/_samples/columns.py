@@ -11,7 +11,7 @@ _CLASSES = 50  # more are no classes, or too many to find in one column
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FeatureTable:
     """Rows and targets of a split; `classes` where targets are few whole numbers."""
 
     rows: Floats
@@ -19,22 +19,19 @@ class Table:
     classes: Floats | None
 
 
-def table(split: Split) -> Table | None:
+def table(split: Split) -> FeatureTable | None:
     """The samples of a split as a table, if that is what they are: rows of one length."""
-    rows = [each.row for each in split.samples]
-    if (
-        any(each is None for each in rows)
-        or len({len(each) for each in rows if each is not None}) > 1
-    ):
+    rows = [sample.row for sample in split.samples]
+    if any(row is None for row in rows) or len({len(row) for row in rows if row is not None}) > 1:
         return None
-    made = np.stack([each for each in rows if each is not None])
-    labels = [each.label for each in split.samples]
-    if any(each is None for each in labels):
-        return Table(made, None, None)
+    made = np.stack([row for row in rows if row is not None])
+    labels = [sample.label for sample in split.samples]
+    if any(label is None for label in labels):
+        return FeatureTable(made, None, None)
     targets = np.asarray(labels, np.float64)
     kinds = np.unique(targets)
-    is_class = all(each.is_class for each in split.samples) and 2 <= len(kinds) <= _CLASSES
-    return Table(made, targets, kinds if is_class else None)
+    is_class = all(sample.is_class for sample in split.samples) and 2 <= len(kinds) <= _CLASSES
+    return FeatureTable(made, targets, kinds if is_class else None)
 
 
 def distinct(rows: Floats) -> Floats:
@@ -81,10 +78,10 @@ def copies(rows: Floats, targets: Floats, classes: Floats) -> Floats:
     for place in np.flatnonzero(distinct(rows) <= len(classes)):
         column = rows[:, place]
         owners = [np.unique(targets[column == value]) for value in np.unique(column)]
-        if all(len(each) == 1 for each in owners) and len(owners) == len(classes):
+        if all(len(owner) == 1 for owner in owners) and len(owners) == len(classes):
             result[place] = 2
-        elif len(owners) == 2 and min(len(each) for each in owners) == 1:
-            rest = max(len(each) for each in owners)
+        elif len(owners) == 2 and min(len(owner) for owner in owners) == 1:
+            rest = max(len(owner) for owner in owners)
             result[place] = float(rest == len(classes) - 1)
     return result
 

@@ -22,10 +22,10 @@ from torch.utils.data import (
 )
 
 from holter.lab.batches import changed, size, tensors
-from holter.lab.boundary import own_targets
-from holter.lab.experiments import InapplicableError
+from holter.lab.calls import own_targets
 from holter.lab.experiments._samples.holdings import left_alone
-from holter.lab.experiments._samples.parts import Sample, array, sample_of
+from holter.lab.experiments._samples.parts import DatasetSample, array, sample_of
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 
 _NAMES = {"train": "training", "valid": "validation"}
@@ -52,7 +52,7 @@ class Split:
 
     name: str
     length: int
-    samples: tuple[Sample, ...]
+    samples: tuple[DatasetSample, ...]
     served: Served | None
     arrives: bool = True
 
@@ -71,10 +71,10 @@ def served(setup: Setup, split: str) -> Served | None:
     else:
         positions = _drawn(loader)
     if not positions or not all(
-        isinstance(each, int | np.integer | torch.Tensor) for each in positions
+        isinstance(position, int | np.integer | torch.Tensor) for position in positions
     ):
         return None  # a sampler of keys, or of positions with something beside them
-    return Served(dataset, [int(each) for each in positions], False)
+    return Served(dataset, [int(position) for position in positions], False)
 
 
 def read(
@@ -97,7 +97,7 @@ def read(
     return Split(split, len(positions), tuple(found), known, _arrives(setup.loaders[split], found))
 
 
-def _arrives(loader: DataLoader[Any], samples: Sequence[Sample]) -> bool:
+def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
     """Whether targets of samples are found again in a batch that a `collate_fn` makes of them."""
     if loader.collate_fn is default_collate:
         return True
@@ -112,16 +112,18 @@ def _arrives(loader: DataLoader[Any], samples: Sequence[Sample]) -> bool:
         return False
     wanted = torch.tensor(labels, dtype=torch.float64)
     return any(
-        each.numel() == len(few) and torch.equal(each.detach().cpu().double().flatten(), wanted)
-        for each in tensors(batch)
+        tensor.numel() == len(few) and torch.equal(tensor.detach().cpu().double().flatten(), wanted)
+        for tensor in tensors(batch)
     )
 
 
-def _fetched(dataset: Any, wanted: list[int], seconds: float, ignored: int | None) -> list[Sample]:
+def _fetched(
+    dataset: Any, wanted: list[int], seconds: float, ignored: int | None
+) -> list[DatasetSample]:
     until = time.perf_counter() + seconds
     begun = [(each, fetch(dataset, each)) for each in wanted[:_TRIED]]
     spare = _index_places(begun, dataset)
-    found: list[Sample] = []
+    found: list[DatasetSample] = []
     for index, value in chain(begun, ((each, fetch(dataset, each)) for each in wanted[_TRIED:])):
         kept, show = _without(value, spare), len(found) < _SHOWN
         found.append(sample_of(kept, index, ignored=ignored, show=show))
@@ -149,7 +151,7 @@ def origin(dataset: Any, positions: Sequence[int]) -> tuple[Any, Sequence[int], 
     while True:
         if isinstance(dataset, Subset):
             inner = dataset.indices
-            positions = [int(inner[each]) for each in positions]
+            positions = [int(inner[position]) for position in positions]
             dataset = dataset.dataset
         elif (wrapped := _wrapped(dataset)) is not None:
             dataset, known = wrapped, False
@@ -173,7 +175,7 @@ def _read_batches(
     if batches is None:
         raise InapplicableError(f"there is no {_NAMES[split]} data")
     until = time.perf_counter() + seconds
-    found: list[Sample] = []
+    found: list[DatasetSample] = []
     begun: list[bytes | None] = []
     aims: tuple[int, ...] | None = None
     for batch in batches:

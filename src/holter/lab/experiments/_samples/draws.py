@@ -45,7 +45,7 @@ def draw(dataset: Any, index: int) -> Draw:
 def have_partners(ones: list[Draw], others: list[Draw]) -> bool:
     """Whether enough of `ones` have another of the same target."""
     targets = Counter(each.targets for each in (*ones, *others))
-    return sum(targets[each.targets] > 1 for each in ones) >= min(_LEAST, len(ones))
+    return sum(targets[one.targets] > 1 for one in ones) >= min(_LEAST, len(ones))
 
 
 def nearer(pairs: list[tuple[Draw, Draw]], others: list[Draw]) -> float | None:
@@ -65,8 +65,8 @@ def nearer(pairs: list[tuple[Draw, Draw]], others: list[Draw]) -> float | None:
 
 
 def _nearer_by(view: Callable[[Floats], Floats], ones: list[Draw], twos: list[Draw]) -> float:
-    right = np.stack([view(each.values) for each in twos])
-    distances = np.stack([np.abs(right - view(each.values)).mean(axis=1) for each in ones])
+    right = np.stack([view(two.values) for two in twos])
+    distances = np.stack([np.abs(right - view(one.values)).mean(axis=1) for one in ones])
     mine = np.diag(distances)
     others = np.eye(*distances.shape) == 0
     same = [[one.targets == two.targets for two in twos] for one in ones]

@@ -26,13 +26,13 @@ class Overlap:
 def overlap(train: Split, valid: Split) -> Overlap | None:
     """Which inputs of validation are training inputs, bit by bit; None if they cannot be read."""
     places: dict[bytes, int] = {}
-    for each in train.samples:
-        if each.inputs is not None:
-            places.setdefault(each.inputs, each.index)
-    held = [each for each in valid.samples if each.inputs is not None]
+    for sample in train.samples:
+        if sample.inputs is not None:
+            places.setdefault(sample.inputs, sample.index)
+    held = [sample for sample in valid.samples if sample.inputs is not None]
     if not places or not held:
         return None
-    both = {(each.inputs, each.targets) for each in train.samples}
+    both = {(sample.inputs, sample.targets) for sample in train.samples}
     found = [each for each in held if each.inputs in places]
     found.sort(key=lambda each: each.index)
     pairs = tuple((each.index, places[each.inputs]) for each in found if each.inputs is not None)
@@ -41,12 +41,12 @@ def overlap(train: Split, valid: Split) -> Overlap | None:
 
 def duplicates(split: Split) -> tuple[Counter[bytes], list[list[int]]]:
     """How often each input occurs, and the indices of those that do with several classes."""
-    counts = Counter(each.inputs for each in split.samples if each.inputs is not None)
+    counts = Counter(sample.inputs for sample in split.samples if sample.inputs is not None)
     groups: dict[bytes, list[tuple[int, float]]] = {}
-    for each in split.samples:
-        if each.inputs is not None and counts[each.inputs] > 1 and each.is_class:
-            assert each.label is not None
-            groups.setdefault(each.inputs, []).append((each.index, each.label))
+    for sample in split.samples:
+        if sample.inputs is not None and counts[sample.inputs] > 1 and sample.is_class:
+            assert sample.label is not None
+            groups.setdefault(sample.inputs, []).append((sample.index, sample.label))
     differing = [group for group in groups.values() if len({label for _, label in group}) > 1]
     return counts, [[index for index, _ in group] for group in differing]
 

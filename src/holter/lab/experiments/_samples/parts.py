@@ -25,7 +25,7 @@ _LONG = 48  # characters of a sample on the screen
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DatasetSample:
     """What is kept of a sample: where it is, digests of its parts, and a few numbers."""
 
     index: int
@@ -42,13 +42,15 @@ class Sample:
     shown: tuple[str, str] = ("", "")  # inputs and targets, for people
 
 
-def sample_of(value: Any, index: int, *, ignored: int | None = None, show: bool = False) -> Sample:
+def sample_of(
+    value: Any, index: int, *, ignored: int | None = None, show: bool = False
+) -> DatasetSample:
     """What is to be kept of a sample; `ignored` is a class that stands for none."""
     inputs, targets = ([_arrayed(each) for each in part] for part in parts(value))
     largest = largest_array(inputs)
     target = array(targets[0]) if len(targets) == 1 else None
     label = float(target.reshape(-1)[0]) if target is not None and target.size == 1 else None
-    return Sample(
+    return DatasetSample(
         index,
         digest(inputs),
         digest(targets),

@@ -1,0 +1,129 @@
+"""Learning rates: multiplied, set in proportion, or raised to where a warm-up would bring them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import CyclicLR
+
+from holter.lab.changes import Change
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.setup import Setup
+from holter.record.trials import TrialKind, TrialName
+
+_BEGUN = 0.1  # share of its initial value to which a learning rate in warm-up is raised
+
+
+def learning_rate_times(factor: float) -> Change:
+    """Multiply every learning rate by `factor`, whatever a schedule sets it to."""
+    shown = f"{factor:.3g}" if factor < 1 else f"{factor:g}"
+    return Change(
+        TrialName(TrialKind.LEARNING_RATE, shown),
+        f"Multiply every learning rate by {shown}.",
+        partial(_multiplied, factor),
+    )
+
+
+@contextmanager
+def _multiplied(factor: float, setup: Setup) -> Iterator[Setup]:
+    """Set the product only while `optimizer.step()` runs: schedules never see it."""
+    own: dict[Optimizer, list[float]] = {}
+
+    def before(optimizer: Optimizer, *_: Any) -> None:
+        own[optimizer] = [float(group["lr"]) for group in optimizer.param_groups]
+        for group, rate in zip(optimizer.param_groups, own[optimizer], strict=True):
+            set_rate(group, factor * rate)
+
+    def after(optimizer: Optimizer, *_: Any) -> None:
+        for group, rate in zip(optimizer.param_groups, own.pop(optimizer), strict=True):
+            set_rate(group, rate)
+
+    hooks = [each.register_step_pre_hook(before) for each in setup.optimizers]
+    hooks += [each.register_step_post_hook(after) for each in setup.optimizers]
+    try:
+        yield setup
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for optimizer in list(own):  # whose step has raised
+            after(optimizer)
+
+
+@contextmanager
+def warmup_begun(setup: Setup) -> Iterator[None]:
+    """Raise learning rates that are still in warm-up to a tenth of their initial value."""
+    groups = groups_of(setup)
+    rates = [float(group["lr"]) for group in groups]
+    for group, rate in zip(groups, rates, strict=True):
+        set_rate(group, max(rate, _BEGUN * float(group.get("initial_lr", 0.0))))
+    try:
+        yield
+    finally:
+        for group, rate in zip(groups, rates, strict=True):
+            set_rate(group, rate)
+
+
+def groups_of(setup: Setup) -> list[dict[str, Any]]:
+    """Return the parameter groups of all optimizers."""
+    return [group for optimizer in setup.optimizers for group in optimizer.param_groups]
+
+
+def set_rate(group: dict[str, Any], rate: float) -> None:
+    """Set a group's learning rate, in place if it is a tensor, which a compiled step may hold."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
+
+
+class Rates:
+    """The learning rates of a setup: what each group's schedule reaches, and a common scale.
+
+    The scale is the rate of the first group whose rate is not 0; others keep their ratio to it.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        pairs = [
+            (optimizer, group) for optimizer in setup.optimizers for group in optimizer.param_groups
+        ]
+        if any(group.get("lr") is None for _, group in pairs):
+            raise InapplicableError("an optimizer has no learning rate that could be set")
+        self._groups = [group for _, group in pairs]
+        self.peaks = [_peak(setup, optimizer, group) for optimizer, group in pairs]
+        if not any(self.peaks):  # a warm-up by hand that begins at 0
+            self.peaks = [_default(optimizer) for optimizer, _ in pairs]
+        self.peak = next((rate for rate in self.peaks if rate > 0), 0.0)
+        first = self.peaks.index(self.peak)
+        self.now = float(self._groups[first]["lr"])
+        self.given = max(self.now, _default(pairs[first][0]))
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether the schedule of any group still rises."""
+        pairs = zip(self._groups, self.peaks, strict=True)
+        return any(float(group["lr"]) < peak for group, peak in pairs)
+
+    def set(self, rate: float) -> None:
+        """Set the first group's rate to `rate`, and the others in proportion."""
+        self.set_share(rate / self.peak)
+
+    def set_share(self, share: float) -> None:
+        """Set every group's rate to a share of its peak."""
+        for group, peak in zip(self._groups, self.peaks, strict=True):
+            set_rate(group, share * peak)
+
+
+def _peak(setup: Setup, optimizer: Optimizer, group: dict[str, Any]) -> float:
+    """Return the highest rate that a group's schedule is known to reach."""
+    rates = [float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group]
+    for scheduler in setup.schedulers:
+        if isinstance(scheduler, CyclicLR) and scheduler.optimizer is optimizer:
+            rates += [float(peak) for peak in scheduler.max_lrs]
+    return max(rates)
+
+
+def _default(optimizer: Optimizer) -> float:
+    return float(optimizer.defaults.get("lr") or 0.0)

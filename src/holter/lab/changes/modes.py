@@ -1,0 +1,61 @@
+"""Modes: modules in train or eval mode, whatever the step itself says."""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from holter.lab.changes import Change
+from holter.lab.setup import Setup
+from holter.record.trials import TrialKind, TrialName
+
+
+@contextmanager
+def in_mode(model: nn.Module, modules: Iterable[nn.Module], *, training: bool) -> Iterator[None]:
+    """Force the mode of some modules whenever the model is called; restore all modes afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    chosen = list(modules)
+
+    def force(*_: Any) -> None:
+        for module in chosen:
+            module.training = training
+
+    force()
+    hook = model.register_forward_pre_hook(force, prepend=True)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # torch's remarks on modes are not news
+            yield
+    finally:
+        hook.remove()
+        for module, mode in modes:
+            module.training = mode
+
+
+def in_eval_mode(model: nn.Module) -> Any:
+    """Force a whole model into eval mode."""
+    return in_mode(model, model.modules(), training=False)
+
+
+def batch_norm_mode(*, training: bool) -> Change:
+    """Normalise by the statistics of batches in train mode, by running statistics in eval mode."""
+    kind = TrialKind.BATCH_NORM_TRAIN if training else TrialKind.BATCH_NORM_EVAL
+    by = "the statistics of each batch" if training else "running statistics"
+    return Change(
+        TrialName(kind), f"Let batch norm normalise by {by}.", partial(_normalised, training)
+    )
+
+
+def batch_norms(setup: Setup) -> list[nn.Module]:
+    """Return the batch norms that have running statistics."""
+    modules = [module for model in setup.models.values() for module in model.modules()]
+    return [m for m in modules if isinstance(m, _BatchNorm) and m.running_mean is not None]
+
+
+@contextmanager
+def _normalised(training: bool, setup: Setup) -> Iterator[Setup]:
+    with in_mode(setup.model, batch_norms(setup), training=training):
+        yield setup

@@ -1,0 +1,91 @@
+"""Optimizers: single settings replaced, moments reset, or another optimizer altogether."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holter.lab.changes import Change
+from holter.lab.changes.learning_rate import groups_of
+from holter.lab.setup import Setup
+from holter.record.trials import TrialKind, TrialName
+from holter.watching.blackbox.shadow import held_by
+
+_LEAST_EPSILON, _MORE_EPSILON = 1e-4, 1e3  # at least, and times what it is
+_ADAM_RATE = 1e-3
+
+
+@contextmanager
+def _setting(name: str, value: Callable[[Any], Any], setup: Setup) -> Iterator[Setup]:
+    """Replace one setting of every parameter group that has it."""
+    groups = [group for group in groups_of(setup) if name in group]
+    before = [group[name] for group in groups]
+    for group, own in zip(groups, before, strict=True):
+        group[name] = value(own)
+    try:
+        yield setup
+    finally:
+        for group, own in zip(groups, before, strict=True):
+            group[name] = own
+
+
+NO_WEIGHT_DECAY = Change(
+    TrialName(TrialKind.NO_WEIGHT_DECAY),
+    "Set the weight decay to 0.",
+    partial(_setting, "weight_decay", lambda _: 0.0),
+)
+LARGER_EPSILON = Change(
+    TrialName(TrialKind.LARGER_EPSILON),
+    f"Raise the optimizer's epsilon {_MORE_EPSILON:g} times, to at least {_LEAST_EPSILON:g}.",
+    partial(_setting, "eps", lambda own: max(_LEAST_EPSILON, _MORE_EPSILON * own)),
+)
+
+
+def reset_moments(setup: Setup) -> None:
+    """Let every Adam begin again with moments of 0."""
+    for optimizer in setup.optimizers:
+        for parameter in held_by(optimizer):
+            state = optimizer.state.get(parameter, {})
+            for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq"):
+                if name in state:
+                    state[name].zero_()
+            if isinstance(state.get("step"), Tensor):
+                state["step"].zero_()
+            elif "step" in state:
+                state["step"] = 0
+
+
+def adam(*, nothing_frozen: bool = False) -> Change:
+    """Train with Adam on all parameters that require gradients, or on all that can."""
+    which = "all" if nothing_frozen else "all trainable"
+    return Change(
+        TrialName(TrialKind.NOTHING_FROZEN if nothing_frozen else TrialKind.ADAM),
+        f"Train {which} parameters with Adam at a learning rate of {_ADAM_RATE:g}, unclipped.",
+        partial(_with_adam, nothing_frozen),
+    )
+
+
+@contextmanager
+def _with_adam(nothing_frozen: bool, setup: Setup) -> Iterator[Setup]:
+    parameters = parameters_of(setup)
+    flags = [parameter.requires_grad for parameter in parameters]
+    if nothing_frozen:
+        for parameter in parameters:
+            parameter.requires_grad_(parameter.is_floating_point())
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    optimizer = torch.optim.Adam(trained, lr=_ADAM_RATE)
+    phase = replace(setup.phases[0], optimizers=(optimizer,), max_norm=None)
+    try:
+        yield replace(setup, phases=(phase,))
+    finally:
+        for parameter, flag in zip(parameters, flags, strict=True):
+            parameter.requires_grad_(flag)
+
+
+def parameters_of(setup: Setup) -> list[nn.Parameter]:
+    """Return the parameters of all models."""
+    return [parameter for model in setup.models.values() for parameter in model.parameters()]

@@ -1,0 +1,90 @@
+"""Where a captured failure begins: the failing step, the steps before it that lead there."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from holter.diagnosis.facts.replays import NO_BAND, ceiling
+from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.record.band import Band
+
+BEYOND = 8  # steps after the failing one that are judged, as far as they were captured
+_FEWEST = 6  # steps that make a band
+_STEEP = 10  # times the median gradient norm, from which on a gradient is out of its band
+_CALM = 0.02  # of the median: the spread of the calmest curve
+_HIGH = 8.0  # spreads above the median loss, from which on a loss is out of its band
+
+
+def locate(window: FailureWindow, unchanged: ReplayTrial) -> Band:
+    """Set the window's failing step, onset and bad steps; return the band of losses before."""
+    if unchanged.first_bad is not None:
+        window.failing = unchanged.first_bad
+    elif window.failing not in unchanged.steps:  # of another phase: the first phase meets it next
+        later = [step for step in unchanged.steps if step > window.failing]
+        window.failing = min(later, default=window.failing)
+    window.onset = _onset(unchanged, window.failing)
+    band = _band(window, unchanged)
+    window.bad = _bad_steps(window, band)
+    return band
+
+
+def is_failure(loss: float, norm: float, band: Band) -> bool:
+    """Whether a step is not finite, or its loss above the band."""
+    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > ceiling(band)
+
+
+def rises(window: FailureWindow, unchanged: ReplayTrial, band: Band) -> bool:
+    """Whether the loss leaves its band in the replay, as it did in the training."""
+    rows = zip(unchanged.steps, unchanged.losses, strict=True)
+    after = [loss for step, loss in rows if step >= window.failing]
+    return bool(after) and max(after) > ceiling(band)
+
+
+def _onset(unchanged: ReplayTrial, failing: int) -> int:
+    """Return the first of the steps up to the failing one whose loss or norm is out of its band."""
+    rows = list(zip(unchanged.steps, unchanged.losses, unchanged.norms, strict=True))
+    early = [row for row in rows if row[0] < failing][: max(len(rows) // 2, _FEWEST)]
+    if len(early) < _FEWEST:
+        return failing
+    high = _high([loss for _, loss, _ in early])
+    steep = _STEEP * statistics.median(norm for _, _, norm in early)
+    onset = failing
+    for step, loss, norm in reversed([row for row in rows if row[0] < failing]):
+        if loss <= high and norm <= steep:
+            break
+        onset = step
+    return onset
+
+
+def _band(window: FailureWindow, unchanged: ReplayTrial) -> Band:
+    rows = [
+        (step, loss)
+        for step, loss in zip(unchanged.steps, unchanged.losses, strict=True)
+        if step < window.failing and math.isfinite(loss)
+    ]
+    before = [
+        loss for place, (step, loss) in enumerate(rows) if step < window.onset or place < _FEWEST
+    ]
+    if not before:
+        return NO_BAND
+    band = Band.of(before)
+    return Band(band.median, max(band.spread, _CALM * abs(band.median), 1e-6))
+
+
+def _bad_steps(window: FailureWindow, band: Band) -> frozenset[int]:
+    """Return the onset, and the steps after it whose batch fails on the oldest weights, too."""
+    bad = {window.onset}
+    for step in window.steps:
+        if window.onset < step.step <= window.failing + BEYOND:
+            window.restore()
+            if is_failure(*window.one(step), band):
+                bad.add(step.step)
+    return frozenset(bad)
+
+
+def _high(losses: Sequence[float]) -> float:
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    if not finite:
+        return math.inf
+    band = Band.of(finite)
+    return band.median + max(_HIGH * band.spread, 0.5 * abs(band.median))

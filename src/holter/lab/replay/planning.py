@@ -1,0 +1,183 @@
+"""The changes to try on a captured failure, each alone, and why some do not apply."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from holter.lab.changes import Change
+from holter.lab.changes.clipping import clip_to
+from holter.lab.changes.dropout import DROPOUT_OFF, drops
+from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
+from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
+from holter.lab.changes.precision import FLOAT32, HALF
+from holter.lab.replay.window import NO_EDIT, FailureWindow, WindowEdit
+from holter.lab.setup import Batch
+from holter.record.trials import TrialKind, TrialName, combined
+from holter.watching.blackbox.capture import Step
+from holter.watching.taps import Tap
+
+_RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
+_CLIP = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReplay:
+    """A pass through a window under changes; `why_not` says why they do not apply, if so."""
+
+    name: str
+    changes: tuple[Change, ...] = ()
+    edit: WindowEdit = NO_EDIT
+    why_not: str = ""
+
+    def together_with(self, other: "PlannedReplay") -> "PlannedReplay":
+        """Return both in one pass."""
+        names = [TrialName.parse(each.name) for each in (self, other)]
+        changes = (*self.changes, *other.changes)
+        return PlannedReplay(combined(*names), changes, self.edit.combined(other.edit))
+
+
+def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
+    """Return every change that is known, the mildest of each kind first."""
+    used = StepUses.of(window)
+    before, other, lower = used.before, used.other, used.lower
+    reset = WindowEdit(before={window.onset: reset_moments})
+    return [
+        _change(DETERMINISTIC),
+        _change(
+            MATH_ATTENTION,
+            "" if used.attention else "the step does not call scaled_dot_product_attention",
+        ),
+        _change(COMPILE_OFF, "" if used.compiled else "nothing is compiled"),
+        _change(FLOAT32, "" if used.reduced else "everything is in float32 already"),
+        _change(DROPOUT_OFF, "" if used.dropout else "there is no dropout"),
+        _edit(
+            TrialKind.EARLIER_RATE,
+            None if lower is None else WindowEdit(rates_of=lower),
+            "the learning rate does not rise in the window",
+        ),
+        _change(learning_rate_times(1 / 3)),
+        _change(learning_rate_times(0.1)),
+        _change(
+            clip_to(_CLIP),
+            f"gradients are clipped to {used.clipped:g} already" if used.clipped else "",
+        ),
+        _change(LARGER_EPSILON, "" if used.adam else "the optimizer has no second moment"),
+        _edit(
+            TrialKind.SECOND_MOMENT_RESET,
+            reset if used.adam else None,
+            "the optimizer has no second moment",
+        ),
+        _edit(
+            TrialKind.PREVIOUS_BATCH,
+            None if before is None else instead(window, before),
+            "the window has no step before the failing one",
+        ),
+        _edit(
+            TrialKind.ANOTHER_BATCH,
+            None if other is None else instead(window, other),
+            "the window has too few steps",
+        ),
+        _edit(TrialKind.STEP_SKIPPED, WindowEdit(skips=window.bad)),
+    ]
+
+
+def _change(change: Change, why_not: str = "") -> PlannedReplay:
+    return PlannedReplay(str(change.id), (change,), why_not=why_not)
+
+
+def _edit(kind: TrialKind, edit: WindowEdit | None, why_not: str = "") -> PlannedReplay:
+    name = str(TrialName(kind))
+    return PlannedReplay(name, (), edit) if edit else PlannedReplay(name, why_not=why_not)
+
+
+@dataclass(frozen=True, slots=True)
+class StepUses:
+    """What a training step makes use of, seen by running one."""
+
+    attention: bool
+    compiled: bool
+    reduced: bool  # precision
+    dropout: bool
+    adam: bool
+    clipped: float | None  # the norm, if gradients are clipped as low as we would
+    before: Step | None  # a step whose batch may stand in
+    other: Step | None
+    lower: Step | None  # whose learning rates are lower than those of the failure
+
+    @classmethod
+    def of(cls, window: FailureWindow) -> "StepUses":
+        """Run the first step of the window and look."""
+        setup = window.setup
+        seen: set[str] = set()
+
+        def attention(original: Callable[..., Any]) -> Callable[..., Any]:
+            def called(*args: Any, **kwargs: Any) -> Any:
+                seen.add("attention")
+                return original(*args, **kwargs)
+
+            return called
+
+        def autocast(original: Callable[..., Any]) -> Callable[..., Any]:
+            def entered(self: Any) -> Any:
+                if self._enabled:
+                    seen.add("autocast")
+                return original(self)
+
+            return entered
+
+        window.restore()
+        taps = [
+            Tap(functional, "scaled_dot_product_attention", attention),
+            Tap(torch.amp.autocast_mode.autocast, "__enter__", autocast),
+        ]
+        try:
+            window.one(window.steps[0])
+        finally:
+            for tap in reversed(taps):
+                tap.remove()
+        modules = [module for model in setup.models.values() for module in model.modules()]
+        steps = [step for step in window.steps if step.step < window.onset]
+        norms = [phase.max_norm for phase in setup.phases]
+        low = [norm for norm in norms if norm is not None and norm <= _CLIP]
+        return cls(
+            attention="attention" in seen,
+            compiled=any(map(_is_compiled, modules)),
+            reduced="autocast" in seen or any(p.dtype in HALF for p in parameters_of(setup)),
+            dropout=any(drops(module) and module.training for module in modules),
+            adam=any("exp_avg_sq" in s for o in setup.optimizers for s in o.state.values()),
+            clipped=max(low) if len(low) == len(norms) else None,
+            before=steps[-1] if steps else None,
+            other=steps[len(steps) // 2] if len(steps) > 2 else None,
+            lower=_lower(window),
+        )
+
+
+def instead(window: FailureWindow, step: Step) -> WindowEdit:
+    """Give the steps that fail the batch of another one."""
+
+    def batches(number: int, own: list[Batch]) -> list[Batch]:
+        return window.batches(step) if number in window.bad else own
+
+    return WindowEdit(batches=batches)
+
+
+def _lower(window: FailureWindow) -> Step | None:
+    """Return the first step of the window if a schedule has raised a learning rate since."""
+    first = window.steps[0]
+    raised = any(
+        now > _RAISED * before
+        for step in window.steps
+        if step.step <= window.failing
+        for rates, firsts in zip(step.rates, first.rates, strict=False)
+        for now, before in zip(rates, firsts, strict=False)
+    )
+    return first if raised else None
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    return module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule"  # noqa: SLF001

@@ -1,0 +1,83 @@
+"""Whether a change cures a failure, from what its trial measured."""
+
+import pytest
+
+from holter import Run
+from holter.diagnosis.facts.replays import (
+    ChangeFamily,
+    CureOutcome,
+    concluded,
+    family_of,
+    judged,
+    replayed,
+)
+from holter.record import Event
+from holter.record.band import Band
+from holter.record.events import ChangesTried, ChangeTried, Reproduced, TriageMade, WindowMeasure
+
+BAND = Band(1.0, 0.1)
+NAN = WindowMeasure(nonfinite_at=59)
+SPIKE = WindowMeasure(late_loss=9.0)
+
+
+@pytest.mark.parametrize(
+    ("trial", "unchanged", "outcome"),
+    [
+        (WindowMeasure(late_loss=1.1), NAN, CureOutcome.CURES),
+        (WindowMeasure(late_loss=1.79), NAN, CureOutcome.CURES),
+        (WindowMeasure(late_loss=1.81), NAN, CureOutcome.DOES_NOT),
+        (NAN, NAN, CureOutcome.DOES_NOT),
+        (WindowMeasure(nonfinite_at=58), NAN, CureOutcome.WORSENS),
+        (WindowMeasure(error="RuntimeError: no"), NAN, CureOutcome.DOES_NOT),
+        (WindowMeasure(), NAN, CureOutcome.DOES_NOT),
+        (WindowMeasure(late_loss=1.1), SPIKE, CureOutcome.CURES),
+        (SPIKE, SPIKE, CureOutcome.DOES_NOT),
+    ],
+)
+def test_the_loss_has_to_be_normal_again(
+    trial: WindowMeasure, unchanged: WindowMeasure, outcome: CureOutcome
+) -> None:
+    assert concluded(trial, unchanged, BAND)[0] is outcome
+
+
+def test_in_a_wide_band_half_of_the_rise_has_to_be_gone() -> None:
+    wide, unchanged = Band(1.0, 1.0), WindowMeasure(late_loss=5.0)
+    assert concluded(WindowMeasure(late_loss=2.9), unchanged, wide)[0] is CureOutcome.CURES
+    assert concluded(WindowMeasure(late_loss=3.1), unchanged, wide)[0] is CureOutcome.DOES_NOT
+
+
+def test_a_model_that_casts_by_itself_has_no_float32() -> None:
+    broken = WindowMeasure(error="RuntimeError: expected Half")
+    assert judged("float32", broken, NAN, BAND).outcome is CureOutcome.NOT_APPLICABLE
+    assert judged("clip to 1", broken, NAN, BAND).outcome is CureOutcome.DOES_NOT
+
+
+def test_families() -> None:
+    assert family_of("learning rate x 0.333") is ChangeFamily.RATE
+    assert family_of("learning rate before it rose") is ChangeFamily.RATE
+    assert family_of("clip to 1 and float32") is ChangeFamily.PAIR
+
+
+def minimal(*cures: str, data: bool = False) -> str | None:
+    occurrences = [
+        Reproduced("bit for bit", "", 59, 59, 33, "nonfinite", normal_loss=1, normal_spread=0.1),
+        ChangeTried("math attention", measure=NAN),
+        *(ChangeTried(name, measure=WindowMeasure(late_loss=1.0)) for name in cures),
+        ChangesTried(),
+        TriageMade(data, not data),
+    ]
+    found = replayed(Run.of({}, events=[Event(0, 0.0, what) for what in occurrences]))
+    assert found is not None
+    assert found.all_tried
+    return None if found.minimal_cure is None else found.minimal_cure.name
+
+
+def test_the_minimal_cure_is_the_smallest_intervention() -> None:
+    rates = ("learning rate x 0.1", "learning rate x 0.333")
+    assert minimal() is None
+    assert minimal(*rates) == "learning rate x 0.333"
+    assert minimal("second moment reset", rates[0]) == "second moment reset"
+    assert minimal(*rates, "float32") == "float32"
+    assert minimal(*rates, "step skipped") == "learning rate x 0.333"
+    assert minimal(*rates, "step skipped", "previous batch", data=True) == "step skipped"
+    assert minimal("clip to 1 and float32") == "clip to 1 and float32"

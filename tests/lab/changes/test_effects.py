@@ -1,0 +1,130 @@
+"""What changes do while they are applied."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
+from holter.lab.changes.dropout import DROPOUT_OFF
+from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.changes.precision import FLOAT32
+from holter.lab.setup import Setup
+
+
+class Attention(nn.Module):
+    """Calls attention with all of its arguments by position, as some models do."""
+
+    def __init__(self, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.project = nn.Linear(4, 4)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.project(x)
+        attended: Tensor = functional.scaled_dot_product_attention(
+            h, h, h, None, self.dropout, True
+        )
+        return attended
+
+
+def of(model: nn.Module, lr: float = 0.1) -> Setup:
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    return Setup.of(model, optimizer, lambda m, batch: m(batch).sum(), [torch.ones(2, 2)])
+
+
+def test_attention_without_dropout_is_causal_still() -> None:
+    torch.manual_seed(0)
+    model, x = Attention(), torch.randn(1, 5, 4)
+    assert not torch.equal(model(x), model(x))
+    with DROPOUT_OFF.applied(of(model)):
+        outputs = model(x)
+        later = x.clone()
+        later[:, 3:] = 0.0
+        assert torch.equal(model(later)[:, :3], outputs[:, :3])
+    assert torch.equal(outputs, Attention.forward(_without(model), x))
+
+
+def _without(model: Attention) -> Attention:
+    model.dropout = 0.0
+    return model
+
+
+def test_recurrent_layers_drop_nothing() -> None:
+    torch.manual_seed(0)
+    model, x = nn.LSTM(4, 8, num_layers=3, dropout=0.5), torch.randn(6, 2, 4)
+    assert not torch.equal(model(x)[0], model(x)[0])
+    with DROPOUT_OFF.applied(of(model)):
+        assert torch.equal(model(x)[0], model(x)[0])
+    assert model.dropout == 0.5
+
+
+def test_functions_and_layers_drop_nothing() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.drop = nn.Linear(4, 4), nn.Dropout(0.5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return functional.dropout(self.drop(self.body(x)), 0.5)
+
+    model, x = Both(), torch.ones(3, 4)
+    with DROPOUT_OFF.applied(of(model)):
+        assert torch.equal(model(x), model.body(x))
+
+
+def weights_after(setup: Setup) -> Tensor:
+    setup.step(*setup.batches(1))
+    return setup.model.weight.detach().clone()  # type: ignore[union-attr,return-value,operator]
+
+
+def linear(lr: float = 0.1) -> Setup:
+    torch.manual_seed(0)
+    return of(nn.Linear(2, 1, bias=False), lr)
+
+
+def test_a_factor_outlasts_a_schedule_that_sets_the_rate() -> None:
+    setup, slower = linear(), linear(0.05)
+    (group,) = setup.optimizers[0].param_groups
+    with learning_rate_times(0.5).applied(setup) as changed:
+        group["lr"] = 0.1  # as a scheduler does
+        assert torch.equal(weights_after(changed), weights_after(slower))
+        assert group["lr"] == 0.1
+    assert group["lr"] == 0.1
+
+
+def test_a_rate_that_is_a_tensor_is_changed_in_place() -> None:
+    setup = linear()
+    rate = torch.tensor(0.1)
+    setup.optimizers[0].param_groups[0]["lr"] = rate
+    with learning_rate_times(0.5).applied(setup) as changed:
+        after = weights_after(changed)
+    torch.testing.assert_close(after, weights_after(linear(0.05)))
+    assert setup.optimizers[0].param_groups[0]["lr"] is rate
+    assert rate == torch.tensor(0.1)
+
+
+def test_clipping_replaces_that_of_the_training() -> None:
+    start = linear().model.weight.detach().clone()  # type: ignore[union-attr,operator]
+    setup = linear(1.0)
+    with clip_to(0.5).applied(setup) as changed:
+        assert abs(float((weights_after(changed) - start).norm()) - 0.5) < 1e-5
+        with CLIPPING_OFF.applied(changed) as unclipped:
+            assert unclipped.phases[0].max_norm is None
+
+
+def test_half_precision_weights_and_moments_are_widened_and_narrow_afterwards() -> None:
+    model = nn.Linear(2, 1).to(torch.bfloat16)
+    setup = Setup.of(
+        model,
+        torch.optim.Adam(model.parameters()),
+        lambda m, batch: m(batch).sum(),
+        [torch.ones(2, 2, dtype=torch.bfloat16)],
+    )
+    setup.step(*setup.batches(1))
+    moments = setup.optimizers[0].state[model.weight]
+    with FLOAT32.applied(setup) as changed:
+        assert {each.dtype for each in model.parameters()} == {torch.float32}
+        changed.step(*changed.batches(1))
+        assert moments["exp_avg"].dtype is torch.float32
+    assert {each.dtype for each in model.parameters()} == {torch.bfloat16}
+    assert moments["exp_avg"].dtype is torch.bfloat16
