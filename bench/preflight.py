@@ -42,7 +42,7 @@ LATER = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Judgement:
     """What preflight said of one script."""
 
     specimen: Specimen
@@ -93,14 +93,14 @@ def is_asked(specimen: Specimen) -> bool:
     return specimen.cause not in LATER_CAUSES and specimen.name not in LATER
 
 
-def measure(specimens: Sequence[Specimen], *, workers: int) -> list[Outcome]:
+def measure(specimens: Sequence[Specimen], *, workers: int) -> list[Judgement]:
     """Try each script; what is kept from an earlier call is not tried again."""
 
-    def outcome(specimen: Specimen) -> Outcome:
+    def outcome(specimen: Specimen) -> Judgement:
         try:
             path = recording(specimen, experiment="preflight")
         except RuntimeError:  # one that is declined has no run
-            return Outcome(specimen, (), (), "", _why(specimen))
+            return Judgement(specimen, (), (), "", _why(specimen))
         return judge(specimen, Run.load(path))
 
     outcomes = []
@@ -112,12 +112,12 @@ def measure(specimens: Sequence[Specimen], *, workers: int) -> list[Outcome]:
     return outcomes
 
 
-def judge(specimen: Specimen, run: Run) -> Outcome:
+def judge(specimen: Specimen, run: Run) -> Judgement:
     """The checks that failed, and the rule that leads."""
     checkup = check(run)
     answered = rows(run, checkup)
     leading = diagnose(checkup).leading
-    return Outcome(
+    return Judgement(
         specimen,
         tuple(row.check.name for row in answered if row.status is Status.FAIL),
         tuple(row.check.name for row in answered if row.status is Status.WARN),
@@ -133,7 +133,7 @@ def _why(specimen: Specimen) -> str:
     return lines[-1].removeprefix("holter: ") if lines else "it failed"
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
+def render(outcomes: Sequence[Judgement]) -> str:
     """The table, with every miss."""
     faults = [each for each in outcomes if not each.specimen.healthy]
     healthy = [each for each in outcomes if each.specimen.healthy]

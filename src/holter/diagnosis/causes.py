@@ -68,6 +68,11 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
+# What is seen in loss curves whatever the cause.
+CURVES = ("no-learning", "non-finite", "unstable")
+# What the cause of a captured failure explains.
+FAILURES = ("non-finite", "unstable", "too-large", "half-precision", "unbounded-loss")
+
 _LEARNING = ("no-learning", "motionless", "fading", "bad-validation")
 _SIZE = ("too-large", "growing-outputs", "unstable", "non-finite")
 
@@ -206,7 +211,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("hidden-nonfinite",), ("diverging-loss", "loss-spike")),
     (
         ("nonfinite-birth", "oversized-steps", "poisonous-batch", "irreproducible-failure"),
-        ("non-finite", "unstable", "too-large", "half-precision", "unbounded-loss"),
+        FAILURES,
     ),
     (("nonfinite-birth",), ("poisonous-batch",)),
     (("oversized-steps",), ("nonfinite-birth",)),

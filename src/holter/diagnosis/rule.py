@@ -1,6 +1,5 @@
 """Rule: condition, damage and named exceptions, as a pure function of what is known of a run."""
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from holter.record.findings import (
     Severity,
     Verdict,
 )
+from holter.record.functions import options_of, page_of
 from holter.record.signals import Signal
 
 HEADINGS = (
@@ -47,7 +47,7 @@ def exception(function: Callable[..., str | None]) -> NamedException:
     It is given what the rule gives to `Rule.excused`, and returns what it measured, as a sentence,
     or None if it does not apply. Its docstring is the reason why the condition is harmless.
     """
-    because = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    because = page_of(function).partition("\n\n")[0].replace("\n", " ")
     return NamedException(function.__name__.replace("_", "-").strip("-"), because, function)
 
 
@@ -67,7 +67,7 @@ class Rule:
     @property
     def doc(self) -> str:
         """The rule's page, in Markdown: its docstring."""
-        return inspect.cleandoc(self.function.__doc__ or "")
+        return page_of(self.function)
 
     @property
     def title(self) -> str:
@@ -77,8 +77,7 @@ class Rule:
     @property
     def options(self) -> dict[str, Any]:
         """Numbers that decide a verdict, with their defaults: the keyword-only parameters."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+        return options_of(self.function)
 
     @property
     def option_docs(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ _SHORT = 120.0  # seconds: of shorter runs the cost is shown in seconds, not as 
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class WatchCost:
     """Time that watching took, of how long a run; None where it was not measured."""
 
     seconds: float | None = None
@@ -40,16 +40,16 @@ class Cost:
         return f"holter took {percent(self.share)} of the time"
 
 
-def cost(run: Run) -> Cost:
+def cost(run: Run) -> WatchCost:
     """Return the sum of the watch's own times, and the run's duration."""
     if WATCH_TIME not in run:
-        return Cost()
+        return WatchCost()
     readings = [series.values.astype(np.float64) for series in run[WATCH_TIME].values()]
     seconds = sum(float(values[np.isfinite(values)].sum()) for values in readings)
     duration = run.meta.duration
     if duration is None or not 0 < duration < float("inf"):
-        return Cost(seconds)
-    return Cost(seconds, duration)
+        return WatchCost(seconds)
+    return WatchCost(seconds, duration)
 
 
 def ending(run: Run) -> str:

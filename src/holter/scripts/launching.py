@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScriptEnd:
     """The end of a script; `path` is None if it never imported torch."""
 
     exit_code: int
@@ -47,7 +47,7 @@ def launch(
     black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
-) -> Outcome:
+) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
     Exit code, output and traceback are the script's own. Torch is imported only when the script
@@ -88,7 +88,7 @@ def launch(
     if not began:
         if not isinstance(error, SyntaxError):
             tell(f"{script} did not import torch; nothing was recorded.")
-        return Outcome(exit_code, None, interrupted=interrupted)
+        return ScriptEnd(exit_code, None, interrupted=interrupted)
     watch = began[0]
     if watch.steps == 0:
         watch.note(
@@ -99,7 +99,7 @@ def launch(
             " recorded; launch the script with `torchrun -m holter run`."
         )
     watch.close(error=error)
-    return Outcome(exit_code, watch.path, watch.steps, interrupted)
+    return ScriptEnd(exit_code, watch.path, watch.steps, interrupted)
 
 
 def _rank() -> int:

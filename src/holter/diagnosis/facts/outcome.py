@@ -25,19 +25,6 @@ _BACK = 0.9  # share of its first value above which a loss that jumped has lost 
 _FELL = 0.9  # share of its start below which a loss that rose again had learned something
 _ROSE = 1.25  # times its start that a loss which diverges reaches
 
-CURVES = (  # what is seen in curves whatever the cause, and is the cause of nothing else
-    "diverging-loss",
-    "flat-loss",
-    "loss-at-constant-predictor",
-    "loss-plateau",
-    "loss-spike",
-    "nonfinite-gradient",
-    "nonfinite-loss",
-    "nonfinite-weights",
-    "oscillating-loss",
-    "underfitting",
-)
-
 
 class OutcomeState(Enum):
     """How a training went, in a word or two."""

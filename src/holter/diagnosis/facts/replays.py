@@ -18,12 +18,6 @@ from holter.record.events import (
 )
 from holter.record.trials import TrialKind, parts
 
-SYMPTOMS = (
-    *("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights", "hidden-nonfinite"),
-    *("loss-spike", "diverging-loss", "exploding-gradients", "exploding-weights", "huge-updates"),
-    *("skipped-steps", "collapsing-loss-scale", "unbounded-loss", "oscillating-loss"),
-)  # what the causes of a failure explain
-
 _SPREADS = 8.0  # above the median within which a loss counts as normal
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
 

@@ -7,12 +7,11 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.causes import explained_by
+from holter.diagnosis.causes import CURVES, explained_by
 from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import rate_left
 from holter.diagnosis.facts.gradient_scale import GROWTH, LARGE_SCALE, rise
-from holter.diagnosis.facts.outcome import CURVES
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record import Series

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import numpy as np
 
-from holter.diagnosis.causes import explained_by
+from holter.diagnosis.causes import CURVES, explained_by
 from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.gradient_scale import exploded_later, large_at_start
 from holter.diagnosis.facts.layers import Layer, Matrix, Sample, inner_activations, median
-from holter.diagnosis.facts.outcome import CURVES
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent

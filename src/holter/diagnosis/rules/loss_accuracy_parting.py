@@ -182,7 +182,7 @@ def _notes(facts: Facts) -> Iterator[Verdict]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rise:
+class _Divergence:
     """How validation changed since its lowest loss."""
 
     since: int
@@ -191,7 +191,7 @@ class _Rise:
     accuracy: float  # change since then
 
 
-def _rise(curves: Curves) -> _Rise | None:
+def _rise(curves: Curves) -> _Divergence | None:
     """Return how the validation loss rose since its minimum, or None if it did not."""
     smoothed = smooth(curves.validation)
     at = int(smoothed.argmin())
@@ -201,4 +201,4 @@ def _rise(curves: Curves) -> _Rise | None:
     if not risen or len(curves) - 1 - at < 3 or rise_score(curves.validation[at:]) < 2:
         return None
     change = float(curves.accuracy[-last:].mean() - curves.accuracy[at : at + 3].mean())
-    return _Rise(int(curves.steps[at]), low, late, change)
+    return _Divergence(int(curves.steps[at]), low, late, change)

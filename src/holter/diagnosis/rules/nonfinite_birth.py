@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import SYMPTOMS, replayed
+from holter.diagnosis.facts.replays import replayed
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
@@ -92,6 +93,6 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.
-        explains=SYMPTOMS if replay.onset < replay.failing else None,
+        explains=FAILURES if replay.onset < replay.failing else None,
         fix=_FIXES.get(birth.kind, "check the operands of this line"),
     )

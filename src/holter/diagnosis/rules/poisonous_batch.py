@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replays import (
-    SYMPTOMS,
     ChangeFamily,
     Replayed,
     fails,
@@ -86,7 +86,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
             Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
             *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        explains=("nonfinite-birth", *SYMPTOMS) if replay.onset < replay.failing else None,
+        explains=("nonfinite-birth", *FAILURES) if replay.onset < replay.failing else None,
         fix=f"check the batch of step {replay.failing}, and fix or drop its samples where the data"
         " is loaded",
     )

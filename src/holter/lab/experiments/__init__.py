@@ -1,6 +1,5 @@
 """Experiments: active tests of a training, one file each; each writes an ordinary run."""
 
-import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from holter.record.errors import HolterError
+from holter.record.functions import options_of, page_of
 from holter.record.signals import Signal
 
 ExperimentFunction = Callable[..., None]  # of a Setup and a Lab, and its own options
@@ -27,7 +27,7 @@ class Experiment:
     @property
     def doc(self) -> str:
         """Its docstring, in Markdown."""
-        return inspect.cleandoc(self.function.__doc__ or "")
+        return page_of(self.function)
 
     @property
     def title(self) -> str:
@@ -37,12 +37,7 @@ class Experiment:
     @property
     def options(self) -> dict[str, Any]:
         """Its options: the function's keyword-only parameters with their defaults."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return {
-            parameter.name: parameter.default
-            for parameter in parameters
-            if parameter.kind is parameter.KEYWORD_ONLY
-        }
+        return options_of(self.function)
 
 
 def experiment(
