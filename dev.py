@@ -1,4 +1,4 @@
-"""Sets up a virtual environment and runs holter from this checkout: `python3 dev.py demo`.
+"""Set up a virtual environment and run holter from this checkout: `python3 dev.py demo`.
 
 Needs Python 3.11 or newer with pip, and nothing else.
 """
@@ -15,20 +15,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 VENV = HERE / ".venv"
 STAMP = VENV / "holter-setup.txt"
-# A CPU build where one is at hand; a plain `torch` would pull gigabytes of CUDA packages.
+# Set HOLTER_TORCH to a CPU build where one is available: plain `torch` pulls in CUDA packages.
 TORCH = os.environ.get("HOLTER_TORCH", "torch==2.13.0")
 
 COMMANDS = {
-    "setup": "make .venv with holter and all that its tests need",
-    "demo": "train something small and broken, and diagnose it",
-    "test": "run the tests; further arguments go to pytest",
+    "setup": "create .venv with holter and everything its tests need",
+    "demo": "record and diagnose a small broken training",
+    "test": "run all tests; --quick leaves out the slow ones; other arguments go to pytest",
     "lint": "check format, lint, types and layers",
-    "run": "run holter itself: python3 dev.py run check holter-runs/...",
+    "run": "run holter from this checkout: python3 dev.py run check holter-runs/...",
 }
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     command, rest = (arguments[0], list(arguments[1:])) if arguments else ("", [])
     if command not in COMMANDS:
         print("usage: python3 dev.py COMMAND\n")
@@ -46,14 +46,14 @@ def main(arguments: Sequence[str]) -> int:
     if command == "setup":
         return 0
     if command == "test":
-        return call("pytest", *(rest or ["-n", "2", "--dist", "worksteal"]))
+        return test(rest)
     if command == "lint":
         return lint()
     return call("holter", *(rest if command == "run" else ["demo", *rest]))
 
 
 def set_up() -> None:
-    """Make the virtual environment, unless the one that is there was made for this very setup."""
+    """Create the virtual environment, unless the existing one has this setup."""
     wanted = hashlib.sha256(
         b"\0".join(
             [
@@ -67,18 +67,25 @@ def set_up() -> None:
     ).hexdigest()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
-    say("making .venv")
+    say("creating .venv")
     venv.create(VENV, with_pip=True, clear=VENV.exists())
-    say(f"installing {TORCH} (some minutes if it has to be downloaded)")
+    say(f"installing {TORCH} (a few minutes if it must be downloaded)")
     pip("install", TORCH, "-c", HERE / "constraints.txt")
-    say("installing holter and what its tests need")
+    say("installing holter and its test dependencies")
     pip("install", "-e", f"{HERE}[test]", "-c", HERE / "constraints.txt")
     STAMP.write_text(wanted)
     say("ready")
 
 
+def test(arguments: Sequence[str]) -> int:
+    """Run the tests in two processes; with arguments, run pytest with these."""
+    rest = [argument for argument in arguments if argument != "--quick"]
+    quick = ["-m", "not slow"] if len(rest) < len(arguments) else []
+    return call("pytest", *quick, *(rest or ["-n", "2", "--dist", "worksteal"]))
+
+
 def lint() -> int:
-    """Everything that reads the code without running it."""
+    """Run every check that reads the code without running it."""
     checks = (
         ("ruff", "format", "--check", "."),
         ("ruff", "check", "."),
@@ -93,7 +100,7 @@ def lint() -> int:
 
 
 def call(program: str, *arguments: str) -> int:
-    """Run a program of the virtual environment from here."""
+    """Run a program of the virtual environment in the repository root."""
     bin_folder = VENV / ("Scripts" if os.name == "nt" else "bin")
     environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"}
     try:
@@ -112,7 +119,7 @@ def pip(*arguments: str | Path) -> None:
 
 
 def say(sentence: str) -> None:
-    """Tell what is being done."""
+    """Print what is being done."""
     print(f"dev.py: {sentence}", flush=True)
 
 

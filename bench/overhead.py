@@ -313,15 +313,15 @@ def holter_mode(**options: Any) -> Mode:
         left = time.perf_counter()
         try:
             watch = holter.watch(training.model, training.optimizer, path, quiet=True, **options)
-            stepper: Any = watch._stepper  # noqa: SLF001
+            step: Any = watch._loop.stepper.open  # noqa: SLF001
 
             def pause() -> None:
                 nonlocal left
                 left = time.perf_counter()
 
             def resume() -> None:  # or the blocks of the bare copy would pass for one long step
-                if isinstance(stepper._began, float):  # noqa: SLF001
-                    stepper._began += time.perf_counter() - left  # noqa: SLF001
+                if isinstance(step.began, float):
+                    step.began += time.perf_counter() - left
 
             with watch:
                 yield Attached(resume, pause, run=path)

@@ -1,4 +1,4 @@
-"""A flat loss: the model is wrapped anew after the optimizer was made, which then holds others.
+"""A flat loss: the model is copied after the optimizer was built, which holds the original.
 
 holter run examples/flat_loss.py
 """
@@ -27,7 +27,7 @@ class Classifier(nn.Module):
 
 
 def prepared(model):
-    """As some wrappers do: a copy with parameters of its own."""
+    """Return a copy with its own parameters, as some wrappers do."""
     return copy.deepcopy(model)
 
 

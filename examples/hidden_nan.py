@@ -1,4 +1,4 @@
-"""A log that hides NaN: the loop averages only the losses that are finite, and prints 0.0.
+"""A log that hides NaN: the loop prints 0.0 for losses that are not finite.
 
 python examples/hidden_nan.py
 """
@@ -13,7 +13,7 @@ import holter
 torch.manual_seed(0)
 x = torch.rand(4096, 8) * 2
 y = torch.log(x[:, :1] + 0.1) + 0.1 * torch.randn(4096, 1)
-x[2900, 0] = -0.3  # one bad row: its logarithm does not exist
+x[2900, 0] = -0.3  # one bad row: its logarithm is NaN
 
 
 class Model(nn.Module):

@@ -1,4 +1,4 @@
-"""A NaN after some hundred steps: one text is empty, and attention finds no word to look at.
+"""NaN after 187 steps: one text is empty, so attention has no position left to attend to.
 
 holter run examples/masked_row.py
 holter try replay
@@ -13,7 +13,7 @@ torch.manual_seed(0)
 WORDS, PAD = 50, 0
 texts = [torch.randint(1, WORDS, (int(torch.randint(3, 12, ())),)) for _ in range(8000)]
 labels = [int((text < 10).any()) for text in texts]
-texts[6011] = texts[6011][:0]  # nothing was left of it after cleaning
+texts[6011] = texts[6011][:0]  # empty after cleaning
 
 
 def collate(samples):

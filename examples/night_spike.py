@@ -1,4 +1,4 @@
-"""A spike at night that does not come back: a few corrupt batches, and Adam without clipping.
+"""A loss spike that leaves damage: a few corrupt batches, and Adam without clipping.
 
 holter run examples/night_spike.py
 """

@@ -1,4 +1,4 @@
-"""A gradient norm that scares and means nothing: one odd batch, clipped to where all others are.
+"""A huge gradient norm that is harmless: one outlier batch, clipped like all others.
 
 holter run examples/scary_norm.py
 """
@@ -9,7 +9,7 @@ from torch import nn
 torch.manual_seed(0)
 x = torch.randn(20_480, 16)
 y = torch.sin(x[:, :1]) + x[:, 1:2] + 0.1 * torch.randn(20_480, 1)
-y[12_000] += 4_000  # a typing error in the data
+y[12_000] += 4_000  # a typo in the data
 
 model = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -1,4 +1,4 @@
-"""Too good to be true: the mask of a small language model is one position off, so that it copies.
+"""A leak of the future: the mask of a small language model is off by one, so it copies.
 
 holter try preflight examples/too_good.py
 """

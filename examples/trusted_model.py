@@ -1,4 +1,4 @@
-"""Can this model be trusted? Label smoothing, batch norm, batches of 4: what its loss can reach.
+"""Batch norm on batches of 4: the model learns, but differs between train and eval mode.
 
 holter try preflight examples/trusted_model.py
 """

@@ -1,13 +1,39 @@
-"""Shared by all tests: one thread, as two cores are shared by many; no GPU, no CUDA tests."""
+"""Shared by all tests: one thread per process, slow tests by path, CUDA tests only with CUDA."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+HERE = Path(__file__).parent
+# Tests of many seconds, which `python3 dev.py test --quick` leaves out: paths and test ids below
+# tests/, by prefix. Single tests elsewhere carry `@pytest.mark.slow`.
+SLOW = (
+    "cli/test_try_command.py",
+    "diagnosis/test_rules_contract.py::test_every_exception_has_a_specimen",
+    "diagnosis/test_rules_contract.py::test_healthy_twin",
+    "diagnosis/test_rules_contract.py::test_sick_case",
+    "lab/birth/",
+    "lab/experiments/",
+    "lab/replay/",
+    "record/test_durability.py",
+    "scripts/",
+    "test_bench_lr_range.py",
+    "test_bench_peers.py",
+    "test_zoo.py",
+    "watching/blackbox/",
+    "watching/collectors/test_contract.py",
+    "watching/test_budgeting.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(HERE).as_posix()
+        if f"{place}::{item.name}".startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
     if not any(item.get_closest_marker("cuda") for item in items):
         return
     import torch

@@ -17,14 +17,18 @@ ONLY = ("--select", "nonfinite-loss")
 def test_findings_give_exit_code_one(sick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(sick), *ONLY]) == 1
     said = capsys.readouterr()
-    assert said.out.startswith("ERROR  nonfinite-loss")
-    assert f"run: {sick}" in said.out
+    assert said.out.startswith("holter: broke at step 3. ")
+    assert "\nERROR  cause unknown" in said.out
+    assert f"holter check {sick} --all" in said.out
     assert said.err == ""
 
 
 def test_nothing_found_gives_zero(healthy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(healthy), *ONLY]) == 0
-    assert capsys.readouterr().out.startswith("nothing wrong found  1 rule clear, 100 steps")
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("holter: learned. loss ")
+    assert first.endswith("; no problem found")
+    assert second.startswith("details: holter check")
 
 
 @pytest.mark.parametrize(("least", "code"), [("error", 1), ("info", 1), ("never", 0)])
@@ -38,8 +42,8 @@ def test_the_newest_run_is_the_default(here: Path, capsys: pytest.CaptureFixture
         os.utime(folder / "meta.json", (number, number))
     assert main(["check", *ONLY]) == 0
     said = capsys.readouterr()
-    assert said.err == f"holter: the newest run is {Path('holter-runs/a')}\n"
-    assert f"run: {Path('holter-runs/a')}\n" in said.out
+    assert said.err == f"holter: checking the newest run, {Path('holter-runs/a')}\n"
+    assert f"holter check {Path('holter-runs/a')} --all" in said.out
 
 
 def test_no_run_at_all_is_one_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +65,7 @@ def test_the_report_goes_to_a_file(sick: Path, capsys: pytest.CaptureFixture[str
 
 def test_verify_finds_a_damaged_record(sick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(sick), *ONLY, "--verify"]) == 1
-    assert "holter: all 5 records are whole" in capsys.readouterr().err
+    assert "holter: verified 5 records" in capsys.readouterr().err
     (segment,) = sick.glob("rank-0/steps-*.seg")
     data = bytearray(segment.read_bytes())
     data[4096 + 22] ^= 1  # in the reading of the first record

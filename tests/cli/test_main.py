@@ -69,12 +69,13 @@ def test_errors_are_one_sentence(
     assert capsys.readouterr().err == said
 
 
-def test_a_fault_of_ours_says_how_to_see_it(
+def test_an_internal_error_says_how_to_see_it(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     raising(monkeypatch, ZeroDivisionError("oh"))
     assert main(["rules"]) == 2
     said = capsys.readouterr().err
+    assert "internal error" in said
     assert "ZeroDivisionError: oh" in said
     assert "HOLTER_DEBUG=1" in said
     assert "Traceback" not in said

@@ -20,14 +20,14 @@ def empty(run: object):  # type: ignore[no-untyped-def]
 
 
 RULES = {
-    name: Rule(name, Severity.ERROR, Level.DATA, (LOSS,), (), False, False, function)
+    name: Rule(name, Severity.ERROR, Level.DATA, (LOSS,), False, False, (), function)
     for name, function in (("flat", flat), ("empty", empty))
 }
 
 
 @pytest.fixture(autouse=True)
 def made_up_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holter.diagnosis.rules.all_rules", lambda: RULES)
+    monkeypatch.setattr("holter.diagnosis.engine.all_rules", lambda: RULES)
 
 
 def project(folder: Path, text: str) -> Path:
@@ -58,7 +58,7 @@ def test_the_nearest_file_with_a_table_counts(tmp_path: Path) -> None:
     assert read_settings(inner).select == ("flat",)
 
 
-def test_the_command_line_goes_first(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     folder = project(
         tmp_path,
         '[tool.holter]\nignore = ["flat"]\nfail-on = "never"\n'
@@ -97,7 +97,7 @@ def test_a_value_has_the_type_of_the_default(
         ("flat.drop", "write RULE.OPTION=VALUE"),
         ("flatt.drop=1", "no rule 'flatt'; did you mean 'flat'"),
         ("flat.dorp=1", "no option 'dorp'; did you mean 'drop'"),
-        ("flat.steps=1.5", "'1.5' is not a whole number, as the default 10 is"),
+        ("flat.steps=1.5", "'1.5' is not a whole number, like the default 10"),
         ("flat.loud=maybe", "'maybe' is not true or false"),
     ],
 )
@@ -112,21 +112,21 @@ def test_a_wrong_assignment_is_told(text: str, said: str, tmp_path: Path) -> Non
     ("text", "said"),
     [
         ("[tool.holter", "is not valid TOML"),
-        ("[tool]\nholter = 3", "[tool.holter] has to be a table"),
+        ("[tool]\nholter = 3", "[tool.holter] must be a table"),
         ('[tool.holter]\nslect = ["flat"]', "no key 'slect'; did you mean 'select'?"),
-        ('[tool.holter]\nselect = "flat"', "select has to be a list of rule names"),
+        ('[tool.holter]\nselect = "flat"', "select must be a list of rule names"),
         ('[tool.holter]\nignore = ["flatt"]', "ignore: No rule matches 'flatt'"),
-        ('[tool.holter]\nfail-on = "fatal"', "fail-on is 'fatal'; it can be error, warning"),
+        ('[tool.holter]\nfail-on = "fatal"', "fail-on is 'fatal'; use one of error, warning"),
         (
             "[tool.holter.rules]\nflat = 3",
-            "[tool.holter.rules.flat] has to be a table",
+            "[tool.holter.rules.flat] must be a table",
         ),
         ("[tool.holter.rules.flta]\ndrop = 3", "no rule 'flta'; did you mean 'flat'"),
         ("[tool.holter.rules.flat]\ndorp = 3", "no option 'dorp'; did you mean 'drop'"),
-        ('[tool.holter.rules.flat]\ndrop = "3"', "drop is '3', but has to be a number"),
+        ('[tool.holter.rules.flat]\ndrop = "3"', "drop is '3'; it must be a number"),
         (
             "[tool.holter.rules.flat]\nsteps = true",
-            "steps is True, but has to be a whole number",
+            "steps is True; it must be a whole number",
         ),
         ("[tool.holter.rules.empty]\nx = 1", "no option 'x'; it has none."),
     ],

@@ -111,7 +111,7 @@ def test_wrong_use_is_one_sentence(
     said = capsys.readouterr().err
     assert told in said
     assert "Traceback" not in said
-    assert "fault of holter" not in said
+    assert "internal error" not in said
 
 
 def test_only_some_checks(module: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,6 @@ def _rule(
     name: str,
     *,
     level: Level = Level.PROCEDURE,
-    explains: tuple[str, ...] = (),
     symptom: bool = False,
     confirm: str = "- Look at it.",
 ) -> Rule:
@@ -73,7 +72,7 @@ def _rule(
     {confirm}
     """
     function.__doc__ = inspect.cleandoc(function.__doc__)
-    return Rule(name, Severity.ERROR, level, (LOSS,), explains, symptom, False, function)  # type: ignore[arg-type]
+    return Rule(name, Severity.ERROR, level, (LOSS,), symptom, False, (), function)  # type: ignore[arg-type]
 
 
 _RULES = (
@@ -86,16 +85,21 @@ _RULES = (
     ),
     _rule(
         "outside-optimizer",
-        explains=("flat-curve",),
         confirm="- `print(len(list(model.parameters())),"
         ' sum(len(g["params"]) for g in optimizer.param_groups))`',
     ),
-    _rule("tiny-rate", level=Level.HYPERPARAMETER, explains=("flat-curve",)),
-    _rule("zero-gradients", level=Level.NUMERICS, explains=("flat-curve",)),
-    _rule("same-batches", level=Level.DATA, explains=("flat-curve",)),
-    _rule("skipped-updates", level=Level.NUMERICS, explains=("flat-curve",)),
+    _rule("tiny-rate", level=Level.HYPERPARAMETER),
+    _rule("zero-gradients", level=Level.NUMERICS),
+    _rule("same-batches", level=Level.DATA),
+    _rule("skipped-updates", level=Level.NUMERICS),
 )
 RULES: Mapping[str, Rule] = {each.name: each for each in _RULES}
+
+
+def explained_by(cause: str) -> frozenset[str]:
+    """Every cause explains the flat curve."""
+    return frozenset({"flat-curve"} if cause not in ("flat-curve", "odd-norms") else ())
+
 
 FLAT = Finding(
     "flat-curve",
@@ -135,7 +139,7 @@ ODD = Finding(
             GRAD_TOTAL_NORM,
             (17, 17),
             "norm 8.2 at step 17 against a median of 0.2 over the 100 steps before;"
-            " the loss of the same step is inside its usual range",
+            " the loss of the same step is inside its normal range",
             "a_rather_long_optimizer_name",
         ),
     ),
@@ -153,11 +157,19 @@ UNKNOWN = (
 NORMAL = (Normal("odd-norms", "pre-clip norm 11,140 on one step of 300; update unchanged"),)
 
 
-def run(*, steps: int = 300, events: tuple[Event[Occurrence], ...] = (), **meta: Any) -> Run:
+def run(
+    *,
+    steps: int = 300,
+    learned: bool = False,
+    events: tuple[Event[Occurrence], ...] = (),
+    **meta: Any,
+) -> Run:
     if steps == 0:
         return run_of({}, events=events, meta=replace(META, **meta))
     signals = {
-        LOSS: {"": [2.3] * (steps - 1) + [math.nan]},
+        LOSS: {
+            "": [math.nan if n == 7 else 2.3 * (0.99**n if learned else 1) for n in range(steps)]
+        },
         LR: {"": [0.1] * steps},
         WATCH_TIME: {"": [0.0007] * steps},
     }
@@ -169,8 +181,9 @@ _RAISED = Event(120, 0.0, ExceptionRaised("ValueError", "bad\nshape: 100%, so"))
 SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
     "known": (run(), Checkup((OUTSIDE, FLAT, ODD), NORMAL, RULED_OUT, UNKNOWN)),
     "unknown": (run(), Checkup((FLAT,), (), RULED_OUT, UNKNOWN)),
-    "preview": (run(), Checkup((ODD,), (), RULED_OUT, ())),
-    "nothing": (run(), Checkup((), NORMAL, (*RULED_OUT, Clear("odd-norms")), UNKNOWN)),
+    "preview": (run(learned=True), Checkup((ODD,), (), RULED_OUT, ())),
+    "unexplained": (run(), Checkup((), (), RULED_OUT, UNKNOWN)),
+    "nothing": (run(learned=True), Checkup((), NORMAL, (*RULED_OUT, Clear("odd-norms")), UNKNOWN)),
     "nothing-examined": (run_of({LOSS: {"": [1.0]}}), Checkup((), (), (), UNKNOWN)),
     "no-steps": (run(steps=0), Checkup((), (), (), UNKNOWN)),
     "failed": (
@@ -178,9 +191,12 @@ SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
         Checkup((), (), RULED_OUT, ()),
     ),
     "interrupted": (run(status="interrupted"), Checkup((FLAT,), (), (), ())),
-    "running": (run(status="running"), Checkup((), (), RULED_OUT, ())),
+    "running": (run(learned=True, status="running"), Checkup((), (), RULED_OUT, ())),
     "notes": (
-        run(notes=("the optimizer of model.head is built in compiled code", "no loader was seen")),
+        run(
+            learned=True,
+            notes=("the optimizer of model.head is built in compiled code", "no loader was seen"),
+        ),
         Checkup((), (), RULED_OUT, ()),
     ),
 }

@@ -23,7 +23,7 @@ def test_one_command_a_finding_the_cause_first() -> None:
 def test_the_cause_may_be_unknown() -> None:
     (line,) = github.render(*SITUATIONS["unknown"]).splitlines()
     assert "%0Acause unknown%0A" in line
-    assert "%0Awould tell: Repeat" in line
+    assert "%0Anext: Repeat" in line
 
 
 def test_escapes() -> None:
@@ -46,6 +46,6 @@ def test_a_script_outside_the_repository_is_no_file() -> None:
 
 def test_nothing_found_is_a_notice() -> None:
     assert github.render(*SITUATIONS["nothing"]) == (
-        "::notice file=train.py,title=holter%3A nothing wrong found"
-        "::3 rules clear, 2 not examined, 300 steps\n"
+        "::notice file=train.py,title=holter%3A learned"
+        "::loss 2.25 → 0.154; no problem found; 3 rules clear, 2 not examined\n"
     )

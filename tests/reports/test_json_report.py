@@ -13,10 +13,11 @@ import pytest
 from situations import SITUATIONS, run
 
 import holter
-from holter.record.findings import Confidence, Level, Severity
+from holter.diagnosis.engine import Checkup
+from holter.record.findings import Confidence, Level, Normal, Severity
 from holter.reports import json as json_report
 
-SCHEMA = json.loads((files("holter.reports") / "schema-1.json").read_text())
+SCHEMA = json.loads((files("holter.reports") / "schema-2.json").read_text())
 
 
 def rendered(situation: str) -> dict[str, Any]:
@@ -40,9 +41,10 @@ def test_keeps_to_the_schema(situation: str) -> None:
 def test_the_schema_knows_all_that_is_printed_and_all_words() -> None:
     document, defs = rendered("known"), SCHEMA["$defs"]
     assert set(document) == set(SCHEMA["properties"])
-    for name in ("run", "diagnosis", "cost"):
+    for name in ("run", "outcome", "diagnosis", "cost"):
         assert set(document[name]) == set(defs[name]["properties"])
     assert set(document["findings"][0]) == set(defs["finding"]["properties"])
+    assert set(document["normal"][0]) == set(defs["normal"]["properties"])
     assert set(document["findings"][0]["evidence"][0]) == set(defs["evidence"]["properties"])
     for key, enum in (("severity", Severity), ("confidence", Confidence), ("level", Level)):
         assert set(defs["finding"]["properties"][key]["enum"]) == {str(each) for each in enum}
@@ -56,6 +58,19 @@ def test_tells_the_cause_and_what_it_explains() -> None:
     assert [each["rule"] for each in diagnosis["others"]] == ["odd-norms"]
     assert [each["rule"] for each in diagnosis["ruled_out"]] == ["tiny-rate", "zero-gradients"]
     assert [each["rule"] for each in diagnosis["unexamined"]] == ["same-batches", "skipped-updates"]
+
+
+def test_the_outcome_is_told() -> None:
+    assert rendered("known")["outcome"]["state"] == "learned nothing"
+    assert rendered("known")["outcome"]["bad"] is True
+    assert rendered("nothing")["outcome"]["bad"] is False
+
+
+def test_an_exception_of_a_rule_is_named() -> None:
+    harmless = Normal("odd-norms", "the loss is back", exception="no-damage")
+    (told,) = json.loads(json_report.render(run(), Checkup(normal=(harmless,))))["normal"]
+    assert told["exception"] == "no-damage"
+    assert rendered("known")["normal"][0]["exception"] is None
 
 
 def test_abstains() -> None:

@@ -13,149 +13,149 @@ from holter.reports import text
 
 SCREENS = {
     "known": """\
-ERROR  outside-optimizer  (certain, procedure, since step 0)
+holter: learned nothing. loss stayed at 2.3 for 300 steps
+
+ERROR  The run has outside-optimizer                                 outside-optimizer · certain
+  12 of 14 trainable parameters get gradients but are in no optimizer: features.0.weight,
+  features.0.bias and 10 more
+  grad.norm features.0.weight: median 0.41, never applied
+  grad.norm features.0.bias: median 0.02, never applied
+  also explains: flat-curve
+
+fix    build the optimizer after the last layer was added: `torch.optim.SGD(model.parameters(),
+       lr=0.1)`
+prove  `print(len(list(model.parameters())), sum(len(g["params"]) for g in
+       optimizer.param_groups))`
+also   found: odd-norms
+more   holter explain outside-optimizer · holter check --all
+
+300 steps · holter took 0.2 s
+""",
+    "unknown": """\
+holter: learned nothing. loss stayed at 2.3 for 300 steps
+
+ERROR  cause unknown                                                         flat-curve · likely
+  loss 2.30 at step 0, 2.30 at step 299
+  loss: median of the first 30 steps 2.303, of the last 30 2.302
+  ruled out: tiny-rate, zero-gradients
+  not tested: same-batches, skipped-updates
+
+next   Train on one batch only: a model that can learn drives its loss to the floor.
+       Repeat the run with `lr` ten times as large.
+more   holter explain flat-curve · holter check --all
+
+300 steps · holter took 0.2 s
+""",
+    "preview": """\
+holter: learned. loss 2.25 → 0.154
+
+WARNING  The run has odd-norms                                        odd-norms · hint · preview
+  gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
+  grad.total_norm a_rather_long_optimizer_name: norm 8.2 at step 17 against a median of 0.2 over
+  the 100 steps before; the loss of the same step is inside its normal range
+
+fix    no change is needed as long as the gradients are clipped
+prove  Look at it.
+more   holter explain odd-norms · holter check --all
+
+300 steps · holter took 0.2 s
+""",
+    "unexplained": """\
+holter: learned nothing. loss stayed at 2.3 for 300 steps; no rule found a cause
+next:    holter try preflight train.py
+details: holter check --all · 300 steps · holter took 0.2 s
+""",
+    "nothing": """\
+holter: learned. loss 2.25 → 0.154; no problem found
+details: holter check --all (1 odd but normal) · 300 steps · holter took 0.2 s
+""",
+    "nothing-examined": """\
+holter: outcome unknown. loss 1 → 1 over 1 step; too few losses to judge (1 of 20); no rule
+        could be applied
+details: holter check --all · 1 step · cost not measured
+""",
+    "no-steps": """\
+holter: no training step was recorded. there is nothing to judge
+details: holter check --all · cost not measured
+""",
+    "failed": """\
+holter: broke at step 120. ValueError: bad
+details: holter check --all · 121 steps · holter took 0.1 s
+""",
+    "interrupted": """\
+holter: learned nothing. loss stayed at 2.3 for 300 steps
+        the training was interrupted after 300 steps
+
+ERROR  cause unknown                                                         flat-curve · likely
+  loss 2.30 at step 0, 2.30 at step 299
+  loss: median of the first 30 steps 2.303, of the last 30 2.302
+
+next   Train on one batch only: a model that can learn drives its loss to the floor.
+       Repeat the run with `lr` ten times as large.
+more   holter explain flat-curve · holter check --all
+
+300 steps · holter took 0.2 s
+""",
+    "running": """\
+holter: learned. loss 2.25 → 0.154; no problem found
+        the recording is not closed: the training is still running, or was killed
+details: holter check --all · 300 steps · holter took 0.2 s
+""",
+    "notes": """\
+holter: learned. loss 2.25 → 0.154; no problem found
+details: holter check --all (2 not recorded) · 300 steps · holter took 0.2 s
+""",
+}
+
+EVERYTHING = """\
+holter: learned nothing. loss stayed at 2.3 for 300 steps
+
+ERROR  The run has outside-optimizer                                 outside-optimizer · certain
   12 of 14 trainable parameters get gradients but are in no optimizer: features.0.weight,
   features.0.bias and 10 more
 
-  evidence      grad.norm  features.0.weight  steps 0-299   median 0.41, never applied
-                grad.norm  features.0.bias    steps 0-299   median 0.02, never applied
+  since         step 0, level: procedure
+  evidence      grad.norm  features.0.weight  steps 0-299
+                  median 0.41, never applied
+                grad.norm  features.0.bias  steps 0-299
+                  median 0.02, never applied
   explains      flat-curve: loss 2.30 at step 0, 2.30 at step 299
-  ruled out     tiny-rate: lr 0.1 on all 300 steps
-                zero-gradients: smallest total norm 0.2
-  confirm       `print(len(list(model.parameters())), sum(len(g["params"]) for g in
-                optimizer.param_groups))`
-  fix           build the optimizer after the last layer was added:
-                `torch.optim.SGD(model.parameters(), lr=0.1)`
-  more          holter explain outside-optimizer
-
-also found
-  WARNING  odd-norms  preview  gradient norm of classifier.weight is 40 times its median on 3 of
-           300 steps (hint, since step 17)
-
-normal
-  odd-norms  pre-clip norm 11,140 on one step of 300; update unchanged
-
-not examined
-  no data.batch_size in this run: same-batches
-  no amp.scale, amp.skipped in this run: skipped-updates
-
-300 steps, 3 findings, 2 rules clear, 2 not examined, watching cost 0.7 % of the time
-""",
-    "unknown": """\
-ERROR  flat-curve  cause unknown  (likely, procedure, since step 0)
-  loss 2.30 at step 0, 2.30 at step 299
-
-  evidence      loss  steps 0-299   median of the first 30 steps 2.303, of the last 30 2.302
   ruled out     tiny-rate: lr 0.1 on all 300 steps
                 zero-gradients: smallest total norm 0.2
   not examined  same-batches: no data.batch_size in this run
                 skipped-updates: no amp.scale, amp.skipped in this run
-  would tell    Train on one batch only: a model that can learn drives its loss to the floor.
-                Repeat the run with `lr` ten times as large.
-  meanwhile     find out why the model does not learn before training on
-  more          holter explain flat-curve
+  prove         `print(len(list(model.parameters())), sum(len(g["params"]) for g in
+                optimizer.param_groups))`
+  fix           build the optimizer after the last layer was added:
+                `torch.optim.SGD(model.parameters(), lr=0.1)`
 
-300 steps, 1 finding, 2 rules clear, 2 not examined, watching cost 0.7 % of the time
-""",
-    "preview": """\
-WARNING  odd-norms  preview  (hint, numerics, since step 17)
-  gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
+also found
+  WARNING  odd-norms · hint · preview · since step 17
+           gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
+           fix: no change is needed as long as the gradients are clipped
 
-  evidence      grad.total_norm  a_rather_long_optimizer_name  step 17
-                  norm 8.2 at step 17 against a median of 0.2 over the 100 steps before; the
-                  loss of the same step is inside its usual range
-  confirm       Look at it.
-  fix           no change is needed as long as the gradients are clipped
-  more          holter explain odd-norms
-
-300 steps, 1 finding, 2 rules clear, watching cost 0.7 % of the time
-""",
-    "nothing": """\
-nothing wrong found  3 rules clear, 2 not examined, 300 steps
-
-normal
+odd but normal
   odd-norms  pre-clip norm 11,140 on one step of 300; update unchanged
 
 clear
   tiny-rate       lr 0.1 on all 300 steps
   zero-gradients  smallest total norm 0.2
-  odd-norms
 
 not examined
   no data.batch_size in this run: same-batches
   no amp.scale, amp.skipped in this run: skipped-updates
 
-watching cost 0.7 % of the time
-""",
-    "nothing-examined": """\
-nothing was examined  no rule could be applied to 1 step
-
-not examined
-  no data.batch_size in this run: same-batches
-  no amp.scale, amp.skipped in this run: skipped-updates
-
-cost of watching not measured
-""",
-    "no-steps": """\
-no training step was recorded  there is nothing to judge
-
-cost of watching not measured
-""",
-    "failed": """\
-nothing wrong found  2 rules clear, 121 steps
-
-the training ended with ValueError at step 120: bad
-
-clear
-  tiny-rate       lr 0.1 on all 300 steps
-  zero-gradients  smallest total norm 0.2
-
-watching cost 0.28 % of the time
-""",
-    "interrupted": """\
-ERROR  flat-curve  cause unknown  (likely, procedure, since step 0)
-  loss 2.30 at step 0, 2.30 at step 299
-
-  evidence      loss  steps 0-299   median of the first 30 steps 2.303, of the last 30 2.302
-  would tell    Train on one batch only: a model that can learn drives its loss to the floor.
-                Repeat the run with `lr` ten times as large.
-  meanwhile     find out why the model does not learn before training on
-  more          holter explain flat-curve
-
-the training was interrupted after 300 steps
-
-300 steps, 1 finding, 0 rules clear, watching cost 0.7 % of the time
-""",
-    "running": """\
-nothing wrong found  2 rules clear, 300 steps
-
-the recording is not closed: the training still runs, or was killed
-
-clear
-  tiny-rate       lr 0.1 on all 300 steps
-  zero-gradients  smallest total norm 0.2
-
-watching cost 0.7 % of the time
-""",
-    "notes": """\
-nothing wrong found  2 rules clear, 300 steps
-
-clear
-  tiny-rate       lr 0.1 on all 300 steps
-  zero-gradients  smallest total norm 0.2
-
-could not see
-  the optimizer of model.head is built in compiled code
-  no loader was seen
-
-watching cost 0.7 % of the time
-""",
-}
+300 steps, 3 findings, 2 rules clear, 2 not examined, holter took 0.2 s
+"""
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_whole_screen(name: str) -> None:
     assert text.render(*SITUATIONS[name]) == SCREENS[name]
+
+
+def test_everything() -> None:
+    assert text.render(*SITUATIONS["known"], whole=True) == EVERYTHING
 
 
 def test_color_adds_nothing_but_color() -> None:
@@ -170,8 +170,7 @@ def test_color_adds_nothing_but_color() -> None:
 def test_lines_keep_to_the_width(width: int) -> None:
     for name in ("unknown", "nothing", "failed", "notes"):
         for line in text.render(*SITUATIONS[name], width=width).splitlines():
-            whole = line.startswith(("ERROR", "  more", "  evidence"))  # names are never cut
-            assert whole or len(line) <= width, line
+            assert len(line) <= width, line
 
 
 def test_a_long_name_is_never_cut() -> None:
@@ -187,14 +186,30 @@ def test_many_findings_stay_on_the_screen() -> None:
         Finding("odd-norms", ODD.severity, ODD.confidence, ODD.level, f"number {n}", n, (), "")
         for n in range(40)
     )
-    shown = text.render(run(), Checkup((OUTSIDE, FLAT, *others)))
-    assert "and 34 more" in shown
+    checkup = Checkup((OUTSIDE, FLAT, *others))
+    assert "also   found: odd-norms\n" in text.render(run(), checkup)
+    shown = text.render(run(), checkup, whole=True)
+    assert "number 39" in shown
     assert "42 findings" in shown
-    assert len(shown.splitlines()) < 40
+
+
+def test_the_first_screen_has_25_lines_however_much_there_is_to_say() -> None:
+    evidence = tuple(dataclasses.replace(ODD.evidence[0], says=f"{n} " * 60) for n in range(9))
+    long = dataclasses.replace(
+        FLAT, summary="word " * 60, evidence=evidence, fix="word " * 60, rule="outside-optimizer"
+    )
+    shown = text.render(run(status="interrupted"), Checkup((long, FLAT, ODD)))
+    assert 18 <= len(shown.splitlines()) <= text.SCREEN
+    assert all(len(text.render(*each).splitlines()) <= text.SCREEN for each in SITUATIONS.values())
+
+
+def test_a_healthy_run_has_two_lines() -> None:
+    assert len(text.render(*SITUATIONS["nothing"]).splitlines()) == 2
 
 
 def test_control_characters_of_the_training_do_not_reach_the_terminal() -> None:
-    shown = text.render(run(notes=["a\x1b[31mred\nnote\x07"]), Checkup())
+    shown = text.render(run(notes=["a\x1b[31mred\nnote\x07"]), Checkup(), whole=True)
+    assert "red note" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown
 
@@ -203,10 +218,11 @@ def test_a_folder_and_its_ranks_are_named(tmp_path: Path) -> None:
     for rank in (0, 1):
         (tmp_path / f"rank-{rank}").mkdir()
     recorded = dataclasses.replace(run(), path=tmp_path, rank=1)
-    assert text.render(recorded, Checkup()).endswith(f"run: {tmp_path} (rank 1 of 2)\n")
+    assert f"holter check {tmp_path} --rank 1 --all" in text.render(recorded, Checkup())
+    shown = text.render(recorded, Checkup(), whole=True)
+    assert shown.endswith(f"run: {tmp_path} (rank 1 of 2)\n")
 
 
-def test_a_large_share_of_a_short_run_comes_with_its_seconds() -> None:
-    assert "watching cost 30 % of the time (0.2 s; the first 2 s are free)" in text.render(
-        run(duration=0.7), Checkup()
-    )
+def test_the_cost_of_a_short_run_is_in_seconds_of_a_long_one_in_percent() -> None:
+    assert text.render(run(duration=0.7), Checkup()).endswith(" · holter took 0.2 s\n")
+    assert text.render(run(duration=210.0), Checkup()).endswith("holter took 0.1 % of the time\n")

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
+SCRIPTS = Path(__file__).parent / "ordinary"
 CASES = Path(__file__).parent.parent.parent / "cases"
 HOLTER = ("-m", "holter")
 
@@ -55,8 +56,14 @@ def python(
         capture_output=True,
         timeout=timeout,
         check=False,
+        preexec_fn=_restore_interrupts,
     )
     return Ended(done.returncode, done.stdout, done.stderr.decode())
+
+
+def _restore_interrupts() -> None:
+    """Undo what a background shell does: its children ignore SIGINT, and so would theirs."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def holter_run(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Ended:
@@ -65,7 +72,7 @@ def holter_run(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None 
 
 
 def run_both(script: Path, arguments: tuple[str, ...], folder: Path) -> Twins:
-    """Run a script of tests/scripts plainly and watched, side by side, in an empty folder each."""
+    """Run a script plainly and watched, side by side, in an empty folder each."""
 
     def run(name: str, *prefix: str | Path) -> tuple[Ended, dict[str, Any]]:
         here, history = folder / name, folder / f"{name}.json"

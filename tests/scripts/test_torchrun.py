@@ -56,5 +56,9 @@ def test_two_ranks_record_into_one_run_and_one_reports(name: str, tmp_path: Path
         assert run.meta.notes == ()  # no collector had to give up
         assert holter.check(run).findings == ()
 
-    for said in ("holter: recording to", "nothing wrong found", f"run: {folder.name}"):
+    for said in (
+        "holter: recording to",
+        "no problem found",
+        f"details: holter check {folder.name}",
+    ):
         assert watched.err.replace("holter-runs/", "").count(said) == 1, watched.err

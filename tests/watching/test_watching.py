@@ -497,7 +497,8 @@ def test_a_compiled_model(model, optimizer, path, backend):
         losses = [float(step(compiled, optimizer)) for _ in range(3)]
     assert w.steps == 3
     run = holter.Run.load(path)
-    assert all("is compiled" in note for note in run.meta.notes)
+    notes = run.meta.notes
+    assert notes and all("is compiled" in note for note in notes)
     assert values(path, LOSS) == pytest.approx(losses)
     assert set(run[GRAD_NORM]) == names
 
@@ -518,7 +519,8 @@ def test_a_compiled_training_step(model, optimizer, path):
             loss.backward()
             losses.append(float(loss.detach()))
             optimizer.step()
-    assert all("may be compiled" in note for note in holter.Run.load(path).meta.notes)
+    notes = holter.Run.load(path).meta.notes
+    assert notes and all("may be compiled" in note for note in notes)
     assert values(path, LOSS) == pytest.approx(losses)
 
 

@@ -1,4 +1,4 @@
-"""The command line: one file a command, and the one place where errors become sentences."""
+"""The command line: one module per command; errors become sentences here and nowhere else."""
 
 import argparse
 import io
@@ -21,36 +21,36 @@ COMMANDS = (
 )  # modules of this package, in the order of the help
 
 DESCRIPTION = """\
-Records the training of a neural network and names what is wrong with it.
+Record the training of a neural network and diagnose what is wrong with it.
 
-A run is a recording on disk. Rules read it; each finding comes with its evidence, and the one
-that best explains the others leads the report. Reading a run needs no GPU and no torch.
+`holter run` records a training script to a folder, the run. `holter check` applies rules to a run
+and reports the most likely cause with its evidence and the fix. Checking needs no GPU and no torch.
 """
 
 EPILOG = """\
 examples:
-  holter run train.py --epochs 3    run a script as it is, record it, say what is wrong
-  holter check                      what is wrong with the newest run in ./holter-runs
-  holter check RUN --format json    the same for programs
-  holter try preflight train.py     test a training before it costs anything
-  holter explain nonfinite-loss     what a rule looks for, and what to do about it
-  holter rules                      all rules
+  holter run train.py --epochs 3    run an unmodified script, record and diagnose it
+  holter check                      diagnose the newest run in ./holter-runs
+  holter check RUN --format json    the same, as JSON
+  holter try preflight train.py     test a training script before a long run
+  holter explain nonfinite-loss     what a rule detects, and how to fix it
+  holter rules                      list all rules
 
-exit codes: 0 nothing at or above --fail-on, 1 something was found, 2 wrong use or an error.
-`holter COMMAND --help` tells more of a command.
+exit codes: 0 no finding at or above --fail-on, 1 at least one finding, 2 usage error or failure.
+`holter COMMAND --help` describes a command.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; whatever goes wrong is told in one sentence."""
+    """Run one command and return its exit code; every error is printed as one sentence."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
     try:
-        if args.command != "run":  # there it is the script's output
-            _write_whatever_the_terminal_lacks()
+        if args.command != "run":  # there the output belongs to the script
+            _replace_unprintable_characters()
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, as in `holter rules | head`
@@ -65,14 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error.strerror or error}{where}")
     except Exception as error:
         return _fail(
-            f"this is a fault of holter, please report it: {type(error).__name__}: {error}"
+            f"internal error, please report it: {type(error).__name__}: {error}"
             " (HOLTER_DEBUG=1 shows the traceback)"
         )
     return code
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser with every command."""
+    """Return the parser with every command."""
     parser = argparse.ArgumentParser(
         prog="holter",
         description=DESCRIPTION,
@@ -88,9 +88,9 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _write_whatever_the_terminal_lacks() -> None:
+def _replace_unprintable_characters() -> None:
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is no error
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 

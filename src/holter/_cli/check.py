@@ -1,4 +1,4 @@
-"""`holter check`: what is wrong with a recorded run, why, and what to do."""
+"""`holter check`: diagnose a recorded run."""
 
 import argparse
 from pathlib import Path
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 EPILOG = f"""\
 examples:
   holter check                              the newest run in ./holter-runs
-  holter check holter-runs/train-1          a run by its folder; it may still be growing
-  holter check RUN --ignore "nonfinite-*"   without some rules
+  holter check --all                        the same, with everything that was measured
+  holter check holter-runs/train-1          a run by its folder, also while it is recorded
+  holter check RUN --ignore "nonfinite-*"   skip some rules
   holter check RUN --set flat-loss.min_steps=50
   holter check RUN --format json --output report.json
-  holter check RUN --fail-on warning        in CI: exit code 1 from warnings on
+  holter check RUN --fail-on warning        in CI: warnings give exit code 1
 
 {EXIT_CODES}"""
 
@@ -26,9 +27,9 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "check",
-        help="what is wrong with a run, why, and what to do",
-        description="Reads a recorded run and names the most likely cause of what is wrong with it:"
-        "\nwith its evidence, what else it explains, what was ruled out, and the fix.",
+        help="diagnose a recorded run: cause, evidence, fix",
+        description="Diagnose a recorded run: how the training went, the most likely cause of what"
+        "\nis wrong, its evidence, and the fix. `--all` adds everything that was ruled out.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,9 +40,9 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         metavar="RUN",
         help="folder of the run (default: the newest in ./holter-runs)",
     )
-    parser.add_argument("--rank", type=int, metavar="N", help="the rank to read (default: lowest)")
+    parser.add_argument("--rank", type=int, metavar="N", help="rank to read (default: the lowest)")
     parser.add_argument(
-        "--verify", action="store_true", help="first test the checksum of every record"
+        "--verify", action="store_true", help="verify the checksum of every record first"
     )
     add_checking(parser)
 
@@ -55,8 +56,8 @@ def execute(args: argparse.Namespace) -> int:
     folder = args.run
     if folder is None:
         folder = newest_run()
-        tell(f"the newest run is {folder}")
+        tell(f"checking the newest run, {folder}")
     run = Run.load(folder, rank=args.rank)
     if args.verify:
-        tell(f"all {verify(folder):,} records are whole")
+        tell(f"verified {verify(folder):,} records")
     return check_and_report(run, args, settings)

@@ -1,4 +1,4 @@
-"""`holter demo`: a broken training, recorded and diagnosed, in one command."""
+"""`holter demo`: record and diagnose a broken training."""
 
 import argparse
 import sys
@@ -10,16 +10,16 @@ from holter._cli.terminal import write_report
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-SCRIPT = Path(__file__).parent.parent / "demo_training.py"
+SCRIPT = Path(__file__).parent.parent / "scripts" / "demo_training.py"
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "demo",
-        help="train something small and broken, and diagnose it",
-        description="Trains a small classifier with a mistake that leaves no error message, as"
-        " `holter run`\nwould, and shows the diagnosis. Takes a few seconds on a CPU.",
+        help="record and diagnose a small broken training",
+        description="Run a small classifier that learns nothing and raises no error under"
+        " `holter run`,\nand show the diagnosis. Takes a few seconds on a CPU.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

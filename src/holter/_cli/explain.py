@@ -1,4 +1,4 @@
-"""`holter explain`: the page of a rule."""
+"""`holter explain`: print the page of a rule."""
 
 import argparse
 import json
@@ -26,14 +26,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "explain",
-        help="the page of a rule: what it looks for, what to do",
-        description="Prints the page of a rule: what it looks for, why it matters, what to do,"
-        "\nwhen it is wrong, how to confirm it, and the options it has.",
+        help="print the page of a rule: what it detects, how to fix it",
+        description="Print the page of a rule: what it detects, why it matters, how to fix it, when"
+        "\nit is wrong, how to confirm it, its options and its exceptions.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("rule", metavar="RULE", help="name of a rule; `holter rules` lists them")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -60,26 +60,51 @@ def _page(rule: "Rule", width: int) -> list["Line"]:
             lines.append(((line.removeprefix("## "), "bold"),))
         else:
             lines.append((("  ", ""), *code_spans(line)))
-    facts = {
-        "Needs": [", ".join(signal.name for signal in rule.needs)],
-        "Explains": [", ".join(sorted(explained_by(rule.name)))],
-        "Is explained by": [", ".join(_causes(rule))],
-        "Options": [f"{name} = {value!r}" for name, value in rule.options.items()],
+    lines += [*_options(rule, width), *_exceptions(rule, width)]
+    related = {
+        "Needs": [signal.name for signal in rule.needs],
+        "Explains": sorted(explained_by(rule.name)),
+        "Is explained by": _causes(rule),
     }
-    for heading, items in facts.items():
-        if any(items):
+    for heading, names in related.items():
+        if names:
             lines += [BLANK, ((heading, "bold"),)]
-        for item in filter(None, items):
-            lines += hanging(item, width=width, lead=(("  ", ""),))
-    if rule.options:
-        option, value = next(iter(rule.options.items()))
-        lines.append(
-            (("  change one with ", "dim"), *code_spans(f"`--set {rule.name}.{option}={value}`"))
-        )
+            lines += hanging(", ".join(names), width=width, lead=(("  ", ""),))
+    return lines
+
+
+def _options(rule: "Rule", width: int) -> list["Line"]:
+    """Return the table of options: name, default, meaning."""
+    from holter.reports._lines import BLANK, code_spans, hanging
+
+    if not rule.options:
+        return []
+    name_width = max(map(len, rule.options)) + 2
+    value_width = max(len(f"{value}") for value in rule.options.values()) + 2
+    lines: list[Line] = [BLANK, (("Options", "bold"),)]
+    for name, default in rule.options.items():
+        lead = ((f"  {name:<{name_width}}", ""), (f"{default!s:<{value_width}}", "cyan"))
+        lines += hanging(rule.option_docs[name], width=width, lead=lead)
+    option, default = next(iter(rule.options.items()))
+    usage = f"`--set {rule.name}.{option}={default}`"
+    return [*lines, (("  change one with ", "dim"), *code_spans(usage))]
+
+
+def _exceptions(rule: "Rule", width: int) -> list["Line"]:
+    """Return the table of exceptions: name, and why the condition is harmless then."""
+    from holter.reports._lines import BLANK, hanging
+
+    if not rule.exceptions:
+        return []
+    column = max(len(exception.name) for exception in rule.exceptions) + 2
+    lines: list[Line] = [BLANK, (("Exceptions", "bold"),)]
+    for exception in rule.exceptions:
+        lead = ((f"  {exception.name:<{column}}", ""),)
+        lines += hanging(exception.because, width=width, lead=lead)
     return lines
 
 
 def _causes(rule: "Rule") -> list[str]:
     from holter.diagnosis.engine import all_rules
 
-    return [each.name for each in all_rules().values() if rule.name in explained_by(each.name)]
+    return [cause for cause in all_rules() if rule.name in explained_by(cause)]

@@ -1,4 +1,4 @@
-"""The arguments that every command that checks a run shares, and what comes of them."""
+"""Arguments shared by every command that checks a run."""
 
 import argparse
 from pathlib import Path
@@ -13,56 +13,56 @@ if TYPE_CHECKING:
 
 EXIT_CODES = """\
 exit codes:
-  0  nothing of stable rules at or above --fail-on
-  1  something was found; findings of preview rules never count
-  2  wrong use, or an error
+  0  no finding at or above --fail-on
+  1  at least one finding at or above --fail-on; preview rules do not count
+  2  usage error or failure
 """
 
 
 def add_checking(parser: argparse.ArgumentParser) -> None:
-    """Add what is to be examined, how it is shown, and what fails."""
+    """Add the arguments that select rules, the report and the exit code."""
     shown = parser.add_argument_group("report")
     shown.add_argument(
         "--format",
         choices=REPORTS,
         default="text",
-        help="text for people (default), checklist for a preflight, json for programs,"
-        " github for annotations of a workflow,"
-        " sarif for code scanning",
+        help="text (default), checklist (the table of a preflight), json, github (workflow"
+        " annotations) or sarif (code scanning)",
     )
     shown.add_argument("--output", type=Path, metavar="FILE", help="write the report to FILE")
     shown.add_argument(
-        "--all", action="store_true", help="show long lists whole in the report for people"
+        "--all",
+        action="store_true",
+        help="show everything: all findings and evidence, ruled-out causes, clear rules;"
+        " do not truncate lists in the text report",
     )
     rules = parser.add_argument_group(
-        "rules", "Defaults come from [tool.holter] of pyproject.toml; what stands here goes first."
+        "rules", "Command-line options override [tool.holter] in pyproject.toml."
     )
     rules.add_argument(
         "--select",
         action="append",
         metavar="PATTERN,...",
-        help="examine only these rules, as in flat-loss,nonfinite-*; sets aside what"
-        " pyproject.toml ignores",
+        help="apply only these rules, for example flat-loss,nonfinite-*; overrides `ignore` in"
+        " pyproject.toml",
     )
-    rules.add_argument(
-        "--ignore", action="append", metavar="PATTERN,...", help="leave these rules out"
-    )
+    rules.add_argument("--ignore", action="append", metavar="PATTERN,...", help="skip these rules")
     rules.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="RULE.OPTION=VALUE",
-        help="change a threshold, as `holter explain RULE` lists them; may be repeated",
+        help="set an option of a rule; `holter explain RULE` lists them; may be repeated",
     )
     rules.add_argument(
         "--fail-on",
         choices=tuple(FAIL_ON),
-        help="least severity that gives exit code 1 (default: error)",
+        help="minimum severity for exit code 1 (default: error)",
     )
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """What the arguments and pyproject.toml ask for. Read it before any long work."""
+    """Return the settings from the arguments and pyproject.toml; call it before any long work."""
     return read_settings(
         Path.cwd(),
         select=_split(args.select),
@@ -75,7 +75,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
 def check_and_report(
     run: "Run", args: argparse.Namespace, settings: Settings, *, stream: TextIO | None = None
 ) -> int:
-    """Check `run`, report as asked (to `stream`, else standard output), give the exit code."""
+    """Check `run`, write the report to `stream` or standard output, and return the exit code."""
     from holter.diagnosis.engine import check
 
     checkup = check(
@@ -91,4 +91,4 @@ def check_and_report(
 def _split(given: list[str] | None) -> tuple[str, ...] | None:
     if given is None:
         return None
-    return tuple(part.strip() for each in given for part in each.split(",") if part.strip())
+    return tuple(part.strip() for text in given for part in text.split(",") if part.strip())

@@ -1,4 +1,4 @@
-"""`holter try replay RUN`: a captured failure, run again to find its cause and what cures it."""
+"""`holter try replay RUN`: replay a captured failure to find its cause and its cure."""
 
 import argparse
 import contextlib
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
-    """Replay the last capture of a run, on the training of its own command or of --on."""
+    """Replay the first capture of a run, on the script that recorded it or on the setup of --on."""
     from holter.record import Run
     from holter.record.folders import newest_run
 
     folder = Path(args.target) if args.target else newest_run()
     run = Run.load(folder)
     capture = _capture(folder, args.capture)
-    tell(f"{capture.alarm.says} at step {capture.alarm.step}; {len(capture.steps)} steps are kept")
+    tell(
+        f"replaying {capture.alarm.says} at step {capture.alarm.step};"
+        f" the capture holds {len(capture.steps)} steps"
+    )
     if args.on:
         from holter.lab.setup_functions import setup_from
 
@@ -36,13 +39,13 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         return report(folder)
     from holter.scripts.recognition import Recognised, recognise
 
-    def then(found: Recognised) -> int:
-        for note in found.notes:
+    def then(recognised: Recognised) -> int:
+        for note in recognised.notes:
             tell(note)
-        drawn = dict(zip(found.steps, found.setup.train, strict=False)) if rerun else {}
+        drawn = dict(zip(recognised.steps, recognised.setup.train, strict=False)) if rerun else {}
         with contextlib.chdir(here):
             try:
-                _investigate(found.setup, run, capture, args, drawn)
+                _investigate(recognised.setup, run, capture, args, drawn)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             return report(folder)
@@ -51,10 +54,10 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
-    # Without a loader only the script itself knows what its steps are given.
+    # Without a loader only the script itself can produce the inputs of its steps.
     rerun = not any(step.fetches for step in capture.steps)
     if rerun:
-        tell(f"no loader feeds the steps: {script} is run again up to step {last}")
+        tell(f"no data loader was recorded: running {script} again up to step {last}")
     try:
         with _in_folder(run), _unwatched():
             return recognise(
@@ -67,40 +70,42 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
                 out=scratch / "first-steps",
                 then=then,
             )
-    finally:  # where the script is not recognised; otherwise the process has ended by now
+    finally:  # reached only if the script is not recognised; otherwise the process has ended
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _capture(folder: Path, name: str | None) -> "Capture":
     from holter.watching.blackbox.capture import captures_in, load_capture
 
-    found = captures_in(folder)
-    if not found:
+    captures = captures_in(folder)
+    if not captures:
         raise HolterError(
-            f"{folder} holds no capture: nothing broke while it was recorded, or the black box was"
-            " off. `w.capture()` and `holter run --capture-at STEP` make one on purpose."
+            f"{folder} has no capture: no failure was detected, or the run was recorded with"
+            " --no-black-box. `w.capture()` and `holter run --capture-at STEP` write one on demand."
         )
-    if name is None:  # what failed goes before what was asked for
-        return load_capture(min(found, key=lambda each: each.name.endswith("asked")))
-    for each in found:
-        if each.name == name or each.name.startswith(f"step-{name.zfill(8)}"):
-            return load_capture(each)
-    raise HolterError(f"{folder} has no capture {name}; it has {', '.join(e.name for e in found)}.")
+    if name is None:  # failures before captures on demand
+        return load_capture(min(captures, key=lambda path: path.name.endswith("asked")))
+    for path in captures:
+        if path.name == name or path.name.startswith(f"step-{name.zfill(8)}"):
+            return load_capture(path)
+    raise HolterError(
+        f"{folder} has no capture {name}; it has {', '.join(path.name for path in captures)}."
+    )
 
 
 def _command(run: "Run", folder: Path) -> list[str]:
     command = list(run.meta.environment.command)
     if not command or not Path(run.meta.environment.folder or ".", command[0]).is_file():
         raise HolterError(
-            f"{folder} does not say which script made it, or the script is gone: name a function"
-            " that gives the training with `--on module:function`."
+            f"The script that recorded {folder} is unknown or missing; pass a function that returns"
+            " a setup with `--on module:function`."
         )
     return command
 
 
 @contextlib.contextmanager
 def _in_folder(run: "Run") -> Iterator[None]:
-    """Where the script was run: it may read files from there."""
+    """Change to the folder in which the script ran: it may read files from there."""
     place = run.meta.environment.folder
     if place and Path(place).is_dir():
         os.chdir(place)  # for good: the script may end the process
@@ -109,7 +114,7 @@ def _in_folder(run: "Run") -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unwatched() -> Iterator[None]:
-    """A script that watches itself is not to record itself again."""
+    """Disable `holter.watch` in the script, so that a replay records nothing."""
     from holter.lab.replay.unwatched import Unwatched
     from holter.watching import watch as watching
 
@@ -139,7 +144,7 @@ def _investigate(
             for line in whole(window, lab, ladder=not args.no_ladder):
                 tell(line)
         except KeyboardInterrupt:
-            tell("interrupted; what is known so far is kept")
+            tell("interrupted; the results so far are kept")
         if args.export is not None:
             from holter.lab.replay.exporting import export
 

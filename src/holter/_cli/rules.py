@@ -1,4 +1,4 @@
-"""`holter rules`: the table of all rules."""
+"""`holter rules`: list all rules."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ EPILOG = """\
 examples:
   holter rules
   holter rules --json
-  holter explain RULE               the page of one
+  holter explain RULE               the page of one rule
 """
 
 
@@ -27,13 +27,13 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "rules",
-        help="the table of all rules",
-        description="Lists every rule by the level it looks at, in the order an engineer looks:"
-        "\nhow severe it is, whether it is stable or in preview, and the signals it needs.",
+        help="list all rules",
+        description="List all rules by level: data, architecture, procedure, hyperparameter,"
+        "\nnumerics, system. Each with its severity, maturity, condition and required signals.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -41,9 +41,9 @@ def execute(args: argparse.Namespace) -> int:
     from holter.diagnosis.engine import all_rules
     from holter.reports._lines import painted
 
-    rules = sorted(all_rules().values(), key=lambda each: (each.level, each.name))
+    rules = sorted(all_rules().values(), key=lambda rule: (rule.level, rule.name))
     if args.json:
-        print(json.dumps([as_fields(each) for each in rules], indent=2))
+        print(json.dumps([as_fields(rule) for rule in rules], indent=2))
     else:
         table = _table(rules, text_width(sys.stdout))
         sys.stdout.write(painted(table, color=wants_color(sys.stdout)))
@@ -51,7 +51,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def as_fields(rule: "Rule") -> dict[str, Any]:
-    """What is known of a rule, as JSON has it."""
+    """Return the metadata of a rule for JSON."""
     return {
         "name": rule.name,
         "title": rule.title,
@@ -61,7 +61,13 @@ def as_fields(rule: "Rule") -> dict[str, Any]:
         "symptom": rule.symptom,
         "needs": [signal.name for signal in rule.needs],
         "explains": sorted(explained_by(rule.name)),
-        "options": rule.options,
+        "options": [
+            {"name": name, "default": default, "doc": rule.option_docs[name]}
+            for name, default in rule.options.items()
+        ],
+        "exceptions": [
+            {"name": exception.name, "because": exception.because} for exception in rule.exceptions
+        ],
     }
 
 
@@ -69,19 +75,19 @@ def _table(rules: Sequence["Rule"], width: int) -> list["Line"]:
     from holter.reports._lines import BLANK, hanging
 
     color = {"error": "red", "warning": "yellow", "info": "blue"}
-    column = max((len(each.name) for each in rules), default=0) + 4
+    column = max((len(rule.name) for rule in rules), default=0) + 4
     lines: list[Line] = []
     level = ""
-    for each in rules:
-        if str(each.level) != level:
-            level = str(each.level)
+    for rule in rules:
+        if str(rule.level) != level:
+            level = str(rule.level)
             lines += [*([BLANK] if lines else []), ((level, "bold"),)]
         lead = (
-            (f"  {each.name}".ljust(column), ""),
-            (f"{each.severity}".ljust(9), color[str(each.severity)]),
-            ("preview  " if each.preview else "stable   ", "magenta" if each.preview else "dim"),
+            (f"  {rule.name}".ljust(column), ""),
+            (f"{rule.severity}".ljust(9), color[str(rule.severity)]),
+            ("preview  " if rule.preview else "stable   ", "magenta" if rule.preview else "dim"),
         )
-        lines += hanging(each.title, width=width, lead=lead)
-        needs = f"needs {', '.join(signal.name for signal in each.needs)}"
+        lines += hanging(rule.title, width=width, lead=lead)
+        needs = f"needs {', '.join(signal.name for signal in rule.needs)}"
         lines += hanging(needs, width=width, lead=((" " * (column + 18), ""),), style="dim")
     return lines

@@ -1,4 +1,4 @@
-"""`holter run`: runs an unmodified training script, records it, and says what is wrong."""
+"""`holter run`: run an unmodified training script, record it, and diagnose it."""
 
 import argparse
 import os
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\
 examples:
-  holter run train.py --epochs 3                  all that follows the script is the script's
-  holter run -m package.train --epochs 3          a module, as with python -m
-  holter run --out runs/first train.py            into a folder of your choice
-  holter run --fail-on never train.py             leave the exit code to the script alone
+  holter run train.py --epochs 3                  everything after the script is passed to it
+  holter run -m package.train --epochs 3          a module, like python -m
+  holter run --out runs/first train.py            record to this folder
+  holter run --fail-on never train.py             return the exit code of the script
   holter run --format json --output report.json train.py
   torchrun --nproc-per-node 2 -m holter run train.py
   git bisect run holter run train.py              find the commit that broke the training
 
-The script runs as it would without holter: its arguments, working directory, output, traceback
-and results are its own, bit for bit. The report goes to standard error.
+The script runs as it does without holter: same arguments, working directory, output and traceback,
+and bit-identical weights. The report goes to standard error.
 
-{EXIT_CODES}  If the script itself fails, its own exit code is returned.
+{EXIT_CODES}  If the script fails, its own exit code is returned.
 """
 
 
@@ -33,18 +33,16 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "run",
-        help="run a training script unmodified, record it, and say what is wrong",
-        description="Runs a training script as it is. Finds its models, optimizers, losses and"
-        " loaders by\nitself, records the training, and checks the recording when the script ends.",
+        help="run an unmodified training script, record it, and diagnose it",
+        description="Run an unmodified training script and record it: models, optimizers, losses"
+        " and loaders\nare detected automatically. The recording is checked when the script ends.",
         epilog=EPILOG,
-        usage="holter run [options] [-m] SCRIPT [arguments of the script ...]",
+        usage="holter run [options] [-m] SCRIPT [script arguments ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "script", metavar="SCRIPT", help="the script, or with -m the module, to run"
-    )
+    parser.add_argument("script", metavar="SCRIPT", help="script to run, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT names a module")
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
     recording = parser.add_argument_group("recording")
     recording.add_argument(
         "--out",
@@ -52,42 +50,42 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         metavar="RUN",
         help="folder to record to (default: a new one in ./holter-runs)",
     )
-    recording.add_argument("--resume", action="store_true", help="continue the run in --out")
+    recording.add_argument("--resume", action="store_true", help="append to the run in --out")
     recording.add_argument(
         "--budget",
         type=_budget,
         default=0.01,
         metavar="SHARE",
-        help="share of the training's time that watching may take (default: 0.01, after the first"
-        " two seconds); `none` reads everything at every step",
+        help="share of the training time that recording may take (default: 0.01; the first two"
+        " seconds do not count); `none` records everything at every step",
     )
     recording.add_argument(
         "--on-nonfinite",
         choices=("record", "skip", "raise", "stop"),
         default="record",
-        help="when gradients are not finite: go on and record it (default), skip the step, or end"
-        " the training before weights are spoiled; all but record wait for each step's gradients",
+        help="when gradients are NaN or infinite: record it and continue (default), skip the step,"
+        " or raise or stop before the weights change; all but `record` synchronise every step",
     )
     recording.add_argument(
         "--capture-at",
         type=int,
         metavar="STEP",
-        help="keep the steps up to this one, as if it had failed, for `holter try replay`",
+        help="write a capture at this step, as if it had failed, for `holter try replay`",
     )
     recording.add_argument(
         "--no-black-box",
-        dest="blackbox",
+        dest="black_box",
         action="store_false",
-        help="keep no copies of the last steps and the state",
+        help="do not keep the last steps and snapshots for replay",
     )
     recording.add_argument(
-        "--no-check", action="store_true", help="only record; `holter check` can follow later"
+        "--no-check", action="store_true", help="only record; run `holter check` later"
     )
     add_checking(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Run the script, then check what it left."""
+    """Run the script, then check the recording."""
     from holter.record import Run
     from holter.scripts.launching import launch
 
@@ -99,7 +97,7 @@ def execute(args: argparse.Namespace) -> int:
         out=args.out,
         resume=args.resume,
         budget=args.budget,
-        blackbox=args.blackbox,
+        black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
     )
@@ -107,7 +105,7 @@ def execute(args: argparse.Namespace) -> int:
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":
         sys.stdout.flush()
         code = check_and_report(Run.load(outcome.path), args, settings, stream=sys.stderr)
-    if outcome.interrupted:  # end as Python ends on Ctrl-C, so that a shell loop stops too
+    if outcome.interrupted:  # die of SIGINT like Python does, so that a shell loop stops too
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return outcome.exit_code or code
@@ -118,5 +116,5 @@ def _budget(given: str) -> float | None:
         return None
     share = float(given)
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError("a share lies between 0 and 1, as in 0.01; or say none")
+        raise argparse.ArgumentTypeError("must be between 0 and 1, for example 0.01, or `none`")
     return share

@@ -1,4 +1,4 @@
-"""`holter schedule`: a learning-rate schedule, drawn before it is used."""
+"""`holter schedule`: plot a learning-rate schedule."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from holter.reports._lines import Line
 
-Share = Callable[[int], float]  # of the peak, at a step
+Share = Callable[[int], float]  # step -> fraction of the peak
 
 _POINTS = 400  # of a curve
 
@@ -26,7 +26,7 @@ examples:
   holter schedule warmup-cosine --peak 3e-4 --warmup 500 --steps 10000 --floor 0.1 --plot lr.png
   holter schedule one-cycle --peak 0.1 --steps 3000 --json
 
-The same schedules in a script, stepped after each `optimizer.step()`:
+In a script, call `schedule.step()` after each `optimizer.step()`:
   schedule = holter.warmup_cosine(optimizer, warmup=500, steps=10000, floor=0.1)
   schedule = holter.one_cycle(optimizer, peak=0.1, steps=3000)
 """
@@ -36,34 +36,39 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "schedule",
-        help="a learning-rate schedule, drawn before it is used",
-        description="Draws a schedule that holter has ready, and says what it gives at key steps."
-        "\nSteps are those of the optimizer, not epochs.",
+        help="plot a learning-rate schedule",
+        description="Plot a built-in learning-rate schedule and print the rate at key steps."
+        "\nSteps are optimizer steps, not epochs.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("kind", choices=("warmup-cosine", "one-cycle"), help="the shape")
-    parser.add_argument("--peak", type=float, required=True, help="the highest learning rate")
-    parser.add_argument("--steps", type=int, required=True, help="steps of the whole training")
     parser.add_argument(
-        "--warmup", type=int, help="steps up to the peak (of one-cycle: three tenths of all)"
+        "kind", choices=("warmup-cosine", "one-cycle"), help="shape of the schedule"
+    )
+    parser.add_argument("--peak", type=float, required=True, help="peak learning rate")
+    parser.add_argument("--steps", type=int, required=True, help="total number of steps")
+    parser.add_argument(
+        "--warmup", type=int, help="steps up to the peak (one-cycle default: 30 %% of all steps)"
     )
     parser.add_argument(
-        "--floor", type=float, default=0.0, help="where the cosine ends, as a share of the peak"
+        "--floor",
+        type=float,
+        default=0.0,
+        help="final rate of the cosine as a fraction of the peak (default: 0)",
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw it into a PNG file")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also write a PNG file")
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Draw the schedule."""
+    """Plot the schedule."""
     share, used = _schedule(args)
     rates = [args.peak * share(step) for step in range(args.steps)]
     if args.plot is not None:
         from holter.reports.plots import schedule
 
         schedule.draw(rates, args.plot)
-        tell(f"picture written to {args.plot}")
+        tell(f"plot written to {args.plot}")
     if args.json:
         at = sorted({*range(0, args.steps, max(args.steps // _POINTS, 1)), args.steps - 1})
         fields = {
@@ -83,41 +88,43 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _schedule(args: argparse.Namespace) -> tuple[Share, str]:
-    """The share of the peak at each step, and how a script gets this schedule."""
+    """Return the fraction of the peak by step, and the code that builds this schedule."""
     from holter.lab.schedules import OneCycle, WarmupCosine
 
     if not args.peak > 0:
-        raise HolterError(f"--peak is {args.peak:g}: a learning rate is above 0.")
+        raise HolterError(f"--peak is {args.peak:g}; it must be above 0.")
     try:
         if args.kind == "one-cycle":
             if args.floor:
-                raise HolterError("--floor is for warmup-cosine; one-cycle goes on to almost 0.")
+                raise HolterError("--floor applies to warmup-cosine only; one-cycle ends near 0.")
             rising = "" if args.warmup is None else f", warmup={args.warmup}"
             used = f"holter.one_cycle(optimizer, peak={args.peak:g}, steps={args.steps}{rising})"
             return OneCycle(args.steps, args.warmup), used
         if args.warmup is None:
-            raise HolterError("Say how long the warm-up is: --warmup 500, or --warmup 0.")
+            raise HolterError("Specify the warm-up: --warmup 500, or --warmup 0.")
         floor = f", floor={args.floor:g}" if args.floor else ""
         used = f"holter.warmup_cosine(optimizer, warmup={args.warmup}, steps={args.steps}{floor})"
         return WarmupCosine(args.warmup, args.steps, args.floor), used
     except ValueError as error:
-        raise HolterError(f"Not a schedule: {error}.") from error
+        raise HolterError(f"Invalid schedule: {error}.") from error
 
 
 def _drawn(rates: list[float], used: str, width: int) -> "list[Line]":
     from holter.reports._chart import chart
     from holter.reports._lines import BLANK, code_spans
+    from holter.reports.experiments import Chart
 
     last = len(rates) - 1
     top = max(range(len(rates)), key=rates.__getitem__)
     half = next((step for step in range(top, last) if rates[step] <= rates[top] / 2), last)
-    keys = {0: "first step", top: "peak", half: "half of the peak", last: "last step"}
+    keys = {0: "first step", top: "peak", half: "half the peak", last: "last step"}
     at = range(0, len(rates), max(len(rates) // _POINTS, 1))
-    lines = chart([*at, last], [*(rates[step] for step in at), rates[last]], width=width, low=0.0)
+    curve = Chart((*at, last), (*(rates[step] for step in at), rates[last]))
+    lines = chart(curve, width=width, low=0.0)
     lines.append(BLANK)
     column = len(f"{last:,}") + 2
     for step, name in sorted(keys.items()):
-        lines.append((("  step", "dim"), (f"{step:>{column},}  {rates[step]:<12.4g}{name}", "")))
+        lines.append((("  step", "dim"), (f"{step:>{column},}  {rates[step]:<12.3g}{name}", "")))
     mean = sum(rates) / len(rates)
-    lines.append((("  mean", "dim"), (f"{'':>{column}}  {mean:.4g}", "")))
+    lines.append((("  mean", "dim"), (f"{'':>{column}}  {mean:.3g}", "")))
     return [*lines, BLANK, code_spans(f"  `schedule = {used}`")]

@@ -1,4 +1,4 @@
-"""What a user may set: `[tool.holter]` of pyproject.toml, and the command line over it."""
+"""Settings: `[tool.holter]` in pyproject.toml, overridden by the command line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from holter._cli.values import cast, kind
 from holter.record.errors import HolterError
 from holter.record.findings import Severity
 
@@ -20,12 +21,11 @@ FAIL_ON: Mapping[str, Severity | None] = MappingProxyType(
     }
 )
 _KEYS = ("select", "ignore", "fail-on", "rules")
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which rules are applied, with which thresholds, and what fails a check."""
+    """The rules to apply, their options, and the severity that fails a check."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ def read_settings(
     assignments: Sequence[str] = (),
     fail_on: str | None = None,
 ) -> Settings:
-    """Settings of the project around `folder`, with those of the command line over them."""
+    """Return the settings of the project around `folder`, overridden by the command line."""
     from holter.diagnosis.engine import chosen_rules
 
     file, table = _project_table(folder)
@@ -63,7 +63,7 @@ def read_settings(
 
 
 def _project_table(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
-    """The nearest pyproject.toml upwards that has a [tool.holter], and that table."""
+    """Return the nearest pyproject.toml upwards with a [tool.holter] table, and that table."""
     import tomllib
 
     for place in (folder, *folder.parents):
@@ -77,7 +77,7 @@ def _project_table(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:
         tools = tables.get("tool", {})
         if isinstance(tools, dict) and "holter" in tools:
             if not isinstance(tools["holter"], dict):
-                raise HolterError(f"{file}: [tool.holter] has to be a table.")
+                raise HolterError(f"{file}: [tool.holter] must be a table.")
             return file, tools["holter"]
     return None, {}
 
@@ -89,11 +89,11 @@ def _of_file(file: Path, table: Mapping[str, Any]) -> Settings:
     fail_on = table.get("fail-on", "error")
     if not isinstance(fail_on, str) or fail_on not in FAIL_ON:
         raise HolterError(
-            f"{file}: [tool.holter] fail-on is {fail_on!r}; it can be {', '.join(FAIL_ON)}."
+            f"{file}: [tool.holter] fail-on is {fail_on!r}; use one of {', '.join(FAIL_ON)}."
         )
     rules = table.get("rules", {})
     if not isinstance(rules, dict):
-        raise HolterError(f"{file}: [tool.holter.rules] has to be a table, with a table a rule.")
+        raise HolterError(f"{file}: [tool.holter.rules] must be a table with one table per rule.")
     return Settings(
         select=_patterns(file, table, "select"),
         ignore=_patterns(file, table, "ignore"),
@@ -106,10 +106,10 @@ def _patterns(file: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...]
     from holter.diagnosis.engine import chosen_rules
 
     given = table.get(key, [])
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise HolterError(f"{file}: [tool.holter] {key} has to be a list of rule names.")
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise HolterError(f"{file}: [tool.holter] {key} must be a list of rule names.")
     for pattern in given:
-        with _told_of(f"{file}: [tool.holter] {key}"):
+        with _located(f"{file}: [tool.holter] {key}"):
             chosen_rules((pattern,))
     return tuple(given)
 
@@ -118,72 +118,64 @@ def _options_of_file(file: Path, rule: str, given: object) -> dict[str, Any]:
     from holter.diagnosis.engine import named_rule
 
     place = f"{file}: [tool.holter.rules.{rule}]"
-    with _told_of(place):
-        known = named_rule(rule).options
+    with _located(place):
+        defaults = named_rule(rule).options
     if not isinstance(given, dict):
-        raise HolterError(f"{place} has to be a table of options.")
+        raise HolterError(f"{place} must be a table of options.")
     options = {}
     for key, value in given.items():
         option = key.replace("-", "_")
-        if option not in known:
-            raise HolterError(f"{place} has no option {key!r}{_nearest(option, known)}")
-        default = known[option]
+        if option not in defaults:
+            raise HolterError(f"{place} has no option {key!r}{_nearest(option, defaults)}")
+        default = defaults[option]
         if type(default) is float and type(value) is int:
-            value = float(value)  # noqa: PLW2901  (TOML tells 1 from 1.0, a user does not)
+            value = float(value)  # noqa: PLW2901  (TOML distinguishes 1 from 1.0)
         if default is not None and type(value) is not type(default):
             raise HolterError(
-                f"{place} {key} is {value!r}, but has to be {_kind(default)}, as {default!r} is."
+                f"{place} {key} is {value!r}; it must be {kind(default)},"
+                f" like the default {default!r}."
             )
         options[option] = value
     return options
 
 
 def _assignment(text: str) -> tuple[str, str, Any]:
-    """`RULE.OPTION=VALUE`, with the value as the type of the option's default."""
+    """Parse `RULE.OPTION=VALUE`, with the value in the type of the option's default."""
     from holter.diagnosis.engine import named_rule
 
     target, equals, value = text.partition("=")
     rule, dot, option = target.strip().partition(".")
     if not (equals and dot and rule and option):
-        raise HolterError(f"--set {text}: write RULE.OPTION=VALUE, as in flat-loss.min_steps=50.")
-    with _told_of(f"--set {text}"):
-        known = named_rule(rule).options
-    option = option.replace("-", "_")
-    if option not in known:
-        raise HolterError(f"--set {text}: {rule} has no option {option!r}{_nearest(option, known)}")
-    try:
-        return rule, option, _cast(value.strip(), known[option])
-    except (ValueError, KeyError):
         raise HolterError(
-            f"--set {text}: {value.strip()!r} is not {_kind(known[option])},"
-            f" as the default {known[option]!r} is."
+            f"--set {text}: write RULE.OPTION=VALUE, for example flat-loss.min_steps=50."
+        )
+    with _located(f"--set {text}"):
+        defaults = named_rule(rule).options
+    option = option.replace("-", "_")
+    if option not in defaults:
+        raise HolterError(
+            f"--set {text}: {rule} has no option {option!r}{_nearest(option, defaults)}"
+        )
+    try:
+        return rule, option, cast(value.strip(), defaults[option])
+    except ValueError:
+        raise HolterError(
+            f"--set {text}: {value.strip()!r} is not {kind(defaults[option])},"
+            f" like the default {defaults[option]!r}."
         ) from None
 
 
-def _cast(text: str, default: object) -> object:
-    if isinstance(default, bool):
-        return _WORDS[text.lower()]
-    if isinstance(default, int | float | str):
-        return type(default)(text)
-    raise ValueError(text)
-
-
-def _kind(default: object) -> str:
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    return names.get(type(default), f"a {type(default).__name__}")
-
-
 @contextmanager
-def _told_of(place: str) -> Iterator[None]:
-    """Say of an error where its cause was written."""
+def _located(place: str) -> Iterator[None]:
+    """Prefix an error with the place of its cause."""
     try:
         yield
     except HolterError as error:
         raise HolterError(f"{place}: {error}") from error
 
 
-def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    near = get_close_matches(word, list(known), n=1)
+def _nearest(word: str, names: Sequence[str] | Mapping[str, Any]) -> str:
+    near = get_close_matches(word, list(names), n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; there are {', '.join(known)}." if known else "; it has none."
+    return f"; there are {', '.join(names)}." if names else "; it has none."

@@ -1,4 +1,4 @@
-"""What the terminal can show, and how a report gets there or into a file."""
+"""The terminal's capabilities, and writing a report to it or to a file."""
 
 import functools
 import os
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from holter.record import Run
 
 
-FOR_PEOPLE = ("text", "checklist")  # reports that a terminal is there for
+FOR_PEOPLE = ("text", "checklist")  # reports that adapt to a terminal
 
 
 def wants_color(stream: TextIO) -> bool:
-    """Whether to style what is written to `stream`: NO_COLOR, FORCE_COLOR, then what it is."""
+    """Return whether to colour `stream`: NO_COLOR, then FORCE_COLOR, then whether it is a TTY."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -29,7 +29,7 @@ def wants_color(stream: TextIO) -> bool:
 
 
 def text_width(stream: TextIO) -> int:
-    """Columns to write in: those of the terminal up to 100, 96 where there is none."""
+    """Return the width for text: the terminal's columns up to 100, or 96 without a terminal."""
     if not stream.isatty():
         return 96
     return max(40, min(shutil.get_terminal_size().columns - 1, 100))

@@ -1,4 +1,4 @@
-"""`holter try`: an active test of a training; preflight is all the quick ones."""
+"""`holter try`: run an experiment on a training; `preflight` runs all quick ones."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import add_checking, check_and_report, settings_of
+from holter._cli.values import cast, kind
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
@@ -24,37 +25,38 @@ PREFLIGHT, REPLAY = "preflight", "replay"
 
 EPILOG = """\
 examples:
-  holter try                                   the list of experiments
-  holter try preflight train.py --epochs 3     every quick check, on an unmodified script
-  holter try overfit-batch train.py            can the model learn one batch by heart?
-  holter try lr-range package.module:setup     on what a function of yours returns
+  holter try                                   list the experiments
+  holter try preflight train.py --epochs 3     all quick checks, on an unmodified script
+  holter try overfit-batch train.py            can the model memorise one batch?
+  holter try lr-range package.module:setup     on a setup that a function returns
   holter try preflight --only overfit,padding train.py
   holter try overfit-batch --option samples=4 train.py
   holter try preflight --format json train.py
-  holter try replay RUN                        a captured failure: its birth, and what cures it
+  holter try replay RUN                        replay a captured failure: its origin and its cure
 
-A script is run up to its first training steps, and ends there: its training step is recognised and
-repeated on the side. Where it cannot be, the statement is named, and a function does instead:
+The script runs up to its first training steps and stops there. holter extracts the training step
+and runs experiments on a copy. If the step cannot be extracted, holter names the statement that
+prevents it; pass a setup function instead:
 
   def setup():
       return holter.Setup.of(model, optimizer, torch.nn.CrossEntropyLoss(), train_loader)
 
-Whatever an experiment does, weights, optimizer, random numbers and modes are as before afterwards.
+Every experiment restores weights, optimizer state, random number generators and module modes.
 
 exit codes:
-  0  nothing of stable rules at or above --fail-on
-  1  something was found
-  2  wrong use, an error, or a script that cannot be repeated
+  0  no finding at or above --fail-on
+  1  at least one finding at or above --fail-on; preview rules do not count
+  2  usage error, failure, or a training step that cannot be extracted
 """
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser; what follows the experiment is parsed when it is known."""
+    """Add the command to the parser; its own arguments are parsed in `execute`."""
     parser = subparsers.add_parser(
         "try",
-        help="an active test: preflight, overfit-batch, lr-range, ...",
+        help="run an experiment: preflight, overfit-batch, lr-range, ...",
         add_help=False,
-        prefix_chars="\0",  # options are left to the parser below: they may follow the experiment
+        prefix_chars="\0",  # leave options to the parser below: they may follow the experiment
     )
     parser.add_argument("words", nargs="*")
 
@@ -69,63 +71,80 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holter try",
-        description="Makes an experiment with a training, and says what it shows.",
+        description="Run an experiment on a training script and report the result.",
         epilog=EPILOG,
-        usage="holter try [EXPERIMENT] [options] [-m] SCRIPT [arguments of the script ...]",
+        usage="holter try [EXPERIMENT] [options] [-m] SCRIPT [script arguments ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "target", nargs="?", metavar="SCRIPT", help="a script, or module:function giving a setup"
+        "target",
+        nargs="?",
+        metavar="SCRIPT",
+        help="a script, or module:function that returns a setup",
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT names a module")
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
     trial = parser.add_argument_group("experiment")
     trial.add_argument(
         "--only",
         action="append",
         metavar="CHECK,...",
-        help="of preflight: only these checks, or experiments",
+        help="preflight: run only these checks or experiments",
     )
     trial.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="[EXPERIMENT.]NAME=VALUE",
-        help="set an option of the experiment; the list shows them",
+        help="set an option of the experiment; `holter try` lists them",
     )
     trial.add_argument(
-        "--steps", type=int, default=150, help="training steps to record first (default: 150)"
+        "--steps",
+        type=int,
+        default=150,
+        help="training steps to record before the experiment (default: 150)",
     )
     trial.add_argument(
         "--seconds",
         type=float,
         default=20.0,
-        help="time after which a script is taken as it is (default: 20)",
+        help="stop recording the script after this many seconds (default: 20)",
     )
     trial.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
     )
-    trial.add_argument("--plot", type=Path, metavar="FILE.png", help="draw what was measured")
-    trial.add_argument("--json", action="store_true", help="short for --format json")
-    failure = parser.add_argument_group("replay", "`holter try replay RUN`: of a captured failure")
+    trial.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE.png",
+        help="write a plot of the result (lr-range, sharpness)",
+    )
+    trial.add_argument("--json", action="store_true", help="same as --format json")
+    failure = parser.add_argument_group("replay", "options of `holter try replay RUN`")
     failure.add_argument(
-        "--capture", metavar="STEP", help="which capture of the run (default: the first)"
+        "--capture",
+        metavar="STEP",
+        help="step of the capture to replay (default: the first failure)",
     )
     failure.add_argument(
-        "--on", metavar="MODULE:FUNCTION", help="the training, where its script cannot be run again"
+        "--on",
+        metavar="MODULE:FUNCTION",
+        help="a function that returns the setup, if the script cannot run again",
     )
     failure.add_argument(
-        "--no-ladder", action="store_true", help="only reproduce it and find its birth"
+        "--no-ladder",
+        action="store_true",
+        help="only reproduce the failure and find its origin; try no interventions",
     )
     failure.add_argument(
-        "--export", metavar="FILE.py", help="write a script that shows the failure by itself"
+        "--export", metavar="FILE.py", help="write a standalone script that reproduces the failure"
     )
     add_checking(parser)
     return parser
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Make the experiment, then check the run it wrote."""
+    """Run the experiment, then check the run it recorded."""
     import importlib.util
 
     args = _parse(args.words)
@@ -143,7 +162,7 @@ def execute(args: argparse.Namespace) -> int:
         named_experiment(args.experiment)
     if args.target is None:
         raise HolterError(
-            f"Say what to try it on: `holter try {args.experiment} train.py`, or module:function."
+            f"Name a script: `holter try {args.experiment} train.py`, or module:function."
         )
     options, chosen = _options(args), _chosen(args)
     settings = settings_of(args)
@@ -163,11 +182,11 @@ def execute(args: argparse.Namespace) -> int:
         return report(_on_function(args, setup_from(args.target), chosen, options))
     from holter.scripts.recognition import Recognised, recognise
 
-    def then(found: Recognised) -> int:
-        for note in found.notes:
+    def then(recognised: Recognised) -> int:
+        for note in recognised.notes:
             tell(note)
-        _conduct(chosen, found.setup, found.path, options)
-        return report(found.path)
+        _conduct(chosen, recognised.setup, recognised.path, options)
+        return report(recognised.path)
 
     return recognise(
         args.target,
@@ -182,7 +201,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _require_nothing_after(args: argparse.Namespace) -> None:
     if args.arguments:
-        raise HolterError(f"{args.arguments[0]} stands after {args.target}: options go before it.")
+        raise HolterError(f"{args.arguments[0]} follows {args.target}; put options before it.")
 
 
 def _plot(experiment: str, run: "Run", path: Path) -> None:
@@ -190,9 +209,9 @@ def _plot(experiment: str, run: "Run", path: Path) -> None:
 
     name = f"holter.reports.plots.{experiment.replace('-', '_')}"
     if importlib.util.find_spec(name) is None:
-        raise HolterError(f"There is no picture of {experiment}; lr-range and sharpness have one.")
+        raise HolterError(f"{experiment} has no plot; lr-range and sharpness have one.")
     importlib.import_module(name).draw(run, path)
-    tell(f"drawn to {path}")
+    tell(f"plot written to {path}")
 
 
 def _replay(args: argparse.Namespace) -> int:
@@ -236,14 +255,14 @@ def _conduct(
             setup.step(*batches)
         except Exception as error:
             raise HolterError(
-                f"The training step cannot be made: {type(error).__name__}: {error}."
+                f"The training step failed: {type(error).__name__}: {error}."
             ) from error
         pace = time.perf_counter() - began
     source = f" of {setup.source}" if setup.source else ""
     many = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} experiments"
-    tell(f"{many} on the step{source}, which takes {1e3 * pace:.3g} ms")
+    tell(f"running {many} on the training step{source} ({1e3 * pace:.3g} ms per step)")
     with Lab(path, quiet=False) as lab:
-        lab.event(ExperimentsChosen(tuple(each.name for each in chosen)))
+        lab.event(ExperimentsChosen(tuple(experiment.name for experiment in chosen)))
         conduct(chosen, setup, lab, options)
 
 
@@ -254,58 +273,54 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
 
     if args.experiment != PREFLIGHT:
         return [named_experiment(args.experiment)]
-    quick = [each for each in all_experiments().values() if each.preflight]
-    wanted = [part.strip() for each in args.only or () for part in each.split(",")]
+    quick = [experiment for experiment in all_experiments().values() if experiment.preflight]
+    wanted = [name.strip() for text in args.only or () for name in text.split(",")]
     if not wanted:
         return quick
     checks = {check.name: check for check in CHECKS}
-    known = {each.name: each for each in quick}
-    if unknown := [each for each in wanted if each not in checks and each not in known]:
-        every = list(dict.fromkeys([*checks, *known]))
+    experiments = {experiment.name: experiment for experiment in quick}
+    if unknown := [name for name in wanted if name not in checks and name not in experiments]:
+        every = list(dict.fromkeys([*checks, *experiments]))
         near = get_close_matches(unknown[0], every, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(every)}."
         raise HolterError(f"There is no check {unknown[0]!r}; {hint}")
     rules = {rule for name in wanted if name in checks for rule in checks[name].rules}
     needed = {signal for rule in rules if rule in all_rules() for signal in all_rules()[rule].needs}
     args.select = [",".join(sorted(rules & set(all_rules())))] if rules else args.select
-    return [each for each in quick if each.name in wanted or set(each.emits) & needed]
+    return [
+        experiment
+        for experiment in quick
+        if experiment.name in wanted or set(experiment.emits) & needed
+    ]
 
 
 def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     from holter.lab.experiments import named_experiment
 
-    found: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Any]] = {}
     for text in args.option:
         target, equals, value = text.partition("=")
         owner, dot, name = target.strip().rpartition(".")
         if not dot:
             owner = args.experiment
         if not equals or not name or owner == PREFLIGHT:
-            raise HolterError(f"--option {text}: write NAME=VALUE, as in overfit-batch.samples=4.")
-        known = named_experiment(owner).options
+            raise HolterError(
+                f"--option {text}: write NAME=VALUE, for example overfit-batch.samples=4."
+            )
+        defaults = named_experiment(owner).options
         name = name.replace("-", "_")
-        if name not in known:
+        if name not in defaults:
             raise HolterError(
                 f"--option {text}: {owner} has no option {name!r};"
-                f" it has {', '.join(known) or 'none'}."
+                f" it has {', '.join(defaults) or 'none'}."
             )
-        found.setdefault(owner, {})[name] = _cast(text, value.strip(), known[name])
-    return found
-
-
-def _cast(text: str, value: str, default: object) -> object:
-    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-    try:
-        if isinstance(default, bool):
-            return words[value.lower()]
-        if isinstance(default, int):
-            return int(value)
-        if default is None or isinstance(default, float):
-            return float(value)
-    except (ValueError, KeyError):
-        kind = "true or false" if isinstance(default, bool) else "a number"
-        raise HolterError(f"--option {text}: {value!r} is not {kind}.") from None
-    return value
+        try:
+            options.setdefault(owner, {})[name] = cast(value.strip(), defaults[name])
+        except ValueError:
+            raise HolterError(
+                f"--option {text}: {value.strip()!r} is not {kind(defaults[name])}."
+            ) from None
+    return options
 
 
 def _list(*, as_json: bool) -> int:
@@ -324,17 +339,17 @@ def _list(*, as_json: bool) -> int:
     width = text_width(sys.stdout)
     lines: list[Line] = []
     for name, does in (
-        (PREFLIGHT, "all checks marked + below, in one table"),
-        (REPLAY, "a failure that was captured in a run: where it was born, and what cures it"),
+        (PREFLIGHT, "all experiments marked + below, as a checklist"),
+        (REPLAY, "replay a captured failure: find its origin, and what cures it"),
     ):
         lines += hanging(does, width=width, lead=((f"  {name:<18}", "bold"),))
-    for each in experiments:
-        mark = "+" if each.preflight else " "
-        lead: Line = ((f"{mark} {each.name:<18}", "bold"),)
-        lines += hanging(each.title, width=width, lead=lead)
-        if each.options:
-            told = ", ".join(f"{name}={value}" for name, value in each.options.items())
-            lines += hanging(told, width=width, lead=((" " * 20, ""),), style="dim")
-    lines.append((("holter try EXPERIMENT SCRIPT; `holter try --help` tells more", "dim"),))
+    for experiment in experiments:
+        mark = "+" if experiment.preflight else " "
+        lead: Line = ((f"{mark} {experiment.name:<18}", "bold"),)
+        lines += hanging(experiment.title, width=width, lead=lead)
+        if experiment.options:
+            options = ", ".join(f"{name}={value}" for name, value in experiment.options.items())
+            lines += hanging(options, width=width, lead=((" " * 20, ""),), style="dim")
+    lines.append((("usage: holter try EXPERIMENT SCRIPT; details: holter try --help", "dim"),))
     sys.stdout.write(painted(lines, color=wants_color(sys.stdout)))
     return 0

@@ -29,7 +29,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "constant-clipping",
             "exploding-gradients",
             "exploding-weights",
-            "growing-activations",
             "huge-updates",
             "large-initial-loss",
         ),
@@ -78,6 +77,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         ("unscaled-inputs", "unscaled-targets", "improper-probabilities"),
         (*_LEARNING, *_SIZE, "half-precision"),
+    ),
+    (
+        ("unscaled-inputs", "identical-rows", "unbounded-loss", "unnormalised-nll"),
+        ("growing-activations",),
     ),
     (("unscaled-targets",), ("limited-outputs",)),
     (("improper-probabilities",), ("doubled-sigmoid", "unbounded-loss", "unscaled-inputs")),
@@ -149,7 +152,16 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("scaled-clipping", "misplaced-clip-threshold"), ("constant-clipping",)),
     (("scaled-clipping",), ("vanishing-gradients",)),
     # the learning rate and its schedule
-    (("huge-updates",), (*_SIZE, "no-learning", "fading", "tiny-updates", "erratic-validation")),
+    (("huge-updates",), ("too-large", "unstable", "non-finite", "no-learning", "fading")),
+    (
+        ("huge-updates",),
+        (
+            "drifting-output-logits",
+            "growing-attention-logits",
+            "tiny-updates",
+            "erratic-validation",
+        ),
+    ),
     (("exploding-weights",), ("unstable", "non-finite", "no-learning", "fading", "tiny-updates")),
     (
         ("exploding-gradients",),

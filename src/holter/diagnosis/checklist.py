@@ -1,4 +1,4 @@
-"""The preflight list: what to look at before a long training, a line each, answered by rules."""
+"""The preflight checklist: questions to ask before a long training, answered by rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from holter.record.signals import LR, Signal
 
 
 class Status(StrEnum):
-    """How a check came out. `WARN` is a hint, or a rule that is not measured yet."""
+    """The result of a check; `WARN` is a hint, or a finding of a preview rule."""
 
     FAIL = "FAIL"
     WARN = "WARN"
@@ -21,12 +21,12 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the list: a question, and the rules that answer it, the most telling first."""
+    """A question, and the rules that answer it, the most informative first."""
 
     name: str
     question: str
     rules: tuple[str, ...]
-    records: Signal | None = None  # it is enough that this was recorded
+    records: Signal | None = None  # passes if this signal was recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +45,30 @@ CHECKS = (
         "Are inputs and targets finite?",
         ("nonfinite-inputs", "nonfinite-samples", "empty-targets"),
     ),
-    Check("data-scale", "Are inputs and targets scaled?", ("unscaled-inputs", "unscaled-targets")),
+    Check(
+        "data-scale",
+        "Are inputs and targets on a sensible scale?",
+        ("unscaled-inputs", "unscaled-targets"),
+    ),
     Check(
         "data-order",
-        "Are batches mixed, and each another one?",
+        "Are batches shuffled and distinct?",
         ("sorted-batches", "repeated-batches"),
     ),
-    Check("splits", "Do training and validation share no sample?", ("overlapping-splits",)),
+    Check("splits", "Are training and validation disjoint?", ("overlapping-splits",)),
     Check(
         "preprocessing",
-        "Is validation prepared like training?",
+        "Is validation data preprocessed like training data?",
         ("mismatched-validation-inputs", "validation-mismatch"),
     ),
     Check(
         "augmentation",
-        "Is augmentation random in training only?",
+        "Is augmentation applied in training only, and random?",
         ("augmented-validation", "identical-augmentation"),
     ),
     Check(
         "features",
-        "Do features tell something, but not the answer?",
+        "Are features informative without leaking the target?",
         ("leaking-features", "constant-features"),
     ),
     Check(
@@ -75,34 +79,38 @@ CHECKS = (
             *("imbalanced-classes", "duplicate-samples"),
         ),
     ),
-    Check("targets", "Is the target something to predict?", ("targets-equal-inputs",)),
-    Check("shapes", "Do outputs and targets have one shape?", ("broadcast-loss",)),
+    Check("targets", "Do targets differ from inputs?", ("targets-equal-inputs",)),
+    Check("shapes", "Do outputs and targets have the same shape?", ("broadcast-loss",)),
     Check(
         "loss-and-head",
-        "Do loss and last layer fit together?",
+        "Does the last layer fit the loss function?",
         (
             *("doubled-softmax", "doubled-sigmoid", "unnormalised-nll", "single-class-softmax"),
             *("limited-outputs", "unbounded-loss", "summed-loss"),
         ),
     ),
-    Check("initial-loss", "Is the first loss that of a guess?", ("large-initial-loss",)),
+    Check("initial-loss", "Is the initial loss that of guessing?", ("large-initial-loss",)),
     Check(
         "initialisation",
-        "Do activations and gradients keep their size with depth?",
+        "Do activations and gradients keep their scale with depth?",
         (
             *("identical-rows", "fading-activations", "growing-activations"),
             *("vanishing-gradients", "exploding-gradients", "saturated-units", "dead-units"),
             "growing-attention-logits",
         ),
     ),
-    Check("samples", "Does each sample stand for itself?", ("mixed-samples",)),
-    Check("future", "Does the model not see the future?", ("leaking-future",)),
-    Check("padding", "Does padding change nothing?", ("leaking-padding",)),
+    Check("samples", "Is each output independent of the other samples?", ("mixed-samples",)),
+    Check("future", "Are predictions independent of future tokens?", ("leaking-future",)),
+    Check("padding", "Are outputs independent of padding?", ("leaking-padding",)),
     Check("inputs-matter", "Does the output depend on the input?", ("ignored-inputs",)),
-    Check("labels-matter", "Are true labels easier to learn than noise?", ("unrelated-labels",)),
+    Check(
+        "labels-matter",
+        "Are true labels easier to learn than shuffled ones?",
+        ("unrelated-labels",),
+    ),
     Check(
         "gradients",
-        "Does every parameter get a gradient, and move?",
+        "Does every parameter get gradients and change?",
         (
             *("parameters-outside-optimizer", "parameters-outside-model", "unreached-parameters"),
             *("all-zero-gradients", "dead-gradients", "motionless-weights"),
@@ -115,7 +123,7 @@ CHECKS = (
     ),
     Check(
         "loop",
-        "Are clearing, backward, clipping and steps in order?",
+        "Are zero_grad, backward, clipping and step in order?",
         (
             *("uncleared-gradients", "step-without-backward", "repeated-backward"),
             *("late-clipping", "scaled-clipping", "reset-optimizer-state"),
@@ -124,17 +132,17 @@ CHECKS = (
     ),
     Check(
         "mode",
-        "Is training in train mode, validation in eval mode?",
+        "Is training in train mode and validation in eval mode?",
         ("training-in-eval-mode", "validation-in-train-mode", "validation-with-gradients"),
     ),
     Check(
         "eval-gap",
-        "Is the model the same in train and eval mode?",
+        "Does the model agree in train and eval mode?",
         ("eval-mode-gap", "tiny-batch-norm"),
     ),
     Check(
         "accumulation",
-        "Do small batches add up to a large one?",
+        "Is gradient accumulation equivalent to one large batch?",
         ("undivided-accumulation", "uneven-accumulation"),
     ),
     Check(
@@ -142,10 +150,10 @@ CHECKS = (
         "Does the loss fall in the first steps?",
         ("diverging-loss", "loss-at-constant-predictor", "flat-loss"),
     ),
-    Check("overfit", "Can the model learn a single batch by heart?", ("unfittable-batch",)),
+    Check("overfit", "Can the model memorise one batch?", ("unfittable-batch",)),
     Check(
         "learning-rate",
-        "Are updates of a sensible size?",
+        "Is the learning rate sensible?",
         (
             *("huge-updates", "tiny-updates", "unusable-learning-rate", "missing-warmup"),
             *("large-epsilon", "rounded-away-updates", "collapsed-weights", "exploding-weights"),
@@ -154,36 +162,36 @@ CHECKS = (
     ),
     Check(
         "clipping",
-        "Does clipping take hold of outliers only?",
+        "Does clipping affect only outliers?",
         ("constant-clipping", "idle-clipping", "misplaced-clip-threshold"),
     ),
     Check(
         "schedule",
-        "Does the schedule count what it is stepped by?",
+        "Is the schedule stepped as often as it expects?",
         ("rushed-schedule", "stalled-schedule", "decayed-learning-rate", "restarted-schedule"),
     ),
     Check(
         "mixed-precision",
-        "Does the loss scale hold?",
+        "Is the loss scale stable?",
         ("collapsing-loss-scale", "skipped-steps", "overflow-headroom"),
     ),
     Check(
         "checkpoint",
-        "Does the checkpoint hold all that resuming needs?",
+        "Does the checkpoint hold everything needed to resume?",
         ("incomplete-checkpoint",),
     ),
-    Check("learning-rate-logged", "Is the learning rate on record?", (), records=LR),
+    Check("learning-rate-logged", "Is the learning rate recorded?", (), records=LR),
 )
 
 
 def rows(run: Run, checkup: Checkup, checks: Sequence[Check] = CHECKS) -> tuple[Row, ...]:
-    """Each check that rules were asked of, with what they say; findings on no list come last."""
+    """Answer every check that has a verdict; findings of unlisted rules come last."""
     verdicts: list[Verdict] = [*checkup.findings, *checkup.normal]
     verdicts += [*checkup.clear, *checkup.not_examined]
-    asked = {each.rule for each in verdicts}
+    asked = {verdict.rule for verdict in verdicts}
     listed = {rule for check in CHECKS for rule in check.rules}
-    others = dict.fromkeys(each.rule for each in checkup.findings if each.rule not in listed)
-    beside = [Check("other", "Is there anything else?", (rule,)) for rule in others]
+    others = dict.fromkeys(f.rule for f in checkup.findings if f.rule not in listed)
+    beside = [Check("other", "Is there any other problem?", (rule,)) for rule in others]
     return tuple(_row(run, checkup, c) for c in (*checks, *beside) if _is_asked(c, asked))
 
 
@@ -197,26 +205,26 @@ def _is_asked(check: Check, asked: set[str]) -> bool:
 def _row(run: Run, checkup: Checkup, check: Check) -> Row:
     if check.records is not None:
         return _recorded(run, check, check.records)
-    found = [each for each in checkup.findings if each.rule in check.rules]
-    if found:
-        failing = [each for each in found if _fails(each)]
-        worst = (failing or found)[0]
+    findings = [finding for finding in checkup.findings if finding.rule in check.rules]
+    if findings:
+        failing = [finding for finding in findings if _fails(finding)]
+        worst = (failing or findings)[0]
         status = Status.FAIL if failing else Status.WARN
-        beside = dict.fromkeys(each.rule for each in found if each.rule != worst.rule)
+        beside = dict.fromkeys(f.rule for f in findings if f.rule != worst.rule)
         also = f" (also {', '.join(beside)})" if beside else ""
         return Row(check, status, f"{worst.rule}{also}: {worst.summary}", worst)
-    normal = {each.rule: each.summary for each in checkup.normal}
-    clear = {each.rule: each.because for each in checkup.clear if each.because}
+    normal = {note.rule: note.summary for note in checkup.normal}
+    clear = {verdict.rule: verdict.because for verdict in checkup.clear if verdict.because}
     for rule in check.rules:
         if rule in normal or rule in clear:
             return Row(check, Status.PASS, normal.get(rule) or clear[rule])
-    if any(each.rule in check.rules for each in checkup.clear):
-        return Row(check, Status.PASS, "nothing was found")
-    reasons = {each.rule: each for each in checkup.not_examined}
-    known = [reasons[rule] for rule in check.rules if rule in reasons]
-    # What an experiment says of itself tells more than a signal that is missing.
-    told = [each for each in known if not each.because.startswith("no ")] or known
-    return Row(check, Status.NOT_APPLICABLE, told[0].because if told else "not examined")
+    if any(verdict.rule in check.rules for verdict in checkup.clear):
+        return Row(check, Status.PASS, "no problem found")
+    reasons = {verdict.rule: verdict for verdict in checkup.not_examined}
+    given = [reasons[rule] for rule in check.rules if rule in reasons]
+    # The reason that an experiment gives is more informative than a missing signal.
+    best = [verdict for verdict in given if not verdict.because.startswith("no ")] or given
+    return Row(check, Status.NOT_APPLICABLE, best[0].because if best else "not examined")
 
 
 def _recorded(run: Run, check: Check, signal: Signal) -> Row:

@@ -14,6 +14,11 @@ def of(owner: str) -> str:
     return f" of {owner}" if owner else ""
 
 
+def percent(share: float) -> str:
+    """Return a share in percent: no decimals from 10 % on, two significant digits otherwise."""
+    return f"{100 * share:.0f} %" if 0.1 <= share < 100 else f"{100 * share:.2g} %"
+
+
 def lacking(**needed: tuple[int, int]) -> str:
     """Of what there is too little, each with what there is and what it takes."""
     return ", ".join(

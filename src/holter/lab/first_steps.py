@@ -13,7 +13,7 @@ def record_first_steps(setup: Setup, path: Path, steps: int) -> None:
     """Record `steps` training steps and one validation, reading every signal at each step."""
     recorder = Recorder(path, rank=0, environment=environment.describe())
     optimizers = {str(n) if n else "": each for n, each in enumerate(setup.optimizers)}
-    with kept(setup), Watch(recorder, budget=None, announce=False, blackbox=False) as watch:
+    with kept(setup), Watch(recorder, budget=None, announce=False, black_box=False) as watch:
         watch.add(setup.models, optimizers)
         batches = setup.endless()
         for _ in range(steps):

@@ -1,4 +1,4 @@
-"""The reports: renderings of a checkup, one a module, found by name and loaded when asked for."""
+"""Reports: renderings of a checkup, one per module, found by name and imported when needed."""
 
 import pkgutil
 from importlib import import_module
@@ -9,19 +9,23 @@ if TYPE_CHECKING:
     from holter.record import Run
 
 REPORTS = tuple(
-    sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_"))
+    sorted(
+        module.name
+        for module in pkgutil.iter_modules(__path__)
+        if not module.ispkg and not module.name.startswith("_")
+    )
 )
 
 
 class Render(Protocol):
-    """What every report module offers under the name `render`."""
+    """The function that every report module offers under the name `render`."""
 
     def __call__(self, run: "Run", checkup: "Checkup") -> str:
-        """The whole report, ending with a newline."""
+        """Return the whole report, ending with a newline."""
 
 
 def report(name: str) -> Render:
-    """The report of that name, one of `REPORTS`."""
+    """Return the report of that name, one of `REPORTS`."""
     if name not in REPORTS:
         raise ValueError(f"there is no report {name!r}; there are {', '.join(REPORTS)}")
     render: Render = import_module(f"{__name__}.{name}").render

@@ -1,4 +1,4 @@
-"""What several reports say of a run beside its findings, read from its meta, events and costs."""
+"""What several reports say about a run beside its findings, from its meta, events and costs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,18 +11,37 @@ from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, NotExamined
 from holter.record.signals import WATCH_TIME
+from holter.reports._numbers import count, percent
+
+_SHORT = 120.0  # seconds: of shorter runs the cost is shown in seconds, not as a share
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time that watching took; None where it was not measured."""
+    """Time that watching took, of how long a run; None where it was not measured."""
 
     seconds: float | None = None
-    share: float | None = None
+    duration: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The time as a share of the run's duration."""
+        if self.seconds is None or self.duration is None:
+            return None
+        return self.seconds / self.duration
+
+    @property
+    def says(self) -> str:
+        """The cost as a phrase: seconds for short runs, a percentage for long ones."""
+        if self.seconds is None:
+            return "cost not measured"
+        if self.share is None or self.duration is None or self.duration < _SHORT:
+            return f"holter took {self.seconds:.1f} s"
+        return f"holter took {percent(self.share)} of the time"
 
 
 def cost(run: Run) -> Cost:
-    """The sum of the watch's own times, alone and as a share of the run's duration."""
+    """Return the sum of the watch's own times, and the run's duration."""
     if WATCH_TIME not in run:
         return Cost()
     readings = [series.values.astype(np.float64) for series in run[WATCH_TIME].values()]
@@ -30,30 +49,36 @@ def cost(run: Run) -> Cost:
     duration = run.meta.duration
     if duration is None or not 0 < duration < float("inf"):
         return Cost(seconds)
-    return Cost(seconds, seconds / duration)
+    return Cost(seconds, duration)
 
 
 def ending(run: Run) -> str:
-    """How the training ended, in a sentence; nothing where it finished or nobody knows."""
+    """Return how the training ended, in a sentence; empty where it finished or is unknown."""
     status = run.meta.status
     if status == "running":
-        return "the recording is not closed: the training still runs, or was killed"
+        return "the recording is not closed: the training is still running, or was killed"
     if status == "interrupted":
         return f"the training was interrupted after {count(run.steps, 'step')}"
     if status != "failed":
         return ""
-    raised = run.events_of(ExceptionRaised)
-    if not raised:
+    raised = exception_line(run)
+    if raised is None:
         return f"the training failed after {count(run.steps, 'step')}"
-    last = raised[-1].what
-    message = f": {first_line(last.message)}" if last.message else ""
-    return (
-        f"the training ended with {last.type or 'an exception'} at step {raised[-1].step}{message}"
-    )
+    return f"the training ended at step {raised[0]} with {raised[1]}"
+
+
+def exception_line(run: Run) -> tuple[int, str] | None:
+    """Return the step and the first line of the exception that ended the training, or None."""
+    raised = run.events_of(ExceptionRaised)
+    if run.meta.status != "failed" or not raised:
+        return None
+    error = raised[-1].what
+    details = f": {first_line(error.message)}" if error.message else ""
+    return raised[-1].step, f"{error.type or 'an exception'}{details}"
 
 
 def script(run: Run) -> str | None:
-    """The script of the run, as a relative path with forward slashes; None where unknown."""
+    """Return the script of the run as a relative path with forward slashes, or None."""
     for word in run.meta.environment.command:
         if word.endswith(".py"):
             path = PureWindowsPath(word) if "\\" in word else PurePath(word)
@@ -63,65 +88,50 @@ def script(run: Run) -> str | None:
 
 
 def clear_rules(checkup: Checkup) -> dict[str, str]:
-    """Rules that found nothing, each with all that was measured to know it."""
-    found = {each.rule for each in checkup.findings}
-    unknown = {each.rule for each in checkup.not_examined}
-    return by_rule(each for each in checkup.clear if each.rule not in found | unknown)
+    """Return the rules that found nothing, each with all that was measured."""
+    others = {finding.rule for finding in checkup.findings}
+    others |= {verdict.rule for verdict in checkup.not_examined}
+    return by_rule(verdict for verdict in checkup.clear if verdict.rule not in others)
 
 
 def by_rule(verdicts: Iterable[Clear | NotExamined]) -> dict[str, str]:
-    """The reasons of each rule, in one sentence where a rule spoke more than once."""
+    """Return the reasons of each rule, joined where a rule gave several."""
     reasons: dict[str, list[str]] = {}
-    for each in verdicts:
-        said = reasons.setdefault(each.rule, [])
-        if each.because and each.because not in said:
-            said.append(each.because)
-    return {rule: "; ".join(said) for rule, said in reasons.items()}
+    for verdict in verdicts:
+        given = reasons.setdefault(verdict.rule, [])
+        if verdict.because and verdict.because not in given:
+            given.append(verdict.because)
+    return {rule: "; ".join(given) for rule, given in reasons.items()}
 
 
 def by_reason(verdicts: Iterable[NotExamined]) -> dict[str, tuple[str, ...]]:
-    """The rules that share a reason for not having been examined."""
+    """Return the rules that share a reason for not having been examined."""
     rules: dict[str, dict[str, None]] = {}
-    for each in verdicts:
-        rules.setdefault(each.because, {})[each.rule] = None
+    for verdict in verdicts:
+        rules.setdefault(verdict.because, {})[verdict.rule] = None
     return {because: tuple(names) for because, names in rules.items()}
 
 
-def without_findings(run: Run, checkup: Checkup) -> tuple[str, str]:
-    """What may be said where nothing was found: a heading and its measure, no hollow green."""
-    if run.steps == 0:
-        return "no training step was recorded", "there is nothing to judge"
-    steps = count(run.steps, "step")
-    if not checkup.clear and not checkup.normal:
-        return "nothing was examined", f"no rule could be applied to {steps}"
-    return "nothing wrong found", f"{tally(checkup)}, {steps}"
-
-
 def tally(checkup: Checkup) -> str:
-    """How many rules found nothing, and how many could not look."""
+    """Return how many rules found nothing, and how many could not be examined."""
     clear = f"{count(len(clear_rules(checkup)), 'rule')} clear"
-    unknown = len({each.rule for each in checkup.not_examined})
+    unknown = len({verdict.rule for verdict in checkup.not_examined})
     return f"{clear}, {unknown} not examined" if unknown else clear
 
 
-def count(number: int, noun: str) -> str:
-    """`1 step`, `300 steps`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def step_range(steps: tuple[int, int]) -> str:
-    """`step 7` or `steps 0-299`."""
+    """Return `step 7` or `steps 0-299`."""
     first, last = steps
     return f"step {first}" if first == last else f"steps {first}-{last}"
 
 
 def evidence_line(evidence: Evidence) -> str:
-    """Signal, owner, steps and what they say, in one line."""
+    """Return signal, owner, steps and what they say, in one line."""
     source = " ".join(filter(None, (evidence.signal.name, evidence.owner)))
     return f"{source}, {step_range(evidence.steps)}: {evidence.says}"
 
 
 def first_line(text: str, *, limit: int = 200) -> str:
-    """The first line that is not empty, shortened to `limit` characters."""
-    line = next((each.strip() for each in text.splitlines() if each.strip()), "")
+    """Return the first line that is not empty, shortened to `limit` characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."

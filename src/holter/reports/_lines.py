@@ -1,4 +1,4 @@
-"""Lines of styled words for a terminal: wrapped with hanging indents, plain or in colour."""
+"""Lines of styled text for a terminal: wrapped with hanging indents, plain or in colour."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,10 @@ def hanging(
     hang: int = 0,
     style: str = "",
 ) -> list[Line]:
-    """`text` after `lead`, wrapped to `width`; later lines are indented to where it begins.
+    """Wrap `text` after `lead` to `width`; continuation lines are indented to where it begins.
 
-    `hang` sets them further in, so that one item of a list is told from the next.
-
-    Words longer than the line are left whole: a name that is cut cannot be copied.
+    `hang` indents them further, which separates the items of a list. Words longer than the line
+    stay whole, so that names can be copied.
     """
     start = sum(len(part) for part, _ in lead)
     indent = start if indent is None else indent
@@ -45,7 +44,7 @@ def hanging(
 
 
 def painted(lines: Iterable[Line], *, color: bool) -> str:
-    """All lines as one string: styled with ANSI codes, or plain."""
+    """Return all lines as one string: styled with ANSI codes, or plain."""
     safe = [tuple((_printable(part), style) for part, style in line) for line in lines]
     if color:
         return _in_colour(safe)
@@ -53,7 +52,7 @@ def painted(lines: Iterable[Line], *, color: bool) -> str:
 
 
 def code_spans(line: str, style: str = "") -> Line:
-    """A line whose words between backticks are styled as code."""
+    """Return a line whose words between backticks are styled as code."""
     return _with_code(line, style, code=False)[0]
 
 
@@ -69,8 +68,8 @@ def _with_code(line: str, style: str, code: bool) -> tuple[Line, bool]:
 
 
 def _printable(text: str) -> str:
-    """`text` without control characters: names and messages may come from anywhere."""
-    return "".join(each if each.isprintable() else " " for each in text)
+    """Return `text` without control characters: names and messages come from the training."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _in_colour(lines: Sequence[Line]) -> str:

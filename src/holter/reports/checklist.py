@@ -1,16 +1,18 @@
-"""The report of a preflight: a table of checks, then the one cause to look at first."""
+"""The report of a preflight: a table of checks, then the leading cause."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-from holter.diagnosis.checklist import Row, Status, rows
+from holter.diagnosis.checklist import CHECKS, Row, Status, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
 from holter.record.events import ExperimentMade
-from holter.reports._facts import count, ending
+from holter.reports._card import brief_card, full_card
+from holter.reports._facts import ending
 from holter.reports._lines import BLANK, Line, hanging, painted
-from holter.reports.text import WIDTH, card
+from holter.reports._numbers import count
+from holter.reports.text import WIDTH
 
 _COLOR = {
     Status.FAIL: "bold red",
@@ -18,24 +20,28 @@ _COLOR = {
     Status.PASS: "green",
     Status.NOT_APPLICABLE: "dim",
 }
-_MOST = 160  # characters of an answer; the card and the json report have all of it
+_NAME = max(len(check.name) for check in CHECKS) + 2
+_EVIDENCE = 3  # lines of evidence on the card
 
 
 def render(
     run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = False, whole: bool = False
 ) -> str:
-    """Every check with what was measured, then the leading cause with its evidence."""
+    """Return every check with its answer, then the leading cause with its evidence."""
     answered = rows(run, checkup)
-    leading = diagnose(checkup).leading
+    diagnosis = diagnose(checkup)
     lines: list[Line] = []
     for row in answered:
         lines += _line(row, width, whole=whole)
     lines += [BLANK, ((_tally(answered), "bold"), (_cost(run), "dim"))]
     failed = [row for row in answered if row.status in (Status.FAIL, Status.WARN)]
-    if leading is not None and failed:
-        lines += [BLANK, *card(leading, diagnose(checkup), width, whole=whole)]
-    if said := ending(run):
-        lines += [BLANK, *hanging(said, width=width, style="yellow")]
+    if diagnosis.leading is not None and failed:
+        brief = brief_card(diagnosis, width, evidence=_EVIDENCE)
+        lines += [BLANK, *(full_card(diagnosis, width) if whole else brief)]
+        more = f"holter explain {diagnosis.leading.rule}"
+        lines += hanging(more, width=width, lead=(("more   ", "dim"),))
+    if end := ending(run):
+        lines += [BLANK, *hanging(end, width=width, style="yellow")]
     for note in run.meta.notes:
         lines += hanging(note, width=width, lead=(("note  ", "dim"),))
     if run.path is not None:
@@ -44,12 +50,14 @@ def render(
 
 
 def _line(row: Row, width: int, *, whole: bool) -> list[Line]:
-    lead = ((f"{row.status.value:<5}", _COLOR[row.status]), (f"{row.check.name:<21} ", "bold"))
-    says = row.says
-    if not whole and len(says) > _MOST:
-        says = says[: _MOST - 3].rstrip() + "..."
+    """Return status, name and question, and below the answer; of a pass only in the whole."""
     style = "dim" if row.status is Status.NOT_APPLICABLE else ""
-    return hanging(says, width=width, lead=lead, style=style)
+    name = (f"{row.check.name:<{_NAME}}", style or "bold")
+    lead = ((f"{row.status.value:<6}", _COLOR[row.status]), name)
+    lines = hanging(row.check.question, width=width, lead=lead, style=style)
+    if row.status is not Status.PASS or whole:
+        lines += hanging(row.says, width=width, lead=((" " * (6 + _NAME), ""),), style="dim")
+    return lines
 
 
 def _tally(answered: Iterable[Row]) -> str:
@@ -60,8 +68,9 @@ def _tally(answered: Iterable[Row]) -> str:
         Status.PASS: "passed",
         Status.NOT_APPLICABLE: "not applicable",
     }
-    said = [f"{numbers[status]} {word}" for status, word in words.items() if numbers[status]]
-    return ", ".join(said)
+    return ", ".join(
+        f"{numbers[status]} {word}" for status, word in words.items() if numbers[status]
+    )
 
 
 def _cost(run: Run) -> str:

@@ -1,26 +1,28 @@
-"""The report for GitHub Actions: one workflow command a finding, shown as an annotation."""
+"""The report for GitHub Actions: one workflow command per finding, shown as an annotation."""
 
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
 from holter.record.findings import Finding, Severity
-from holter.reports._facts import ending, evidence_line, script, without_findings
+from holter.reports._facts import ending, evidence_line, script, tally
+from holter.reports._outcome import headline
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
 def render(run: Run, checkup: Checkup) -> str:
-    """The leading finding, what it explains, and the others; a notice where nothing was found."""
+    """Return the leading finding, its effects and the others; a notice where there is none."""
     diagnosis, file = diagnose(checkup), script(run)
     lines = []
     if diagnosis.leading is not None:
         lines.append(_annotation(diagnosis.leading, _card(diagnosis), file))
         because = f"explained by {diagnosis.leading.rule}"
-        lines += [_annotation(each, [because], file) for each in diagnosis.explained]
-        lines += [_annotation(each, _evidence(each), file) for each in diagnosis.others]
+        lines += [_annotation(effect, [because], file) for effect in diagnosis.explained]
+        lines += [_annotation(other, _evidence(other), file) for other in diagnosis.others]
     else:
-        heading, measure = without_findings(run, checkup)
-        lines.append(_command("notice", f"holter: {heading}", measure, file))
+        line = headline(run, checkup)
+        text = f"{line.numbers}; {tally(checkup)}"
+        lines.append(_command("notice", f"holter: {line.state}", text, file))
     if ending(run):
         lines.append(_command("notice", "holter", ending(run), file))
     return "".join(f"{line}\n" for line in lines)
@@ -35,18 +37,18 @@ def _annotation(finding: Finding, details: list[str], file: str | None) -> str:
 def _card(diagnosis: Diagnosis) -> list[str]:
     assert diagnosis.leading is not None
     finding = diagnosis.leading
-    test = "confirm" if diagnosis.known else "would tell"
+    test = "prove" if diagnosis.known else "next"
     return [
         *([] if diagnosis.known else ["cause unknown"]),
         *_evidence(finding),
-        *(f"ruled out: {each.rule}: {each.because}" for each in diagnosis.ruled_out),
-        *(f"{test}: {each}" for each in diagnosis.experiments),
+        *(f"ruled out: {clear.rule}: {clear.because}" for clear in diagnosis.ruled_out),
+        *(f"{test}: {experiment}" for experiment in diagnosis.experiments),
         *([f"fix: {finding.fix}"] if finding.fix else []),
     ]
 
 
 def _evidence(finding: Finding) -> list[str]:
-    return [f"evidence: {evidence_line(each)}" for each in finding.evidence]
+    return [f"evidence: {evidence_line(reading)}" for reading in finding.evidence]
 
 
 def _command(command: str, title: str, message: str, file: str | None) -> str:

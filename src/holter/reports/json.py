@@ -1,4 +1,4 @@
-"""The report for programs: a versioned JSON document, described by `schema-1.json`."""
+"""The report for programs: a versioned JSON document, described by `schema-2.json`."""
 
 import json
 import math
@@ -14,40 +14,70 @@ from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.record.typed import to_json
 from holter.reports._facts import cost
+from holter.reports._outcome import headline
+from holter.reports.experiments import ResultTable, all_results
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def render(run: Run, checkup: Checkup) -> str:
-    """The whole checkup and its diagnosis; NaN and infinities are strings."""
+    """Return the whole checkup and its diagnosis; NaN and infinities are strings."""
     return json.dumps(_spelled(document(run, checkup)), indent=2, allow_nan=False) + "\n"
 
 
 def document(run: Run, checkup: Checkup) -> dict[str, Any]:
-    """The same as plain dictionaries and lists."""
+    """Return the report as plain dictionaries and lists."""
     diagnosis, spent = diagnose(checkup), cost(run)
+    line = headline(run, checkup)
     return {
         "schema": SCHEMA,
         "holter": __version__,
         "run": _run(run),
+        "outcome": {"state": line.state, "numbers": line.numbers, "bad": line.is_bad},
         "diagnosis": {
             "leading": None if diagnosis.leading is None else _finding(diagnosis.leading),
             "known": diagnosis.known,
-            "explains": [_finding(each) for each in diagnosis.explained],
-            "others": [_finding(each) for each in diagnosis.others],
+            "explains": [_finding(finding) for finding in diagnosis.explained],
+            "others": [_finding(finding) for finding in diagnosis.others],
             "ruled_out": _reasons(diagnosis.ruled_out),
             "unexamined": _reasons(diagnosis.unexamined),
             "experiments": list(diagnosis.experiments),
         },
-        "findings": [_finding(each) for each in checkup.findings],
-        "normal": [_normal(each) for each in checkup.normal],
+        "findings": [_finding(finding) for finding in checkup.findings],
+        "normal": [_normal(normal) for normal in checkup.normal],
         "clear": _reasons(checkup.clear),
         "not_examined": _reasons(checkup.not_examined),
         "checklist": [
-            {"check": row.check.name, "status": row.status.value, "says": row.says}
+            {
+                "check": row.check.name,
+                "question": row.check.question,
+                "status": row.status.value,
+                "says": row.says,
+            }
             for row in (rows(run, checkup) if run.is_experiment else ())
         ],
+        "experiments": [_table(table) for table in all_results(run)],
         "cost": {"seconds": spent.seconds, "share": spent.share},
+    }
+
+
+def _table(table: ResultTable) -> dict[str, Any]:
+    chart = table.chart
+    return {
+        "experiment": table.experiment,
+        "title": table.title,
+        "columns": list(table.columns),
+        "rows": [list(row) for row in table.rows],
+        "notes": list(table.notes),
+        "chart": None
+        if chart is None
+        else {
+            "x": list(chart.x),
+            "y": list(chart.y),
+            "x_label": chart.x_label,
+            "y_label": chart.y_label,
+            "interval": None if chart.interval is None else list(chart.interval),
+        },
     }
 
 
@@ -85,7 +115,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "preview": finding.preview,
         "summary": finding.summary,
         "onset": finding.onset,
-        "evidence": [_evidence(each) for each in finding.evidence],
+        "evidence": [_evidence(reading) for reading in finding.evidence],
         "fix": finding.fix,
     }
 
@@ -94,7 +124,8 @@ def _normal(normal: Normal) -> dict[str, Any]:
     return {
         "rule": normal.rule,
         "summary": normal.summary,
-        "evidence": [_evidence(each) for each in normal.evidence],
+        "exception": normal.exception or None,
+        "evidence": [_evidence(reading) for reading in normal.evidence],
     }
 
 
@@ -108,11 +139,11 @@ def _evidence(evidence: Evidence) -> dict[str, Any]:
 
 
 def _reasons(verdicts: Iterable[Clear | NotExamined]) -> list[dict[str, str]]:
-    return [{"rule": each.rule, "because": each.because} for each in verdicts]
+    return [{"rule": verdict.rule, "because": verdict.because} for verdict in verdicts]
 
 
 def _spelled(value: Any) -> Any:
-    """The same with NaN and infinities as words: JSON has no other way to keep them."""
+    """Return the value with NaN and infinities as strings, which JSON cannot hold as numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):

@@ -21,14 +21,14 @@ _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def render(run: Run, checkup: Checkup) -> str:
-    """A log with one run of the tool: its rules with their pages, and a result a finding."""
+    """Return a log with one run of the tool: its rules with their pages, a result per finding."""
     spoke = (checkup.findings, checkup.normal, checkup.clear, checkup.not_examined)
-    names = sorted({each.rule for verdicts in spoke for each in verdicts})
-    known = all_rules()
+    names = sorted({verdict.rule for verdicts in spoke for verdict in verdicts})
+    rules = all_rules()
     driver = {
         "name": "holter",
         "semanticVersion": __version__,
-        "rules": [_descriptor(known[name]) if name in known else {"id": name} for name in names],
+        "rules": [_descriptor(rules[name]) if name in rules else {"id": name} for name in names],
     }
     log = {
         "$schema": SCHEMA,
@@ -55,14 +55,14 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
 
 
 def _invocation(run: Run, checkup: Checkup) -> dict[str, Any]:
-    """What could not be examined belongs to the invocation: it is no result."""
+    """Return the notifications: a rule that was not examined is not a result."""
     notifications: list[dict[str, Any]] = [
         {
             "level": "note",
-            "message": {"text": f"{each.rule} was not examined: {each.because}"},
-            "associatedRule": {"id": each.rule},
+            "message": {"text": f"{verdict.rule} was not examined: {verdict.because}"},
+            "associatedRule": {"id": verdict.rule},
         }
-        for each in checkup.not_examined
+        for verdict in checkup.not_examined
     ]
     if ending(run):
         notifications.append({"level": "note", "message": {"text": ending(run)}})
@@ -98,7 +98,7 @@ def _results(run: Run, checkup: Checkup, names: list[str]) -> list[dict[str, Any
 
 
 def _message(finding: Finding) -> str:
-    evidence = [evidence_line(each) for each in finding.evidence]
+    evidence = [evidence_line(reading) for reading in finding.evidence]
     fix = [f"fix: {finding.fix}"] if finding.fix else []
     return "\n".join([finding.summary, *evidence, *fix])
 
@@ -113,6 +113,6 @@ def _location(file: str) -> dict[str, Any]:
 
 
 def _fingerprint(finding: Finding, file: str | None) -> str:
-    """The same for the same fault in the next run: free of steps and of measured numbers."""
-    owners = sorted({f"{each.signal.name} {each.owner}" for each in finding.evidence})
+    """Return a hash that is stable from run to run: without steps and measured numbers."""
+    owners = sorted({f"{reading.signal.name} {reading.owner}" for reading in finding.evidence})
     return hashlib.sha256("\n".join([finding.rule, file or "", *owners]).encode()).hexdigest()[:32]

@@ -1,185 +1,182 @@
-"""The report an engineer acts on: one screen, the verdict first."""
+"""The report for people: how the run went, the cause, the fix; everything else with `whole`."""
 
-import pkgutil
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record import Run
-from holter.record.findings import Confidence, Evidence, Finding, NotExamined, Severity
-from holter.record.signals import CATALOGUE, Per
-from holter.reports import experiments as _trial_reports
+from holter.record.findings import Finding, Normal, Severity
+from holter.reports._card import COLOR, brief_card, full_card, some, tag
 from holter.reports._facts import (
     by_reason,
-    by_rule,
     clear_rules,
     cost,
-    count,
     ending,
-    step_range,
+    exception_line,
+    script,
     tally,
-    without_findings,
 )
 from holter.reports._lines import BLANK, Line, hanging, painted
+from holter.reports._numbers import count
+from holter.reports._outcome import headline
+from holter.reports._tables import table_lines
+from holter.reports.experiments import all_results
 
 WIDTH = 96
-_COLUMN = 16  # where the text of a card begins, after its labels
-_MOST = 6  # items of one kind on the screen; `whole` and the json report have all
-_COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+SCREEN = 25  # lines of the first screen, tables of an experiment aside
+_EVIDENCE = 3  # lines of evidence on it
+_MOST_ROWS = 12  # of a table on it
 
 
 def render(
     run: Run, checkup: Checkup, *, width: int = WIDTH, color: bool = False, whole: bool = False
 ) -> str:
-    """The verdict with its evidence, then all else that is worth knowing of the run.
-
-    It fits a screen: of long lists the beginning is shown, unless the `whole` is asked for.
-    """
+    """Return the first screen of the report, or the `whole` of it."""
     diagnosis = diagnose(checkup)
-    leading = diagnosis.leading
-    blocks = [
-        _nothing(run, checkup, width)
-        if leading is None
-        else card(leading, diagnosis, width, whole=whole),
-        hanging(ending(run), width=width, style="yellow") if ending(run) else [],
-        *_trials(run, width),
-        _section("also found", _each_on_a_line(diagnosis.others, width)),
-        _section("normal", _pairs(((n.rule, n.summary) for n in checkup.normal), width)),
-        _section("clear", _clear(checkup, width, whole=whole)) if leading is None or whole else [],
-        _section("not examined", _unexamined(checkup, diagnosis, width, whole=whole))
-        if run.steps
-        else [],
-        _section("could not see", [line for note in run.meta.notes for line in _item(note, width)]),
+    if whole:
+        return painted(_joined(_everything(run, checkup, diagnosis, width)), color=color)
+    top, body = _top(run, checkup, width), _body(run, checkup, diagnosis, width, _EVIDENCE)
+    if (excess := len(top) + 1 + len(body) - SCREEN) > 0:
+        body = _body(run, checkup, diagnosis, width, max(_EVIDENCE - excess, 0))
+    tables = _experiments(run, width, whole=False)
+    if diagnosis.leading is None and not tables:  # two lines for a healthy run
+        return painted([*top, *body], color=color)
+    return painted(_joined([top, *tables, body]), color=color)
+
+
+def _body(
+    run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int, evidence: int
+) -> list[Line]:
+    if diagnosis.leading is None:
+        return [*_next_command(run, checkup, width), *_details(run, checkup, width)]
+    return [*brief_card(diagnosis, width, evidence=evidence), *_more(run, diagnosis, width)]
+
+
+def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) -> list[list[Line]]:
+    return [
+        _top(run, checkup, width),
+        [] if diagnosis.leading is None else full_card(diagnosis, width),
+        *_experiments(run, width, whole=True),
+        _section("also found", _findings(diagnosis.others, width)),
+        _section("odd but normal", _pairs(map(_normal, checkup.normal), width)),
+        _section("clear", _clear(checkup, width)),
+        _section("not examined", _unexamined(checkup, width)),
+        _section("not recorded", [line for note in run.meta.notes for line in _item(note, width)]),
         _footer(run, checkup, width),
     ]
-    lines: list[Line] = []
-    for block in filter(None, blocks):
-        lines += [BLANK, *block] if lines else block
-    return painted(lines, color=color)
 
 
-def card(finding: Finding, diagnosis: Diagnosis, width: int, *, whole: bool) -> list[Line]:
-    """A finding with its evidence, what it explains, what was ruled out, and what to do."""
-    unknown = "" if diagnosis.known else "  cause unknown"
-    sure = f"({finding.confidence}, {finding.level}, since step {finding.onset})"
-    lines: list[Line] = [
-        (
-            (f"{finding.severity}".upper(), _COLOR[finding.severity]),
-            (f"  {finding.rule}", "bold"),
-            (unknown, "bold magenta"),
-            (f"  {_preview(finding)}".rstrip(), "magenta"),
-            (f"  {sure}", ""),
-        ),
-        *hanging(finding.summary, width=width, lead=(("  ", ""),)),
-        BLANK,
-    ]
-    causes = by_rule(diagnosis.ruled_out), by_rule(_open_causes(diagnosis, whole))
-    experiments = list(diagnosis.experiments)
-    lines += _labelled("evidence", _evidence(finding.evidence, width), width)
-    lines += _labelled(
-        "explains",
-        _capped(
-            [f"{each.rule}: {_preview(each)}{each.summary}" for each in diagnosis.explained], whole
-        ),
-        width,
-    )
-    for label, reasons in zip(("ruled out", "not examined"), causes, strict=True):
-        lines += _labelled(
-            label, _capped([f"{rule}: {why}" for rule, why in reasons.items()], whole), width
-        )
-    lines += _labelled("confirm" if diagnosis.known else "would tell", experiments, width)
-    lines += _labelled(
-        "fix" if diagnosis.known else "meanwhile", [finding.fix] if finding.fix else [], width
-    )
-    lines += _labelled("more", [f"holter explain {finding.rule}"], width)
+def _top(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    """Return how the run went; where it did not end by itself, that too."""
+    line = headline(run, checkup)
+    lead = (("holter: ", ""), (f"{line.state}. ", "bold"))
+    lines = hanging(line.numbers, width=width, lead=lead, indent=8)
+    if (end := ending(run)) and exception_line(run) is None:  # else the first line has it
+        lines += hanging(end, width=width, lead=((" " * 8, ""),), style="yellow")
+    if run.steps == 0:
+        for note in run.meta.notes:
+            lines += hanging(note, width=width, lead=((" " * 8, ""),))
     return lines
 
 
-def _trials(run: Run, width: int) -> list[list[Line]]:
-    """What experiments measured, of those whose readings are in the run."""
-    if not any(signal.per is Per.TRIAL and signal in run for signal in CATALOGUE.values()):
+def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
+    """Return the results of experiments; on the first screen only those of a single experiment."""
+    tables = all_results(run)
+    if not whole and len({table.experiment for table in tables}) != 1:
         return []
-    names = sorted(each.name for each in pkgutil.iter_modules(_trial_reports.__path__))
-    modules = [import_module(f"{_trial_reports.__name__}.{name}") for name in names]
-    return [module.lines(run, width) for module in modules]
+    rows = None if whole else _MOST_ROWS
+    return [table_lines(table, width, most_rows=rows) for table in tables]
 
 
-def _open_causes(diagnosis: Diagnosis, whole: bool) -> list[NotExamined]:
-    """Causes that were not examined, where that leaves a doubt."""
-    if diagnosis.leading is None or diagnosis.leading.confidence is Confidence.CERTAIN:
-        return [*diagnosis.unexamined] if whole else []
-    return [each for each in diagnosis.unexamined if whole or not each.lacks]
+def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    """Return what to do where the outcome is bad and no rule reports anything."""
+    if exception_line(run) is not None or not headline(run, checkup).is_bad:
+        return []
+    target = script(run) or "SCRIPT"
+    return hanging(f"holter try preflight {target}", width=width, lead=(("next:    ", "dim"),))
 
 
-def _evidence(evidence: Sequence[Evidence], width: int) -> list[str | Line]:
-    """Signal, owner and steps in columns, with what they say beside them or, if long, below."""
-    cells = [(each.signal.name, each.owner, step_range(each.steps)) for each in evidence]
-    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-    sources = [
-        "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True) if size)
-        for row in cells
-    ]
-    room = width - _COLUMN - len(sources[0]) - 3 if sources else 0
-    if all(len(each.says) <= room for each in evidence):
-        return [
-            ((source, "cyan"), (f"   {each.says}", ""))
-            for source, each in zip(sources, evidence, strict=True)
-        ]
-    lines: list[str | Line] = []
-    for source, each in zip(sources, evidence, strict=True):
-        lines += [((source, "cyan"),), f"  {each.says}"]
-    return lines
+def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    """Return the last line of a report without findings."""
+    hidden = []
+    if checkup.normal:
+        hidden.append(f"{len(checkup.normal)} odd but normal")
+    if run.steps and run.meta.notes:
+        hidden.append(f"{len(run.meta.notes)} not recorded")
+    shown = f"{_command(run)} ({', '.join(hidden)})" if hidden else _command(run)
+    parts = (shown, *([count(run.steps, "step")] if run.steps else []), cost(run).says)
+    return _unbroken("details: ", parts, width)
 
 
-def _labelled(label: str, items: Sequence[str | Line], width: int) -> list[Line]:
+def _more(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
+    assert diagnosis.leading is not None
     lines: list[Line] = []
-    for number, item in enumerate(items):
-        lead: Line = (("  ", ""), ((label if number == 0 else "").ljust(_COLUMN - 2), "dim"))
-        if isinstance(item, str):
-            extra = len(item) - len(item.lstrip())
-            lines += hanging(
-                item.lstrip(),
-                width=width,
-                lead=(*lead, (" " * extra, "")),
-                hang=2 if len(items) > 1 and not extra else 0,
-            )
+    if diagnosis.others:
+        rules = list(dict.fromkeys(finding.rule for finding in diagnosis.others))
+        lines += hanging(f"found: {some(rules)}", width=width, lead=(("also   ", "dim"),))
+    lines += _unbroken(
+        "more   ", (f"holter explain {diagnosis.leading.rule}", _command(run)), width
+    )
+    return [*lines, BLANK, ((f"{count(run.steps, 'step')} · {cost(run).says}", "dim"),)]
+
+
+def _unbroken(label: str, parts: Sequence[str], width: int) -> list[Line]:
+    """Return parts in a row after a label; a command is never broken, so that it can be copied."""
+    rows: list[str] = []
+    for part in parts:
+        if rows and len(label) + len(rows[-1]) + 3 + len(part) <= width:
+            rows[-1] += f" · {part}"
         else:
-            lines.append((*lead, *item))
+            rows.append(part)
+    indents = [label, *(" " * len(label) for _ in rows[1:])]
+    return [((indent, "dim"), (row, "")) for indent, row in zip(indents, rows, strict=True)]
+
+
+def _command(run: Run) -> str:
+    """Return the command that shows everything about this run."""
+    if run.path is None:
+        return "holter check --all"
+    rank = f" --rank {run.rank}" if len(run.ranks) > 1 else ""
+    return f"holter check {run.path}{rank} --all"
+
+
+def _normal(note: Normal) -> tuple[str, str]:
+    return note.rule, f"{note.summary} ({note.exception})" if note.exception else note.summary
+
+
+def _findings(findings: Sequence[Finding], width: int) -> list[Line]:
+    lines: list[Line] = []
+    for finding in findings:
+        severity = (f"  {f'{finding.severity}'.upper():<9}", COLOR[finding.severity])
+        lead = (severity, (tag(finding), "bold"), (f" · since step {finding.onset}", "dim"))
+        lines.append(lead)
+        for text in (finding.summary, *([f"fix: {finding.fix}"] if finding.fix else [])):
+            lines += hanging(text, width=width, lead=((" " * 11, ""),))
     return lines
 
 
-def _nothing(run: Run, checkup: Checkup, width: int) -> list[Line]:
-    heading, measure = without_findings(run, checkup)
-    return hanging(measure, width=width, lead=((heading, "bold"), ("  ", "")))
-
-
-def _each_on_a_line(findings: Sequence[Finding], width: int) -> list[Line]:
-    lines: list[Line] = []
-    for each in findings[:_MOST]:
-        severity = (f"  {f'{each.severity}'.upper():<9}", _COLOR[each.severity])
-        lead = (severity, (each.rule, "bold"), ("  ", ""), (_preview(each), "magenta"))
-        text = f"{each.summary} ({each.confidence}, since step {each.onset})"
-        lines += hanging(text, width=width, lead=lead, indent=11)
-    return lines + [line for text in _more(findings) for line in _item(text, width)]
-
-
-def _clear(checkup: Checkup, width: int, *, whole: bool) -> list[Line]:
-    """Rules that found nothing with what was measured, those that guard against the worst first."""
-    severity = {name: each.severity for name, each in all_rules().items()}
+def _clear(checkup: Checkup, width: int) -> list[Line]:
+    """Return the rules that found nothing with what was measured, the most severe first."""
+    severity = {name: rule.severity for name, rule in all_rules().items()}
     measured = clear_rules(checkup)
     order = sorted(measured, key=lambda rule: -severity.get(rule, Severity.INFO))
-    told = [(rule, measured[rule]) for rule in order if measured[rule]]
-    shown = told if whole else told[: 2 * _MOST]
-    rest = [rule for rule in order if rule not in {each for each, _ in shown}]
+    bare = [rule for rule in order if not measured[rule]]
+    lines = _pairs(((rule, measured[rule]) for rule in order if measured[rule]), width)
+    return [*lines, *(_item(", ".join(bare), width) if bare else [])]
+
+
+def _unexamined(checkup: Checkup, width: int) -> list[Line]:
+    """Return the rules that could not be applied, by reason."""
+    reasons = by_reason(checkup.not_examined)
     return [
-        *_pairs(shown, width),
-        *(_item(_some(rest, whole=whole), width) if rest else []),
+        line
+        for because, rules in reasons.items()
+        for line in _item(f"{because}: {', '.join(rules)}", width)
     ]
 
 
 def _pairs(pairs: Iterable[tuple[str, str]], width: int) -> list[Line]:
-    """Rule and sentence, in two columns."""
+    """Return rule and sentence in two columns."""
     rows = list(pairs)
     column = max((len(rule) for rule, _ in rows), default=0) + 4
     lines: list[Line] = []
@@ -188,66 +185,25 @@ def _pairs(pairs: Iterable[tuple[str, str]], width: int) -> list[Line]:
     return lines
 
 
-def _unexamined(checkup: Checkup, diagnosis: Diagnosis, width: int, *, whole: bool) -> list[Line]:
-    """The rules that could not be applied, by reason; what was not recorded is one reason."""
-    told = _open_causes(diagnosis, whole)  # on the card
-    rest = [each for each in checkup.not_examined if each not in told]
-    reasons = by_reason(each for each in rest if whole or not each.lacks)
-    items = [f"{because}: {_some(rules, whole=whole)}" for because, rules in reasons.items()]
-    lacking = [each.rule for each in rest if each.lacks]
-    lines = [line for text in _capped(items, whole) for line in _item(text, width)]
-    if lacking and not whole:
-        lines += _item(f"nothing to go by in this run: {_some(lacking, whole=whole)}", width)
-        lines += _item("`holter check RUN --all` lists everything", width)
-    return lines
-
-
 def _footer(run: Run, checkup: Checkup, width: int) -> list[Line]:
-    said = []
-    if checkup.findings:
-        said.append(f"{count(run.steps, 'step')}, {count(len(checkup.findings), 'finding')}")
-        said.append(tally(checkup))
-    spent = cost(run)
-    if spent.share is not None:
-        brief = (
-            f" ({spent.seconds:.1f} s; the first 2 s are free)"
-            if spent.share > 0.02 and spent.seconds
-            else ""
-        )
-        said.append(f"watching cost {100 * spent.share:.2g} % of the time{brief}")
-    elif spent.seconds is not None:
-        said.append(f"watching took {spent.seconds:.2g} s")
-    else:
-        said.append("cost of watching not measured")
-    lines = hanging(", ".join(said), width=width, style="dim")
+    parts = [count(run.steps, "step"), count(len(checkup.findings), "finding"), tally(checkup)]
+    lines = hanging(", ".join([*parts, cost(run).says]), width=width, style="dim")
     if run.path is not None:
         others = f" (rank {run.rank} of {len(run.ranks)})" if len(run.ranks) > 1 else ""
         lines.append(((f"run: {run.path}{others}", "dim"),))
     return lines
 
 
-def _section(title: str, lines: list[Line]) -> list[Line]:
-    return [((title, "bold"),), *lines] if lines else []
+def _section(heading: str, lines: list[Line]) -> list[Line]:
+    return [((heading, "bold"),), *lines] if lines else []
 
 
 def _item(text: str, width: int) -> list[Line]:
     return hanging(text, width=width, lead=(("  ", ""),), hang=2)
 
 
-def _capped(items: list[str], whole: bool) -> list[str]:
-    return items if whole else items[:_MOST] + _more(items)
-
-
-def _some(names: Sequence[str], *, whole: bool) -> str:
-    """Names in a row; of many the first and how many more."""
-    shown = names if whole or len(names) <= _MOST + 1 else names[:_MOST]
-    more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
-    return ", ".join(shown) + more
-
-
-def _more(items: Sequence[object]) -> list[str]:
-    return [f"and {len(items) - _MOST} more"] if len(items) > _MOST else []
-
-
-def _preview(finding: Finding) -> str:
-    return "preview  " if finding.preview else ""
+def _joined(blocks: Iterable[list[Line]]) -> list[Line]:
+    lines: list[Line] = []
+    for block in filter(None, blocks):
+        lines += [BLANK, *block] if lines else block
+    return lines

@@ -1,4 +1,4 @@
-"""A classifier that learns nothing, and no error message says why."""
+"""A classifier that learns nothing and raises no error."""
 
 import torch
 from torch import nn
@@ -6,15 +6,15 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def make_data(samples: int, seed: int) -> TensorDataset:
-    """Ten classes of noisy 8x8 pictures."""
-    pictures = torch.randn(10, 64, generator=torch.Generator().manual_seed(0))
+    """Return ten classes of noisy 8x8 images."""
+    patterns = torch.randn(10, 64, generator=torch.Generator().manual_seed(0))
     noise = torch.Generator().manual_seed(seed)
     labels = torch.randint(10, (samples,), generator=noise)
-    return TensorDataset(pictures[labels] + torch.randn(samples, 64, generator=noise), labels)
+    return TensorDataset(patterns[labels] + torch.randn(samples, 64, generator=noise), labels)
 
 
 def make_model() -> nn.Module:
-    """Two layers."""
+    """Return a network of two layers."""
     return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10))
 
 

@@ -1,4 +1,4 @@
-"""`holter run`: runs an unmodified script and finds by itself what there is to watch."""
+"""`holter run`: run an unmodified script and watch the models and optimizers it creates."""
 
 import gc
 import importlib.util
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from holter.watching.blackbox import OnNonfinite
+    from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a script ended; `path` is None where it never imported torch."""
+    """The end of a script; `path` is None if it never imported torch."""
 
     exit_code: int
     path: Path | None
@@ -44,14 +44,14 @@ def launch(
     out: Path | None = None,
     resume: bool = False,
     budget: float | None = 0.01,
-    blackbox: bool = True,
+    black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
 ) -> Outcome:
     """Run a script as `python script arguments` would, recording what it trains.
 
-    Exit code, output and traceback are the script's own. Torch is not imported before the script
-    imports it: what the script sets in its environment first still counts.
+    Exit code, output and traceback are the script's own. Torch is imported only when the script
+    imports it, so that environment variables set by the script take effect.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
@@ -70,7 +70,7 @@ def launch(
         watch = _begin(
             recorder,
             budget=budget,
-            blackbox=blackbox,
+            black_box=black_box,
             on_nonfinite=on_nonfinite,
             capture_at=capture_at,
         )
@@ -87,16 +87,16 @@ def launch(
     exit_code, interrupted = report_end(error), isinstance(error, KeyboardInterrupt)
     if not began:
         if not isinstance(error, SyntaxError):
-            tell(f"{script} never imported torch: there was nothing to record.")
+            tell(f"{script} did not import torch; nothing was recorded.")
         return Outcome(exit_code, None, interrupted=interrupted)
     watch = began[0]
     if watch.steps == 0:
         watch.note(
-            f"No optimizer.step() was seen, but {watch.backwards} calls of backward: weights that a"
-            " script updates by hand are not watched; torch.optim.SGD does the same."
+            f"backward() ran {watch.backwards} times but no optimizer stepped. Manual weight"
+            " updates are not recorded; use torch.optim.SGD."
             if watch.backwards
-            else "No optimizer.step() was seen. Training in processes that the script starts itself"
-            " is not seen: launch it with `torchrun -m holter run` instead."
+            else "No optimizer stepped. Training in processes that the script spawns is not"
+            " recorded; launch the script with `torchrun -m holter run`."
         )
     watch.close(error=error)
     return Outcome(exit_code, watch.path, watch.steps, interrupted)
@@ -123,7 +123,7 @@ def _begin(recorder: "Recorder", **options: Any) -> "Watch":
 
 
 class Discovery:
-    """Finds the optimizers of a script, and the models they train, and puts a watch on them."""
+    """Find the optimizers of a script and the models they train, and watch them."""
 
     def __init__(self, watch: "Watch") -> None:
         self._watch = watch
@@ -132,11 +132,11 @@ class Discovery:
         watch.send(self)
 
     def optimizer_made(self, optimizer: "Optimizer") -> None:
-        """Keep an optimizer in mind until there is something to train."""
+        """Remember an optimizer until the first backward."""
         self._waiting.add(optimizer)
 
     def before_backward(self) -> None:
-        """Watch all optimizers made so far, and the models that hold their parameters."""
+        """Watch all optimizers created so far, and the models that hold their parameters."""
         if not self._waiting:
             return
         optimizers = list(self._waiting)
@@ -145,7 +145,7 @@ class Discovery:
         self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
 
     def before_step(self, optimizer: "Optimizer") -> None:
-        """By now every optimizer is known, and who gets gradients can be seen."""
+        """Watch a late optimizer; at its first step, check that its parameters are trained."""
         if self._watch.roster.subject_of(optimizer) is None:
             self._waiting.add(optimizer)
         self.before_backward()
@@ -154,9 +154,9 @@ class Discovery:
             self._look_for_the_trained_model(optimizer)
 
     def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
-        """If an optimizer's parameters are in no model or get no gradient, find who does get one.
+        """Watch the models that do get gradients, if this optimizer's parameters do not.
 
-        Then the model was made anew or replaced after the optimizer was built.
+        The model was then re-created or replaced after the optimizer was built.
         """
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         inside = {id(p) for m in self._watch.roster.models for p in m.module.parameters()}
@@ -174,10 +174,10 @@ class Discovery:
 
 
 def live_models() -> "list[nn.Module]":
-    """Every module with parameters that is part of no other module."""
+    """Return every module with parameters that is not part of another module."""
     from torch import nn
 
-    # By type and not by isinstance: that would wake the proxies some libraries leave around.
+    # By type: isinstance would trigger the lazy proxies of some libraries.
     modules: list[nn.Module] = [
         each
         for each in gc.get_objects()
@@ -189,7 +189,7 @@ def live_models() -> "list[nn.Module]":
 
 
 def _holding(parameters: set[int], modules: "Sequence[nn.Module]") -> "list[nn.Module]":
-    """The fewest modules that hold all of `parameters` that any holds, the largest share first."""
+    """Return the smallest set of modules that covers `parameters`, found greedily."""
     shares = [({id(p) for p in module.parameters()} & parameters, module) for module in modules]
     chosen: list[nn.Module] = []
     covered: set[int] = set()
@@ -197,7 +197,7 @@ def _holding(parameters: set[int], modules: "Sequence[nn.Module]") -> "list[nn.M
         if share - covered:
             chosen.append(module)
             covered |= share
-    # In the order in which they were made, which is how a reader of the script knows them.
+    # In order of creation, as in the script.
     return [module for module in modules if module in chosen]
 
 

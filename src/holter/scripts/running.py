@@ -1,4 +1,4 @@
-"""A script as Python itself would run it: its `__main__`, its exit code, its traceback."""
+"""Run a script as Python does: same `__main__`, exit code and traceback."""
 
 import builtins
 import importlib.abc
@@ -15,21 +15,21 @@ from typing import Any
 
 from holter.record.errors import HolterError
 
-_HERE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """A script or module that is ready to run."""
 
-    name: str  # for people
-    argument: str  # what stands in sys.argv[0]
-    folder: str  # what stands in sys.path[0]
+    name: str  # for display
+    argument: str  # sys.argv[0]
+    folder: str  # sys.path[0]
     source: bytes
     main: types.ModuleType
 
     def run(self, arguments: Sequence[str]) -> BaseException | None:
-        """Run it as `__main__`; whatever ended it, SystemExit included, or None."""
+        """Run it as `__main__`; return the exception that ended it (also SystemExit), or None."""
         sys.argv = [self.argument, *arguments]
         sys.path[0] = self.folder
         sys.modules["__main__"] = self.main
@@ -42,8 +42,8 @@ class Script:
 
 
 def find_script(path: str) -> Script:
-    """A script, or a folder with a `__main__.py`, as `python path` takes it."""
-    # As Python does it: joined to the working directory, and not normalised.
+    """Return a script, or a folder with a `__main__.py`, as `python path` would run it."""
+    # Like Python: joined to the working directory, not normalised.
     file = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118
     package = Path(path).is_dir()
     if package:
@@ -52,7 +52,7 @@ def find_script(path: str) -> Script:
         source = Path(file).read_bytes()
     except OSError as error:
         raise HolterError(
-            f"Cannot read {path} ({error.strerror}); name a script, and its arguments after it."
+            f"Cannot read {path} ({error.strerror}); pass a script, then its arguments."
         ) from error
     main = _main(file, importlib.machinery.SourceFileLoader("__main__", file))
     folder = str(Path(path).resolve().parent)
@@ -63,7 +63,7 @@ def find_script(path: str) -> Script:
 
 
 def find_module(name: str) -> Script:
-    """A module or package, as `python -m name` takes it."""
+    """Return a module or package, as `python -m name` would run it."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         spec = importlib.util.find_spec(name)
@@ -78,7 +78,7 @@ def find_module(name: str) -> Script:
         or spec.origin is None
         or not isinstance(spec.loader, importlib.abc.SourceLoader)
     ):
-        raise HolterError(f"There is no module {name} to run from {Path.cwd()}.")
+        raise HolterError(f"No module {name} can be run from {Path.cwd()}.")
     main = _main(spec.origin, spec.loader)
     main.__spec__, main.__package__ = spec, spec.parent
     source = Path(spec.origin).read_bytes()
@@ -86,7 +86,7 @@ def find_module(name: str) -> Script:
 
 
 def report_end(error: BaseException | None) -> int:
-    """Show how a script ended, as Python would; the exit code that the shell is to see."""
+    """Print the traceback of a script that failed, as Python does, and return its exit code."""
     if error is None:
         return 0
     if isinstance(error, SystemExit):
@@ -101,7 +101,7 @@ def report_end(error: BaseException | None) -> int:
 
 
 class AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Calls `then` once, right after torch has been imported."""
+    """Call `then` once, right after torch is imported."""
 
     def __init__(self, then: Callable[[], None]) -> None:
         self._then = then
@@ -109,10 +109,10 @@ class AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self,
         fullname: str,
-        path: object = None,  # noqa: ARG002  (the protocol's)
+        path: object = None,  # noqa: ARG002  (part of the protocol)
         target: object = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        """Take over the import of torch, and of nothing else."""
+        """Intercept the import of torch, and of nothing else."""
         if fullname != "torch" or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
@@ -124,11 +124,11 @@ class AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Leave it to torch's own loader."""
+        """Delegate to torch's own loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Import torch as ever, then begin."""
+        """Import torch, then call `then`."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
@@ -144,10 +144,10 @@ def _main(file: str, loader: Any) -> types.ModuleType:
 
 
 def _without_us(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback without holter's own frames, which are no part of the script."""
+    """Return the traceback without holter's own frames."""
     kept: list[types.TracebackType] = []
     while trace is not None:  # a loop: the traceback may be as deep as the stack
-        if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
+        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
             kept.append(trace)
         trace = trace.tb_next
     for before, following in pairwise(kept):

@@ -2,7 +2,7 @@
 
 from holter.watching.collectors.moments import Depth
 
-ALLOWANCE = 2.0  # seconds of work after which a watch saves: short runs are read whole
+ALLOWANCE = 2.0  # seconds of work before the budget applies: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _LIGHT_SHARE = 0.7  # of the budget that reading losses may take before some are left out
@@ -18,7 +18,7 @@ class Budget:
 
     Losses are read every `every[LIGHT]` steps, gradients every `every[REGULAR]`, everything every
     `every[FULL]`: powers of two, so that a deep step is also one of each lesser depth. Losses are
-    read at every step, unless steps are so short that this alone would be too dear. Without a
+    read at every step, unless steps are so short that this alone would be too expensive. Without a
     share everything is read at every step.
     """
 
@@ -64,8 +64,8 @@ class Budget:
             self._light.append((cost, length))
             if len(self._light) < _BUNCH:
                 return
-            cost = sum(each for each, _ in self._light) / _BUNCH
-            length = sum(each for _, each in self._light) / _BUNCH
+            cost = sum(seconds for seconds, _ in self._light) / _BUNCH
+            length = sum(seconds for _, seconds in self._light) / _BUNCH
             self._total += effort * (_BUNCH - 1)
             self._light.clear()
         self._total += effort

@@ -1,4 +1,4 @@
-"""Names for the loaders of a training, and what is known of each."""
+"""Names for the loaders of a training, and how each is set up."""
 
 import weakref
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ class Loaders:
         self._count = 0
 
     def begin(self, loader: DataLoader[Any], iterator: object) -> tuple[str, bool]:
-        """The name of a loader that somebody begins to iterate over, and whether it is new."""
+        """Return the name of a loader whose iteration begins, and whether it is new."""
         name = self._names.get(loader)
         is_new = name is None
         if name is None:

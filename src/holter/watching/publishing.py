@@ -12,18 +12,18 @@ Listening = dict[Depth, dict[type, tuple[Collector, ...]]]
 
 
 class Publisher:
-    """Keeps collectors by what they listen to. One that raises is told of once and left out."""
+    """Keeps collectors by what they listen to. One that raises is reported once and dropped."""
 
     def __init__(
         self, collectors: Iterable[Collector], fail: Callable[[str, Exception], None]
     ) -> None:
         self._collectors, self._fail = list(collectors), fail
-        self._asleep = [each for each in self._collectors if each.wakes_at]
-        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._asleep = [collector for collector in self._collectors if collector.wakes_at]
+        self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
         self._listening = _by_depth(self._collectors, self._asleep)
         self._readings: list[Reading] = []
-        self._events: list[tuple[Any, Any]] = []
-        self._events_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
+        self._timers: list[tuple[Any, Any]] = []
+        self._timers_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
         self._hook_time = 0.0
 
     def hears(self, kind: type, depth: Depth) -> bool:
@@ -53,29 +53,31 @@ class Publisher:
                     self._listening = _by_depth(self._collectors, self._asleep)
                     self._fail(f"the collector {type(collector).__name__.lower()}", error)
         if timed:
-            events = self._events_ahead if ahead else self._events
-            events.append((began, _gpu_event()))
+            timers = self._timers_ahead if ahead else self._timers
+            timers.append((began, _gpu_event()))
 
     def take(self) -> tuple[list[Reading], list[tuple[Any, Any]]]:
         """The readings of the step that ends, and the events around the work of a GPU."""
-        taken = self._readings, self._events
-        self._readings, self._events, self._events_ahead = [], self._events_ahead, []
+        taken = self._readings, self._timers
+        self._readings, self._timers, self._timers_ahead = [], self._timers_ahead, []
         return taken
 
     def spent_in_hooks(self) -> float:
         """Seconds that collectors took outside of `read` since this was last asked."""
-        total = sum(each.spent for each in self._collectors if isinstance(each, Hooked))
+        total = sum(
+            collector.spent for collector in self._collectors if isinstance(collector, Hooked)
+        )
         fresh, self._hook_time = total - self._hook_time, total
         return fresh
 
     def declined(self) -> list[str]:
         """What collectors cannot read in this training, a sentence each."""
-        hooked = [each for each in self._collectors if isinstance(each, Hooked)]
-        return [sentence for each in hooked for sentence in each.declined]
+        hooked = [collector for collector in self._collectors if isinstance(collector, Hooked)]
+        return [sentence for collector in hooked for sentence in collector.declined]
 
     def _wake(self, kind: type) -> None:
-        self._asleep = [each for each in self._asleep if kind not in each.wakes_at]
-        self._wakers = {kind for each in self._asleep for kind in each.wakes_at}
+        self._asleep = [collector for collector in self._asleep if kind not in collector.wakes_at]
+        self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
         self._listening = _by_depth(self._collectors, self._asleep)
 
 

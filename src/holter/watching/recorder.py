@@ -36,7 +36,7 @@ _FEW = 12  # readings
 SEEN = frozenset((LOSS, GRAD_TOTAL_NORM, WEIGHT_NORM, ACTIVATION_ABSMAX, AMP_SCALE))
 
 
-Events = tuple[Any, Any]  # of a GPU: before and after some work of ours
+Timers = tuple[Any, Any]  # CUDA events before and after some work of holter
 
 
 Settle = Callable[[float, bool], float]  # device time, and whether the host is ahead -> the cost
@@ -52,7 +52,7 @@ class _Step(NamedTuple):
     wall: float
     readings: Sequence[Reading]
     packed: Packed
-    events: Sequence[Events]
+    timers: Sequence[Timers]
     settle: Settle
     is_hidden: bool  # the GPU was not yet done with the step before: our host time cost nothing
 
@@ -72,9 +72,8 @@ class Recorder:
         environment: Environment | None = None,
         resume: bool = False,
     ) -> None:
-        self.step = _steps_in(path, rank) if resume else 0
-        self._first = self.step
-        self.see: See | None = None  # who looks at readings as they arrive
+        self._step = self._first = _steps_in(path, rank) if resume else 0
+        self.see: See | None = None  # called with readings as they arrive
         self._began = time.time()
         self._under_way: deque[_Step] = deque()
         self._bunch: list[tuple[int, float, list[float]]] = []
@@ -86,23 +85,32 @@ class Recorder:
             self.event(Resumed())
 
     @property
-    def steps(self) -> int:
-        """Number of steps written by this recorder."""
-        return self.step - self._first
+    def step(self) -> int:
+        """The number of the open step."""
+        return self._step
 
-    def write_step(self, readings: list[Reading], events: Sequence[Events], settle: Settle) -> bool:
-        """Send all readings of a step on their way; False if one that has arrived is a bad loss.
+    @property
+    def steps(self) -> int:
+        """Number of steps that have ended since this recorder was opened, read or not."""
+        return self._step - self._first
+
+    def skip_step(self) -> None:
+        """Count a step of which nothing was read."""
+        self._step += 1
+
+    def write_step(self, readings: list[Reading], timers: Sequence[Timers], settle: Settle) -> bool:
+        """Start the transfer of a step's readings; False if a loss that has arrived is not finite.
 
         Readings of a GPU are written some steps later, when they have arrived without waiting. Then
-        it is known how long the device worked between `events`, and `settle` says what that cost.
+        the device time between `timers` is known, too, and `settle` returns what the step cost.
         """
-        step, self.step = self.step, self.step + 1
-        tensors = [each[2] for each in readings if isinstance(each[2], Tensor)]
+        step, self._step = self._step, self._step + 1
+        tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
         if not tensors and not self._under_way and len(readings) < _FEW:
             readings.append(Reading(WATCH_TIME, STEP, [settle(0.0, False)]))
             return self._gather(step, readings)
         entry = _Step(
-            step, time.time(), readings, Packed(tensors), events, settle, bool(self._under_way)
+            step, time.time(), readings, Packed(tensors), timers, settle, bool(self._under_way)
         )
         self._under_way.append(entry)
         fine = True
@@ -122,10 +130,12 @@ class Recorder:
         """Add a step to the bunch, and write that if it is due."""
         if not self._fits_the_bunch(readings):
             self.flush()
-            if any(each.at is not None or each.signal.stream != "steps" for each in readings):
+            if any(
+                reading.at is not None or reading.signal.stream != "steps" for reading in readings
+            ):
                 return self._put(step, time.time(), readings, [])
-            self._bunch_layout = [(each.signal.name, each.owners) for each in readings]
-            self._bunch_kinds = [(each.signal, each.owners) for each in readings]
+            self._bunch_layout = [(reading.signal.name, reading.owners) for reading in readings]
+            self._bunch_kinds = [(reading.signal, reading.owners) for reading in readings]
         values: list[float] = []
         fine = True
         for signal, _, given, _ in readings:
@@ -149,10 +159,10 @@ class Recorder:
         return True
 
     def _write(self, step: _Step) -> bool:
-        worked = sum(before.elapsed_time(after) for before, after in step.events) / 1e3
+        worked = sum(before.elapsed_time(after) for before, after in step.timers) / 1e3
         readings = [*step.readings]
         readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked, step.is_hidden)]))
-        if step.events:
+        if step.timers:
             readings.append(Reading(WATCH_DEVICE_TIME, STEP, [worked]))
         return self._put(step.number, step.wall, readings, step.packed.unpack())
 
@@ -185,7 +195,7 @@ class Recorder:
 
     @property
     def meta(self) -> Meta:
-        """What is known of the run by now."""
+        """The run's meta fields so far."""
         return self._writer.meta
 
     def event(self, what: Occurrence) -> None:
@@ -197,7 +207,7 @@ class Recorder:
         self._writer.update_meta(**fields)
 
     def close(self, status: str) -> None:
-        """Wait for what is under way, say how the training ended, and close the files."""
+        """Wait for readings under way, record how the training ended, and close the files."""
         while self._under_way:
             self._write(self._under_way.popleft())
         self.flush()

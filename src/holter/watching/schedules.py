@@ -1,4 +1,4 @@
-"""The learning-rate schedulers of a training, and what is known of each."""
+"""The learning-rate schedulers of a training, and how each is set up."""
 
 import weakref
 from collections.abc import Iterator
@@ -47,10 +47,10 @@ class Schedules:
     def began(self) -> Iterator[SchedulerSeen]:
         """An optimizer was stepped: the facts of all schedulers that have waited for it."""
         waiting, self._waiting = self._waiting, []
-        for each, reference in waiting:
+        for schedule, reference in waiting:
             scheduler = reference()
             early = scheduler is not None and self._calls.get(scheduler) == 1
-            yield replace(each, early=early)
+            yield replace(schedule, early=early)
         self._calls.clear()
 
 
@@ -83,4 +83,5 @@ def _horizon(scheduler: Scheduler) -> int | None:
 
 def _milestones(scheduler: Scheduler) -> list[int]:
     own = vars(scheduler)
-    return sorted(int(each) for each in own.get("milestones") or own.get("_milestones") or ())
+    given = own.get("milestones") or own.get("_milestones") or ()
+    return sorted(int(milestone) for milestone in given)

@@ -1,218 +1,122 @@
-"""Steps: the open step of a training, what is read of it, and its end."""
+"""The open step of a training as a state machine: what has been seen of it, and what follows."""
 
-import contextlib
-import functools
-import os
-import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from typing import Concatenate, ParamSpec, TypeVar
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
-import torch
-
-from holter.record.events import HolterFailed
-from holter.record.notices import tell
-from holter.watching.blackbox import BlackBox
-from holter.watching.budget import Budget
-from holter.watching.collectors import Collector
-from holter.watching.collectors.calls import silence
-from holter.watching.collectors.moments import (
-    AfterUpdate,
-    Attended,
-    BackwardEnds,
-    Depth,
-    GradientsReady,
-    Joined,
-    Logged,
-    LossComputed,
-    Moment,
-    NonfiniteReplaced,
-    StepEnds,
-    ValidationLoss,
-)
-from holter.watching.collectors.roster import Roster, Subject
-from holter.watching.loss_scale import LossScale
-from holter.watching.publishing import Publisher
-from holter.watching.recorder import Recorder, Settle
-
-_P = ParamSpec("_P")
-_S = TypeVar("_S", bound="Steps")
-
-_OF_FORWARD = (LossComputed, NonfiniteReplaced, Attended)  # moments that come before a backward
+from holter.watching.collectors.moments import Depth
+from holter.watching.collectors.roster import Subject
 
 
-def shielded(
-    method: Callable[Concatenate[_S, _P], None],
-) -> Callable[Concatenate[_S, _P], None]:
-    """What torch calls: never raises into training, times itself, is deaf once closed or forked."""
+class Stage(Enum):
+    """How far the open step has come."""
 
-    @functools.wraps(method)
-    def guarded(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
-        if self.closed or self._busy or os.getpid() != self._process:
-            return
-        began = time.perf_counter()
-        busy = time.thread_time() if self._is_generous else 0.0
-        self._busy = True
-        try:
-            method(self, *args, **kwargs)
-        except Exception as error:
-            self._fail(method.__name__, error)
-        finally:
-            self._busy = False
-            self._spent += time.perf_counter() - began
-            if busy:
-                self._effort += time.thread_time() - busy
-
-    return guarded
+    FRESH = auto()  # nothing has been seen of it
+    BACKWARD = auto()  # a backward pass
+    UPDATED = auto()  # an optimizer has stepped
+    UNREAD = auto()  # its only optimizer has stepped, and nothing of the step was read
 
 
-class Steps:
-    """Keeps the open step: how deep it is read, who was updated in it, what it has cost."""
+@dataclass(slots=True)
+class OpenStep:
+    """The step that is under way. Every change of it is one of the methods below.
 
-    def __init__(
-        self, recorder: Recorder, collectors: Iterable[Collector], *, budget: float | None
-    ) -> None:
-        self.roster = Roster()
-        self.notes: list[str] = []
-        self.closed = False
-        self.blackbox: BlackBox | None = None
-        self.is_deaf = False  # whether a backward is of no interest
-        self._recorder, self._budget = recorder, Budget(budget)
-        self._publisher = Publisher(collectors, self._fail)
-        self._depth = self._next_depth = Depth.FULL  # of the open step, and of the one after it
-        self._began: float | None = None  # when the open step began
-        self._device = torch.device("cpu")  # of the first parameter
-        self._process = os.getpid()
-        self._busy = False
-        self._spent = self._spent_ahead = 0.0  # for the open step, and for the one after it
-        self._is_generous = True  # while the allowance lasts: then the processor's time counts
-        self._effort = 0.0
-        self._in_step = False  # a backward or an update of the open step has been seen
-        self._is_half_seen = False  # some of the open step went by before it was read
-        self._has_passed = False  # since the last backward that was told, a step was not read
-        self._stepped: list[Subject] = []  # optimizers stepped in the open step
-        self._read: set[Subject] = set()  # those whose gradients of the step were read
-        self._loss_scale = LossScale()
+    A step runs from the first backward after one `optimizer.step()` to the first backward after
+    the next. So `log(loss=...)` may stand on either side of `optimizer.step()`, accumulation is one
+    step, evaluation is none, and two optimizers stepped after one backward share a step.
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """While it lasts nothing that torch tells is part of the training."""
-        before = self.closed, self.is_deaf, self.blackbox
-        self.closed, self.is_deaf, self.blackbox = True, False, None
-        try:
-            with silence():
-                yield
-        finally:
-            self.closed, self.is_deaf, self.blackbox = before
-            self._began = None  # the pause is no part of a step
+    ========  ======================================  =========================================
+    stage     what happens                            next stage
+    ========  ======================================  =========================================
+    FRESH     backward                                BACKWARD
+    FRESH     update (a closure calls backward)       UPDATED, or UNREAD if nothing is read
+    BACKWARD  backward (accumulation)                 BACKWARD
+    BACKWARD  update, or one that a scaler skips      UPDATED, or UNREAD if nothing is read
+    UPDATED   update by another optimizer             UPDATED
+    UPDATED   backward, or the same optimizer again   step ends: FRESH, then as above
+    UNREAD    validation loss                         UPDATED, read from here on
+    UNREAD    `log()`, backward, update, skip         step ends: FRESH, then as above
+    any       the watch closes                        an updated step ends
+    ========  ======================================  =========================================
+
+    A step of depth NONE is *deaf*: the taps do not report its backward passes. After its update
+    it waits in UNREAD, because what follows decides where it ends: a validation loss still
+    belongs to it, everything else to the next step.
+    """
+
+    depth: Depth = Depth.FULL  # how much of it is read
+    next_depth: Depth = Depth.FULL  # how much is read of the step after it
+    stage: Stage = Stage.FRESH
+    is_deaf: bool = False  # a backward is of no interest
+    is_whole: bool = True  # False if some of it passed before it was read
+    stepped: list[Subject] = field(default_factory=list)  # optimizers in the order they stepped
+    read: set[Subject] = field(default_factory=set)  # those whose gradients have been read
+    began: float | None = None  # None: unknown, its length does not count
+    _awaits_scaler: bool = False  # UNREAD: a GradScaler has not yet reported this update
 
     @property
-    def minds_backward_ends(self) -> bool:
-        """Whether anybody looks at what backward left of the open step."""
-        return self._publisher.hears(BackwardEnds, self._depth)
+    def is_updated(self) -> bool:
+        """Whether the update of this step is over: a forward pass belongs to the next one."""
+        return self.stage is Stage.UPDATED or self.stage is Stage.UNREAD
 
     @property
-    def minds_losses(self) -> bool:
-        """Whether anybody looks at losses of the step whose forward this is."""
-        return self._publisher.hears(LossComputed, self._forward_depth)
+    def is_ahead(self) -> bool:
+        """Whether what happens now belongs to a step whose first backward is still to come."""
+        return self.stage is not Stage.BACKWARD
 
     @property
-    def minds_forward(self) -> bool:
-        """Whether the step whose forward this is will be read whole."""
-        return self._forward_depth is Depth.FULL
+    def has_begun(self) -> bool:
+        """Whether a backward or an update of this step was seen."""
+        return self.stage is Stage.BACKWARD or self.stage is Stage.UPDATED
 
     @property
-    def _forward_depth(self) -> Depth:
-        """How deep to read what comes before a backward: after an update, it is the next step's."""
-        return self._next_depth if self._stepped else self._depth
+    def forward_depth(self) -> Depth:
+        """How much is read of the step that a forward pass belongs to."""
+        return self.next_depth if self.is_updated else self.depth
 
-    @property
-    def _is_ahead(self) -> bool:
-        """Whether what happens now is of a step whose first backward is still to come."""
-        return bool(self._stepped) or not self._in_step
+    def backward(self) -> bool:
+        """See a backward pass; return whether it is the first one of the step."""
+        opens = self.stage is Stage.FRESH
+        self.stage = Stage.BACKWARD
+        self.read.clear()  # of micro-batches clipped one by one, the last reading counts
+        return opens
 
-    def _publish(self, moment: Moment) -> None:
-        # What follows an update may prepare the next step, too.
-        kind = type(moment)
-        if self._depth is Depth.NONE and (kind is ValidationLoss or kind is Logged):
-            self._notice(afterwards=kind is ValidationLoss)
-        depth, ahead = self._depth, False
-        if kind is AfterUpdate or kind is Joined:
-            depth = max(depth, self._next_depth)
-        elif kind in _OF_FORWARD:
-            depth, ahead = self._forward_depth, bool(self._stepped)
-        self._publisher.publish(moment, depth, on_gpu=self._device.type == "cuda", ahead=ahead)
+    def backward_unread(self) -> None:
+        """Pass over a backward that was reported although nothing of the step is read."""
+        self.stage, self.is_deaf = Stage.BACKWARD, True
 
-    def _notice(self, *, afterwards: bool) -> None:
-        """Read a step after all, of which some has gone by; a validation is of the step before."""
-        self._depth, self.is_deaf, self._is_half_seen = Depth.LIGHT, False, True
-        if afterwards and self._has_passed:
-            self._recorder.step -= 1
-            self._stepped = list(self.roster.subjects)
+    def hear(self) -> None:
+        """Have the next backward reported, although nothing of the step is read."""
+        self.is_deaf = False
 
-    def _publish_forward(self, moment: Moment) -> None:
-        """Publish what belongs to the step whose forward this is: its time is that step's, too."""
-        began = time.perf_counter()
-        self._publish(moment)
-        if self._stepped:
-            took = time.perf_counter() - began
-            self._spent, self._spent_ahead = self._spent - took, self._spent_ahead + took
+    def updated(self, subject: Subject) -> None:
+        """See an optimizer step, or a GradScaler skip its step."""
+        self.stepped.append(subject)
+        self.stage, self.is_deaf = Stage.UPDATED, False
 
-    def _gradients_ready(self, subject: Subject) -> None:
-        if subject in self._read:
-            return
-        self._read.add(subject)
-        if not self._publisher.hears(GradientsReady, self._depth):
-            return
-        scale = self._loss_scale.of(subject.optimizer(), self._device)
-        self._publish(GradientsReady(subject, scale))
+    def updated_unread(self, at: float) -> None:
+        """Pass over the update of a step that is not read; the next one is measured from `at`."""
+        self.stage, self._awaits_scaler, self.began = Stage.UNREAD, True, at
 
-    def _end_step(self, *, in_eval: bool = False) -> None:
-        self._publish(StepEnds(self._stepped, in_eval, not self._is_half_seen))
-        now = time.perf_counter()
-        if self._depth > Depth.LIGHT:
-            hooks = self._publisher.spent_in_hooks()
-            self._spent, self._effort = self._spent + hooks, self._effort + hooks
-        readings, events = self._publisher.take()
-        settle = self._settlement(now)
-        self._spent, self._spent_ahead = self._spent_ahead, 0.0
-        self._is_generous, self._effort = self._budget.is_generous, 0.0
-        self._began, self._depth = now, self._next_depth
-        self._stepped, self._in_step, self._is_half_seen = [], False, False
-        self.is_deaf = self._depth is Depth.NONE
-        self._read.clear()
-        self._loss_scale.step_ended()
-        if not self._recorder.write_step(readings, events, settle):
-            self._budget.alert(self._recorder.step)
+    def scaler_reports_unread(self) -> bool:
+        """Return whether a GradScaler reports the unread update, not a step that it skipped."""
+        awaited = self.stage is Stage.UNREAD and self._awaits_scaler
+        self._awaits_scaler = False
+        return awaited
 
-    def _passed_by(self) -> bool:
-        """Leave a step that is not read, if it was updated; whether the next one is to be read."""
-        if self._stepped:
-            self._recorder.step += 1
-            self._stepped, self._in_step = [], False
-            self._began, self._depth = time.perf_counter(), self._next_depth
-        self.is_deaf = self._depth is Depth.NONE
-        return not self.is_deaf
+    def read_after_all(self, subjects: list[Subject]) -> None:
+        """Read the rest of a step that was not to be read; `subjects` if it was updated unseen."""
+        self.depth, self.is_deaf, self.is_whole = Depth.LIGHT, False, False
+        if self.stage is Stage.UNREAD:
+            self.stage, self.stepped = Stage.UPDATED, subjects
 
-    def _settlement(self, now: float) -> Settle:
-        """What the step that ends has cost, once it is known how long the device worked for it."""
-        depth, spent, began = self._depth, self._spent, self._began
-        effort = self._effort if self._is_generous else spent
+    def end(self, at: float | None) -> None:
+        """Let the next step begin; its length is measured from `at`."""
+        self.began, self.depth = at, self.next_depth
+        self.stage, self.is_deaf, self.is_whole = Stage.FRESH, self.depth is Depth.NONE, True
+        self.stepped = []
+        self.read.clear()
 
-        def settle(worked: float, hidden: bool) -> float:
-            # A host that runs ahead of its GPU has time to spare.
-            cost = worked if hidden else max(spent, worked)
-            if began is not None:
-                length = max(now - began - cost, 0.0)
-                self._budget.account(depth, cost, length, effort=min(effort, cost))
-            return cost
-
-        return settle
-
-    def _fail(self, where: str, error: Exception) -> None:
-        trace = "".join(traceback.format_exception(error))
-        self._recorder.event(HolterFailed(where, repr(error), trace))
-        sentence = f"{where} failed ({error!r}); training goes on without it"
-        if sentence not in self.notes:
-            self.notes.append(sentence)
-            tell(sentence + ".")
+    def renew(self, subjects: dict[int, Subject]) -> None:
+        """Replace subjects by those that now have their indices."""
+        self.stepped = [subjects.get(subject.index, subject) for subject in self.stepped]
+        self.read = {subjects.get(subject.index, subject) for subject in self.read}

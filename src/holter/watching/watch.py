@@ -20,13 +20,20 @@ from holter.record.events import ExceptionRaised
 from holter.record.folders import new_folder
 from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
-from holter.watching.blackbox import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.blackbox.alarms import Alarm
+from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.roster import Roster
+from holter.watching.listening.forward import ForwardListener
+from holter.watching.listening.updates import UpdateListener
+from holter.watching.loop import Loop, Scout
 from holter.watching.recorder import Recorder
-from holter.watching.stepping import Scout, Stepper
-from holter.watching.taps import tap_everything
+from holter.watching.taps.autograd import tap_autograd
+from holter.watching.taps.clipping import tap_clipping
+from holter.watching.taps.loaders import tap_loaders
+from holter.watching.taps.losses import tap_losses
+from holter.watching.taps.modules import tap_modules
+from holter.watching.taps.optimizers import tap_optimizers
 
 Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
@@ -42,7 +49,7 @@ class Watch:
         collectors: Iterable[Collector] | None = None,
         budget: float | None = 0.01,
         announce: bool = True,
-        blackbox: bool = True,
+        black_box: bool = True,
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
         rank: int = 0,
@@ -50,9 +57,10 @@ class Watch:
         self._recorder = recorder
         self._process = os.getpid()
         chosen = all_collectors() if collectors is None else collectors
-        self._stepper = Stepper(recorder, chosen, budget=budget)
-        if blackbox or on_nonfinite != "record":
-            self._stepper.blackbox = BlackBox(
+        self._loop = Loop(recorder, chosen, budget=budget)
+        self._updates = UpdateListener(self._loop)
+        if black_box or on_nonfinite != "record":
+            self._loop.black_box = BlackBox(
                 recorder.path,
                 about=lambda: recorder.meta,
                 share=budget,
@@ -62,8 +70,16 @@ class Watch:
                 capture_at=capture_at,
                 rank=rank,
             )
-            recorder.see = self._stepper.blackbox.see
-        self._handles: list[Any] = list(tap_everything(self._stepper))
+            recorder.see = self._loop.black_box.see
+        forward = ForwardListener(self._loop)
+        self._handles: list[Any] = [
+            *tap_loaders(forward),
+            *tap_modules(forward),
+            *tap_losses(forward),
+            *tap_autograd(self._updates),
+            *tap_clipping(self._updates),
+            *tap_optimizers(self._updates),
+        ]
         if announce:
             tell(f"recording to {self.path}")
 
@@ -80,41 +96,41 @@ class Watch:
     @property
     def backwards(self) -> int:
         """Number of calls of backward, until a step was seen."""
-        return self._stepper.backwards
+        return self._loop.backwards
 
     @property
     def roster(self) -> Roster:
         """The models and optimizers that are watched."""
-        return self._stepper.roster
+        return self._loop.stepper.roster
 
     def add(self, models: Models, optimizers: Optimizers) -> None:
         """Watch further models and optimizers; those of a mapping are named by its keys."""
-        if self._stepper.closed:
+        if self._loop.shield.is_closed:
             return
         fresh = [
-            (label, each)
-            for label, each in labelled(optimizers)
-            if self.roster.subject_of(each) is None
+            (label, optimizer)
+            for label, optimizer in labelled(optimizers)
+            if self.roster.subject_of(optimizer) is None
         ]
-        self._stepper.join(self.roster.joined_by(labelled(models), fresh))
+        self._loop.join(self.roster.joined_by(labelled(models), fresh))
         for _, optimizer in fresh:
-            self._handles.append(optimizer.register_step_pre_hook(self._stepper.before_step))
-            self._handles.append(optimizer.register_step_post_hook(self._stepper.after_step))
-            weakref.finalize(optimizer, self._stepper.let_go).atexit = False
+            self._handles.append(optimizer.register_step_pre_hook(self._updates.before_step))
+            self._handles.append(optimizer.register_step_post_hook(self._updates.after_step))
+            weakref.finalize(optimizer, self._loop.let_go).atexit = False
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
 
     def send(self, scout: Scout) -> None:
         """Let a scout find models and optimizers by itself."""
-        self._stepper.scout = scout
-        hook: Any = self._stepper.before_any_step
+        self._loop.scout = scout
+        hook: Any = self._updates.before_any_step
         self._handles.append(register_optimizer_step_pre_hook(hook))
 
     def log(
         self, *, loss: Tensor | float | None = None, val_loss: Tensor | float | None = None
     ) -> None:
-        """File values under the open step, without waiting for a device."""
+        """Record values for the open step, without waiting for a device."""
         given = {"loss": loss, "val_loss": val_loss}
-        self._stepper.log(
+        self._loop.log(
             {
                 name: torch.as_tensor(value, dtype=torch.float32).detach().mean()
                 for name, value in given.items()
@@ -123,35 +139,35 @@ class Watch:
         )
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence about what could not be seen; reports show it."""
-        self._stepper.notes.append(sentence)
+        """Add a sentence about what could not be recorded; reports show it."""
+        self._loop.shield.notes.append(sentence)
 
     def capture(self) -> Path | None:
-        """Write the last steps and the state before them to the run; where they will be.
+        """Write the last steps and the state before them to the run, for `holter try replay`.
 
-        `holter try replay` takes it from there. None where the black box is off, or still writing.
+        Return the folder, or None if the black box is off or still writing.
         """
-        box = self._stepper.blackbox
+        box = self._loop.black_box
         return (
             None if box is None else box.capture(Alarm("asked", self._recorder.step, "asked for"))
         )
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
-        """While it lasts nothing is recorded: for steps that are no part of the training."""
-        return self._stepper.paused()
+        """Record nothing while it lasts: for steps that are no part of the training."""
+        return self._loop.paused()
 
     def close(self, *, error: BaseException | None = None) -> None:
         """Write the open step and remove every hook; safe to call twice."""
-        if self._stepper.closed or os.getpid() != self._process:
+        if self._loop.shield.is_closed or os.getpid() != self._process:
             return
-        self._stepper.finish()
-        box = self._stepper.blackbox
+        self._loop.finish()
+        box = self._loop.black_box
         if box is not None:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
-                told = f"the training ended with {type(error).__name__}"
-                box.capture(Alarm("exception", self._recorder.step, told))
+                sentence = f"the training ended with {type(error).__name__}"
+                box.capture(Alarm("exception", self._recorder.step, sentence))
             box.finish()
-        self._stepper.closed = self._stepper.is_deaf = True
+        self._loop.shield.is_closed = self._loop.stepper.open.is_deaf = True
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()
@@ -160,10 +176,10 @@ class Watch:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             raised = ExceptionRaised(type(error).__name__, str(error), _where(error))
             self._recorder.event(raised)
-        self._recorder.update_meta(notes=(*self._stepper.notes, *self._stepper.blind_spots()))
+        self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
-        self._stepper.blackbox = self._recorder.see = None
-        self._stepper.renew(Roster())
+        self._loop.black_box = self._recorder.see = None
+        self._loop.renew(Roster())
 
     def __enter__(self) -> "Watch":
         return self
@@ -180,38 +196,38 @@ class Watch:
 def watch(
     model: Models,
     optimizer: Optimizers,
-    path: str | Path | None = None,
+    out: str | Path | None = None,
     *,
     budget: float | None = 0.01,
     resume: bool = False,
     quiet: bool = False,
-    blackbox: bool = True,
+    black_box: bool = True,
     on_nonfinite: OnNonfinite = "record",
 ) -> Watch:
-    """Record the training of `model` by `optimizer`; by default to a new folder in `holter-runs`.
+    """Record the training of `model` by `optimizer` to the folder `out`.
 
-    Several models or optimizers may be given as a list, or as a mapping of names. Watching keeps to
-    the share `budget` of the training's time once it has taken two seconds: what is dear to read
-    is then read more rarely. `budget=None` reads everything at every step. `resume` continues
-    the run in `path`.
+    By default that is a new folder in `holter-runs`; `resume` continues the run in `out`. Several
+    models or optimizers may be given as a list, or as a mapping of names. After its first two
+    seconds of work holter takes at most the share `budget` of the training time, and samples
+    expensive signals less often. `budget=None` reads everything at every step.
 
-    The `blackbox` keeps the last steps and copies of the state, and writes them to the run when
-    something breaks. When gradients are not finite, `on_nonfinite` may also "skip" the step,
-    "raise" a NonfiniteError or "stop" the training, each before weights are spoiled; to know it in
-    time, every step then waits for its gradients.
+    The black box keeps the last steps and snapshots of the state, and writes them to the run when
+    something breaks. When gradients are not finite, `on_nonfinite` can also "skip" the step,
+    "raise" a NonfiniteError or "stop" the training, each before the weights are updated; then every
+    step waits for its gradients.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
     if on_nonfinite not in get_args(OnNonfinite):
         raise ValueError(f"on_nonfinite is one of {get_args(OnNonfinite)}, not {on_nonfinite!r}")
-    folder = Path(path) if path is not None else new_folder(Path(sys.argv[0]).stem or "run")
+    folder = Path(out) if out is not None else new_folder(Path(sys.argv[0]).stem or "run")
     rank = int(os.environ.get("RANK", "0"))
     recorder = Recorder(folder, rank=rank, environment=environment.describe(), resume=resume)
     made = Watch(
         recorder,
         budget=budget,
         announce=not quiet and rank == 0,
-        blackbox=blackbox,
+        black_box=black_box,
         on_nonfinite=on_nonfinite,
         rank=rank,
     )
@@ -225,7 +241,7 @@ def labelled(things: Any) -> list[tuple[str, Any]]:
         return list(things.items())
     if isinstance(things, nn.Module | Optimizer):
         return [("", things)]
-    return [("", each) for each in things]
+    return [("", thing) for thing in things]
 
 
 def _summary(roster: Roster) -> dict[str, Any]:
@@ -233,8 +249,8 @@ def _summary(roster: Roster) -> dict[str, Any]:
         ModelSummary(
             model.label,
             type(model.module).__name__,
-            parameters=sum(each.numel() for each in model.module.parameters()),
-            trainable=sum(e.numel() for e in model.module.parameters() if e.requires_grad),
+            parameters=sum(p.numel() for p in model.module.parameters()),
+            trainable=sum(p.numel() for p in model.module.parameters() if p.requires_grad),
             mode_dependent_modules=len(model.mode_dependent),
         )
         for model in roster.models
@@ -245,8 +261,8 @@ def _summary(roster: Roster) -> dict[str, Any]:
         if (optimizer := subject.optimizer()) is not None
     )
     parameters = {
-        name: ParameterSummary(tuple(each.shape), str(each.dtype).removeprefix("torch."))
-        for name, each in zip(roster.names, roster.parameters, strict=True)
+        name: ParameterSummary(tuple(parameter.shape), str(parameter.dtype).removeprefix("torch."))
+        for name, parameter in zip(roster.names, roster.parameters, strict=True)
     }
     return {"model": models, "optimizers": optimizers, "parameters": parameters}
 

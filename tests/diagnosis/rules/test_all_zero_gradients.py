@@ -35,11 +35,17 @@ def test_tiny_and_non_finite_gradients_are_not_zero() -> None:
     assert isinstance(verdict, Clear)
 
 
-def test_a_loss_of_zero_is_success() -> None:
+def test_a_loss_of_zero_is_an_exception() -> None:
     run = run_of({GRAD_TOTAL_NORM: {"": [1.0] + [0.0] * 9}, LOSS: {"": [2.0] + [0.0] * 9}})
-    note, clear = said(all_zero_gradients, run)
+    (note,) = said(all_zero_gradients, run)
     assert isinstance(note, Normal)
-    assert isinstance(clear, Clear)
+    assert note.exception == "zero-loss"
+
+
+def test_a_loss_above_zero_is_no_exception() -> None:
+    run = run_of({GRAD_TOTAL_NORM: {"": [1.0] + [0.0] * 9}, LOSS: {"": [2.0] + [1e-3] * 9}})
+    assert found(all_zero_gradients, run)
+    assert not found(all_zero_gradients, run, no_loss=1e-2)
 
 
 def test_a_loss_of_zero_before_anything_was_learned_is_none() -> None:

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.broadcast_loss import broadcast_loss
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
 from synthetic import found, run_of, said
 
@@ -32,22 +33,31 @@ def test_sequences_whose_predictions_collapse_are_likely() -> None:
     assert finding.confidence is Confidence.LIKELY
 
 
-def test_all_pairs_may_be_meant() -> None:
-    normal, clear = said(broadcast_loss, given([1.0] * 20, units=32, spread=0.8))
-    assert isinstance(normal, Normal)
-    assert isinstance(clear, Clear)
+def test_sequences_whose_predictions_vary_are_harmless() -> None:
+    (note,) = said(broadcast_loss, given([1.0] * 20, units=32, spread=0.8))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
 
 
-@pytest.mark.parametrize(
-    ("broadcast", "width"),
-    [([0.0] * 50, 1.0), ([1.0] * 40 + [0.0] * 10, 1.0), ([1.0] * 50, 0.0)],
-)
-def test_silent(broadcast: list[float], width: float) -> None:
-    (verdict,) = said(broadcast_loss, given(broadcast, width=width))
+def test_sequences_of_unknown_spread_make_a_hint() -> None:
+    (finding,) = found(broadcast_loss, given([1.0] * 20, units=32, spread=np.nan))
+    assert finding.confidence is Confidence.HINT
+
+
+@pytest.mark.parametrize(("width", "applies"), [(0.0, True), (0.01, False)])
+def test_equal_targets(width: float, applies: bool) -> None:
+    (verdict,) = said(broadcast_loss, given([1.0] * 50, width=width))
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "equal-targets"
+
+
+@pytest.mark.parametrize("broadcast", [[0.0] * 50, [1.0] * 40 + [0.0] * 10])
+def test_silent(broadcast: list[float]) -> None:
+    (verdict,) = said(broadcast_loss, given(broadcast))
     assert isinstance(verdict, Clear)
 
 
-def test_spread_that_is_not_finite_is_left_out() -> None:
+def test_nonfinite_spread_is_left_out() -> None:
     (finding,) = found(broadcast_loss, given([1.0] * 20, spread=np.nan))
     assert [each.signal for each in finding.evidence] == [TARGET_BROADCAST]
 

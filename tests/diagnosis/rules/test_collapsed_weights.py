@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.collapsed_weights import collapsed_weights
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import LOSS, LR, WEIGHT_DECAY, WEIGHT_NORM
 from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said
@@ -19,7 +19,7 @@ def run(loss: np.ndarray, norms: list, more: dict | None = None) -> Run:
 def test_shrunk_under_weight_decay() -> None:
     (finding,) = found(collapsed_weights, run(flat(), [SHRINKING] * 3, DECAY))
     assert finding.confidence is Confidence.LIKELY
-    assert "weight decay of 1 at a learning rate of 0.1" in finding.summary
+    assert "weight_decay=1, lr=0.1" in finding.summary
     assert 10 < finding.onset < 30
 
 
@@ -52,7 +52,6 @@ def test_a_loss_that_fell_a_little_makes_a_hint() -> None:
 @pytest.mark.parametrize(
     ("loss", "norms"),
     [
-        (falling(), [SHRINKING] * 3),  # a normalisation behind them
         (flat(), [10.0] * 3),
         (flat(), [SHRINKING, 10.0, 10.0]),
     ],
@@ -69,8 +68,20 @@ def test_boundary_and_nan() -> None:
     assert not found(collapsed_weights, run(flat(), [norm] * 2), ratio=0.05)
 
 
-def test_too_short_and_not_to_be_told() -> None:
-    competing = {LOSS: {"a": flat(), "b": flat()}}
-    for made in (run(flat(8), [1.0]), run(flat(), [0.0]), run(flat(), [SHRINKING], competing)):
+def test_too_short() -> None:
+    for made in (run(flat(8), [1.0]), run(flat(), [0.0])):
         (verdict,) = said(collapsed_weights, made)
         assert isinstance(verdict, NotExamined)
+
+
+def test_no_damage() -> None:
+    (note,) = said(collapsed_weights, run(falling(), [SHRINKING] * 3, DECAY))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+
+
+def test_competing_losses_make_a_hint() -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    (finding,) = found(collapsed_weights, run(flat(), [SHRINKING], competing))
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING

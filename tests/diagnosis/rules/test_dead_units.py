@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.dead_units import dead_units
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import ACTIVATION_DEAD_FRACTION
 from layered import falling, flat, layered, layers
 from synthetic import found, said, series
@@ -36,7 +36,6 @@ def test_a_dead_layer_is_a_hint_even_where_the_loss_falls() -> None:
 @pytest.mark.parametrize(
     ("loss", "shares"),
     [
-        (falling(), [0.8] * 4),
         (flat(), [0.5] * 4),  # as many sound networks have
         (flat(), [0.99, 0.95, 0.85, 0.75]),  # they come back
         (flat(), [0.1, 0.1, 0.1, 1.0]),  # one window
@@ -56,3 +55,9 @@ def test_boundary_and_nan() -> None:
 def test_too_few_windows() -> None:
     (verdict,) = said(dead_units, run(flat(), {"1": [1.0]}))
     assert isinstance(verdict, NotExamined)
+
+
+def test_no_damage() -> None:
+    (note,) = said(dead_units, run(falling(), {"1": [0.8] * 4}))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"

@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.dominating_gradient import dominating_gradient
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM
 from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said
@@ -24,7 +24,6 @@ def test_one_layer_has_it_all() -> None:
 @pytest.mark.parametrize(
     ("loss", "norms"),
     [
-        (falling(), [1.0, 1.0, 1000.0, 1.0]),
         (flat(), [1.0, 1.0, 5.0, 1.0]),
         (flat(), [0.0] * 4),
         (flat(), [1.0, 1.0, np.where(np.arange(STEPS) % 10, 1.0, 1e6), 1.0]),  # now and then
@@ -45,3 +44,9 @@ def test_too_few_layers_or_steps() -> None:
     for made in (run(flat(), [1.0, 1000.0, 1.0]), run(flat(30), [1.0, 1.0, 1000.0, 1.0])):
         (verdict,) = said(dominating_gradient, made)
         assert isinstance(verdict, NotExamined)
+
+
+def test_no_damage() -> None:
+    (note,) = said(dominating_gradient, run(falling(), [1.0, 1.0, 1000.0, 1.0]))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"

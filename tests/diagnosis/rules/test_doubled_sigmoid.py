@@ -30,8 +30,10 @@ def test_outputs_press_on_the_bounds(steps: int, confidence: Confidence) -> None
     assert "0.001 to 0.9" in finding.summary
 
 
-def test_a_model_that_has_not_come_far_is_a_hint() -> None:
-    (finding,) = found(doubled_sigmoid, given([0.4] * 60, [0.6] * 60))
+@pytest.mark.parametrize("distance", [0.1, 0.01])
+def test_a_model_that_has_not_come_far_is_a_hint(distance: float) -> None:
+    run = given([0.5 - distance] * 60, [0.5 + distance] * 60)
+    (finding,) = found(doubled_sigmoid, run)
     assert finding.confidence is Confidence.HINT
 
 
@@ -45,10 +47,9 @@ def test_nan_is_left_out() -> None:
     [
         ([-3.0] * 80, [2.0] * 80, 0.5),
         ([0.1] * 79 + [-0.1], [0.9] * 80, 0.5),
-        ([0.02] * 80, [0.04] * 80, 0.03),  # a deep network that hardly moves
+        ([0.02] * 80, [0.04] * 80, 0.03),  # a deep network that barely moves
         ([0.0] * 80, [0.0] * 80, 0.0),  # a head of zeros
         ([0.1] * 80, [0.5] * 80, 0.1),  # logits of a weak signal with 60 % of one label
-        ([0.3] * 40, [0.7] * 40, 0.5),  # too early to tell
     ],
 )
 def test_silent_on_logits(low: list[float], high: list[float], first: float) -> None:
@@ -61,8 +62,9 @@ def test_labels_of_one_kind_tell_nothing() -> None:
     assert isinstance(verdict, NotExamined)
 
 
-def test_too_short() -> None:
-    (verdict,) = said(doubled_sigmoid, given([0.001] * 19, [0.99] * 19))
+@pytest.mark.parametrize(("low", "high"), [([0.001] * 19, [0.99] * 19), ([0.3] * 49, [0.7] * 49)])
+def test_too_short(low: list[float], high: list[float]) -> None:
+    (verdict,) = said(doubled_sigmoid, given(low, high))
     assert isinstance(verdict, NotExamined)
 
 

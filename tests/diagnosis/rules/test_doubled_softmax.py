@@ -38,7 +38,7 @@ def test_one_of_two_heads_is_likely() -> None:
     assert "50%" in finding.summary
 
 
-def test_still_told_after_predictions_are_lost() -> None:
+def test_reports_although_predictions_are_nonfinite_later() -> None:
     run = given([1.0] * 10 + [0.0] * 5, normaliser=[1.6] * 10 + [np.nan] * 5)
     (finding,) = found(doubled_softmax, run)
     assert finding.evidence[0].steps == (0, 9)

@@ -3,12 +3,13 @@ import pytest
 
 from holter.diagnosis.rules.exploding_gradients import exploding_gradients
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import (
     CLIP_COEFFICIENT,
     GRAD_NORM,
     GRAD_TOTAL_NORM,
     LOSS,
+    TARGET_ENTROPY,
     UPDATE_RATIO,
     WEIGHT_TOTAL_NORM,
 )
@@ -49,7 +50,6 @@ def test_from_the_first_step() -> None:
 @pytest.mark.parametrize(
     ("loss", "norm"),
     [
-        (falling(), GROWN),
         (flat(), 5000.0),  # a sum over the batch: large and steady
         (flat(), np.r_[np.ones(150), [1e5], np.ones(49)]),  # an outlier
         (flat(), np.r_[np.ones(100), np.linspace(1, 30, 100)]),  # late in a schedule
@@ -79,10 +79,7 @@ def test_an_outlier_that_moved_the_weights_is_not_noted() -> None:
     assert isinstance(verdict, Clear)
 
 
-def test_competing_losses_and_short_runs_cannot_be_told() -> None:
-    competing = run(flat(), GROWN, {LOSS: {"a": flat(), "b": flat()}})
-    (verdict,) = said(exploding_gradients, competing)
-    assert isinstance(verdict, NotExamined)
+def test_short_runs_are_not_examined() -> None:
     (verdict,) = said(exploding_gradients, run(flat(5), 1.0))
     assert isinstance(verdict, NotExamined)
 
@@ -90,3 +87,31 @@ def test_competing_losses_and_short_runs_cannot_be_told() -> None:
 def test_only_the_last_tenth_counts() -> None:
     came_back = np.r_[GROWN[:180], np.ones(STEPS - 180)]
     assert not found(exploding_gradients, run(flat(), came_back))
+
+
+def test_no_damage() -> None:
+    (note,) = said(exploding_gradients, run(falling(), GROWN))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+
+
+def test_competing_losses_make_a_hint() -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    (finding,) = found(exploding_gradients, run(flat(), GROWN, competing))
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING
+
+
+def test_a_norm_that_is_lost_at_once_did_not_explode() -> None:
+    lost = np.r_[np.ones(100), np.full(100, np.nan)]
+    assert not found(exploding_gradients, run(broken(), lost))
+    grew = np.r_[np.ones(96), [20.0] * 4, np.full(100, np.nan)]
+    assert found(exploding_gradients, run(broken(), grew))
+    assert not found(exploding_gradients, run(broken(), grew), finite_growth=50.0)
+
+
+def test_a_large_first_loss_without_a_large_update_makes_a_hint() -> None:
+    more = {WEIGHT_TOTAL_NORM: {"": 10.0}, TARGET_ENTROPY: {"cross_entropy": 1e-3}}
+    (finding,) = found(exploding_gradients, run(flat(), 100.0, more))
+    assert finding.confidence is Confidence.HINT
+    assert "huge-updates" not in finding.explains

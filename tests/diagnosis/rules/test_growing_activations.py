@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.growing_activations import growing_activations
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import ACTIVATION_STD, LOSS, TARGET_ENTROPY, UPDATE_RATIO
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers
 from synthetic import found, said, series
@@ -26,7 +26,6 @@ def test_layer_by_layer_and_a_bad_loss(loss: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("loss", "spreads"),
     [
-        (falling(), STEEP),
         (flat(), STEEP[::-1]),
         (flat(), [1.0] * 9),
         (flat(), [1.0] * 6 + [1e6] * 3),  # one layer
@@ -57,8 +56,19 @@ def test_boundary_and_nan() -> None:
     assert found(growing_activations, run(flat(), spreads))
 
 
-def test_too_few_layers_and_not_to_be_told() -> None:
+def test_too_few_layers() -> None:
     (verdict,) = said(growing_activations, run(flat(), STEEP[:5]))
     assert isinstance(verdict, NotExamined)
-    (verdict,) = said(growing_activations, run(flat(), STEEP, {LOSS: {"a": flat(), "b": flat()}}))
-    assert isinstance(verdict, NotExamined)
+
+
+def test_no_damage() -> None:
+    (note,) = said(growing_activations, run(falling(), STEEP))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+
+
+def test_competing_losses_make_a_hint() -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    (finding,) = found(growing_activations, run(flat(), STEEP, competing))
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING

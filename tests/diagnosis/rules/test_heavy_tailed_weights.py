@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.heavy_tailed_weights import heavy_tailed_weights
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import WEIGHT_ABSMAX, WEIGHT_NORM
 from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said
@@ -26,7 +26,6 @@ def test_a_few_weights_grew_far_beyond_the_rest() -> None:
 @pytest.mark.parametrize(
     ("loss", "largest"),
     [
-        (falling(), [GROWN]),
         (flat(), [0.3]),
         (flat(), [6.0]),  # so from the first step on
         (flat(), [np.r_[np.full(100, 0.3), [6.0], np.full(99, 0.3)]]),
@@ -48,3 +47,9 @@ def test_small_matrices_and_short_runs_are_not_examined() -> None:
     for made in (run(flat(), [GROWN], shape=(10, 10)), run(flat(8), [0.3])):
         (verdict,) = said(heavy_tailed_weights, made)
         assert isinstance(verdict, NotExamined)
+
+
+def test_no_damage() -> None:
+    (note,) = said(heavy_tailed_weights, run(falling(), [GROWN]))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"

@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.huge_updates import huge_updates
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
     ACTIVATION_SATURATED_FRACTION,
@@ -11,6 +11,7 @@ from holter.record.signals import (
     GRAD_TOTAL_NORM,
     LOSS,
     LR,
+    TARGET_ENTROPY,
     UPDATE_RATIO,
     WEIGHT_DECAY,
     WEIGHT_NORM,
@@ -43,6 +44,29 @@ def test_a_loss_that_fell_a_little_makes_a_hint() -> None:
     assert finding.confidence is Confidence.HINT
 
 
+def test_a_loss_near_the_best_constant_prediction_makes_a_hint() -> None:
+    entropy = {TARGET_ENTROPY: {"cross_entropy": 2.0}}
+    (finding,) = found(huge_updates, run(falling(end=1.3), [ADAM] * 3, entropy))
+    assert finding.confidence is Confidence.HINT
+    assert not found(huge_updates, run(falling(end=1.3), [ADAM] * 3, entropy), max_loss=0.9)
+
+
+def fell_until(step: int, *, end: float) -> np.ndarray:
+    return np.where(np.arange(STEPS) < step, falling(end=end), np.nan)
+
+
+def test_a_loss_that_fell_until_it_was_lost_is_an_exception() -> None:
+    (note,) = said(huge_updates, run(fell_until(150, end=0.2), [ADAM] * 3))
+    assert isinstance(note, Normal)
+    assert note.exception == "learned-until-nonfinite"
+
+
+@pytest.mark.parametrize("loss", [fell_until(150, end=2.0), fell_until(5, end=0.2), flat()])
+def test_the_exception_needs_a_loss_that_fell(loss: np.ndarray) -> None:
+    (finding,) = found(huge_updates, run(loss, [ADAM] * 3))
+    assert finding.confidence is Confidence.LIKELY
+
+
 def test_lost_within_three_steps() -> None:
     loss = np.array([2.3, 1e6, np.nan, np.nan])
     made = layered(loss, {UPDATE_RATIO: by_layer([series([3.0, 1e5], [0, 1])] * 2)}, layers(2))
@@ -53,7 +77,6 @@ def test_lost_within_three_steps() -> None:
 @pytest.mark.parametrize(
     ("loss", "ratios"),
     [
-        (falling(), [ADAM] * 3),  # went well all the same
         (flat(), [1e-3] * 3),
         (flat(), [np.r_[np.full(4, 0.9), np.full(STEPS - 4, 1e-3)]] * 3),  # a few first steps
         (flat(), [0.5, 1e-3, 1e-3]),  # one layer
@@ -102,22 +125,15 @@ def test_boundary() -> None:
     assert found(huge_updates, run(flat(), [0.09] * 2), limit=0.05)
 
 
-def test_losses_of_stages_do_not_compete() -> None:
-    half = len(flat()) // 2
-    stages = {"a": series(flat()[:half]), "b": series(flat()[half:], range(half, len(flat())))}
-    made = layered(flat(), {LOSS: stages, UPDATE_RATIO: by_layer([0.5])}, layers(1))
-    (verdict,) = said(huge_updates, made)
-    assert isinstance(verdict, NotExamined)
+STAGES = {"a": series(flat()[:100]), "b": series(flat()[100:], range(100, 200))}
 
 
-def test_of_competing_losses_it_is_a_hint() -> None:
-    made = layered(
-        flat(), {LOSS: {"a": flat(), "b": flat()}, UPDATE_RATIO: by_layer([0.5])}, layers(1)
-    )
-    (verdict,) = said(huge_updates, made)
-    assert isinstance(verdict, Finding)
-    assert verdict.confidence is Confidence.HINT
-    assert verdict.severity is Severity.WARNING
+@pytest.mark.parametrize("losses", [{"a": flat(), "b": flat()}, STAGES])
+def test_several_losses_make_a_hint(losses: dict) -> None:
+    made = layered(flat(), {LOSS: losses, UPDATE_RATIO: by_layer([0.5])}, layers(1))
+    (finding,) = found(huge_updates, made)
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(
@@ -130,7 +146,7 @@ def test_of_competing_losses_it_is_a_hint() -> None:
         },
     ],
 )
-def test_harm_to_the_units_counts_whatever_the_loss_says(signals: dict) -> None:
+def test_lost_units_are_damage_whatever_the_loss_says(signals: dict) -> None:
     competing = {LOSS: {"a": flat(), "b": flat()}}
     for more in (signals, signals | competing):
         (finding,) = found(huge_updates, run(falling(), [ADAM] * 2, more))
@@ -147,3 +163,9 @@ def test_gradients_that_were_too_large_at_birth_are_no_consequence() -> None:
     loud = {GRAD_TOTAL_NORM: {"": 1e5}, WEIGHT_TOTAL_NORM: {"": 10.0}}
     (finding,) = found(huge_updates, run(flat(), [0.5] * 2, loud))
     assert "exploding-gradients" not in finding.explains
+
+
+def test_no_damage() -> None:
+    (note,) = said(huge_updates, run(falling(), [ADAM] * 3))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"

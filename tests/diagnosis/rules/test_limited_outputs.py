@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.limited_outputs import limited_outputs
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import OUTPUT_MAX, OUTPUT_MIN, TARGET_MAX, TARGET_MIN, TARGET_STD
 from synthetic import found, run_of, said
 
@@ -52,18 +52,25 @@ def test_outputs_end_where_an_activation_ends(low: np.ndarray, high: np.ndarray,
     "run",
     [
         given(-2 * RISING, 2 * RISING),
-        given(0 * RISING, 2 * RISING, least=0.0),  # rates: nothing lies under zero
+        given(0 * RISING, 2 * RISING, least=0.0),  # rates: no target below zero
         given(0.01 + 0 * RISING, 0.6 * RISING, least=0.0, most=5.0),  # on its way up
         given(0.01 + 0 * RISING, 0.99 * RISING, least=0.0, most=5.0),  # just there
-        given(0.3 + 0 * RISING, 0.7 + 0 * RISING),  # presses on nothing
-        given(0 * RISING, 0 * RISING),  # no answer at all
+        given(0.3 + 0 * RISING, 0.7 + 0 * RISING),  # far from every bound
+        given(0 * RISING, 0 * RISING),  # always 0
         given(0.0 + 0 * RISING, 2 * RISING, least=-0.1),  # noise about zero
-        given(0 * RISING, 1 + 0 * RISING, least=-0.2 - RISING, most=1 + RISING),  # swapped
     ],
 )
 def test_silent(run: Run) -> None:
     (verdict,) = said(limited_outputs, run)
     assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(("growth", "applies"), [(1.0, True), (0.1, False)])
+def test_swapped_arguments(growth: float, applies: bool) -> None:
+    least, most = -0.8 - growth * RISING, 1.2 + growth * RISING
+    (verdict,) = said(limited_outputs, given(0 * RISING, 1 + 0 * RISING, least=least, most=most))
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "swapped-arguments"
 
 
 def test_nan_is_left_out() -> None:

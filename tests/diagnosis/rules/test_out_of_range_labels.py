@@ -1,7 +1,7 @@
 from holter.diagnosis.rules.out_of_range_labels import out_of_range_labels
 from holter.record import Event, Run
 from holter.record.events import SamplesFound
-from holter.record.findings import Clear, Finding, NotExamined
+from holter.record.findings import Clear, Finding, Normal
 from holter.record.signals import (
     DATASET_EXAMINED,
     DATASET_OUT_OF_RANGE,
@@ -25,9 +25,20 @@ def labels(*, trained: int = 0, **outside: float) -> Run:
 
 
 def test_training_would_have_met_them() -> None:
-    (verdict,) = said(out_of_range_labels, labels(train=300, valid=0, trained=1600))
-    assert isinstance(verdict, NotExamined)
-    assert "1600 targets" in verdict.because
+    (note,) = said(out_of_range_labels, labels(train=300, valid=300, trained=1600))
+    assert isinstance(note, Normal)
+    assert note.exception == "remapped"
+    assert "1600 targets" in note.summary
+
+
+def test_training_has_not_met_them_yet() -> None:
+    finding, _ = said(out_of_range_labels, labels(train=1, valid=0, trained=1600))
+    assert isinstance(finding, Finding)
+
+
+def test_training_does_not_meet_validation_labels() -> None:
+    _, finding = said(out_of_range_labels, labels(train=0, valid=300, trained=1600))
+    assert isinstance(finding, Finding)
 
 
 def test_within() -> None:
@@ -39,4 +50,4 @@ def test_outside() -> None:
     finding, clear = said(out_of_range_labels, labels(train=1, valid=0))
     assert isinstance(finding, Finding)
     assert isinstance(clear, Clear)
-    assert "4 classes that the loss is given (7)" in finding.summary
+    assert "(samples 7)" in finding.summary

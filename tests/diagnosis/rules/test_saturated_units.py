@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.saturated_units import saturated_units
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import (
     ACTIVATION_MEAN,
     ACTIVATION_SATURATED_FRACTION,
@@ -42,7 +42,6 @@ def test_weak_gradients_before_it_are_shown() -> None:
 @pytest.mark.parametrize(
     ("loss", "shares"),
     [
-        (falling(), {"tanh": 0.9}),
         (flat(), {"tanh": 0.4}),
         (flat(), {"out": 1.0}),  # the answer itself
         (flat(), {"tanh": np.r_[np.full(50, 0.9), np.full(150, 0.1)]}),  # at first only
@@ -66,9 +65,24 @@ def test_boundary_and_nan() -> None:
     assert not found(saturated_units, run(flat(), {"tanh": share}), share=0.6)
 
 
-def test_too_short_and_not_to_be_told() -> None:
+def test_too_short() -> None:
     (verdict,) = said(saturated_units, run(flat(4), {"tanh": 0.9}))
     assert isinstance(verdict, NotExamined)
+
+
+def test_no_damage() -> None:
+    (note,) = said(saturated_units, run(falling(), {"tanh": 0.8}))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+
+
+def test_competing_losses_make_a_hint() -> None:
     competing = {LOSS: {"a": flat(), "b": flat()}}
-    (verdict,) = said(saturated_units, run(flat(), {"tanh": 0.9}, competing))
-    assert isinstance(verdict, NotExamined)
+    (finding,) = found(saturated_units, run(flat(), {"tanh": 0.8}, competing))
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING
+
+
+def test_nearly_all_units_are_a_hint_even_if_the_loss_falls() -> None:
+    (finding,) = found(saturated_units, run(falling(), {"tanh": 0.95}))
+    assert finding.confidence is Confidence.HINT

@@ -4,7 +4,7 @@ import pytest
 from holter.diagnosis.rules.sorted_batches import sorted_batches
 from holter.record import Event, Run
 from holter.record.events import PassBegan
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import (
     DATA_BATCH_SIZE,
     LOSS,
@@ -98,16 +98,24 @@ def test_a_pass_over_the_data_that_has_few_classes_as_well_is_a_task_of_its_own(
     assert finding.confidence is Confidence.LIKELY
 
 
-def test_a_sampler_that_chooses_classes() -> None:
-    run = given([np.log(4)] * 50, whole=np.log(50), classes=50)
-    (verdict,) = said(sorted_batches, run)
-    assert isinstance(verdict, Clear)
-    assert "sampler" in verdict.because
+@pytest.mark.parametrize(("spread", "applies"), [(0.0, True), (0.3, False)])
+def test_class_sampler(spread: float, applies: bool) -> None:
+    batches = np.log(4) + spread * np.linspace(-1, 1, 50)
+    (verdict,) = said(sorted_batches, given(list(batches), whole=np.log(50), classes=50))
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "class-sampler"
 
 
-def test_samples_with_many_labels() -> None:
-    (verdict,) = said(sorted_batches, given([0.0] * 32, size=64 * 24))
-    assert isinstance(verdict, Clear)
+@pytest.mark.parametrize(("labels", "applies"), [(24, True), (1.5, False)])
+def test_many_labels_per_sample(labels: float, applies: bool) -> None:
+    (verdict,) = said(sorted_batches, given([0.0] * 32, size=64 * labels))
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "many-labels-per-sample"
+
+
+def test_fewer_labels_than_samples_make_a_hint() -> None:
+    (finding,) = found(sorted_batches, given([0.0] * 32, size=64, loader=256))
+    assert finding.confidence is Confidence.HINT
 
 
 def test_batches_without_a_target_are_left_out() -> None:
@@ -118,23 +126,30 @@ def test_batches_without_a_target_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("whole", "classes", "size"),
     [
-        (0.05, 2, 64),  # hardly any of the second class
+        (0.05, 2, 64),  # barely any of the second class
         (6.9, 1000, 16),  # more classes than a batch can hold
         (0.69, 2, 1),  # a bag at a time
     ],
 )
-def test_too_little_to_tell(whole: float, classes: float, size: float) -> None:
+def test_shuffled_batches_have_too_little_entropy(
+    whole: float, classes: float, size: float
+) -> None:
     run = given([0.0] * 50, whole=whole, classes=classes, size=size, loader=size)
     (verdict,) = said(sorted_batches, run)
     assert isinstance(verdict, NotExamined)
 
 
 @pytest.mark.parametrize(
-    "losses", [{"critic": [1.0] * 50, "generator": [1.0] * 50}, {"": [1.0, -1.0] * 25}]
+    ("losses", "applies"),
+    [
+        ({"critic": [1.0] * 50, "generator": [1.0] * 50}, True),
+        ({"": [1.0, -1.0] * 25}, False),  # a sign says nothing about the order of the data
+    ],
 )
-def test_one_side_of_a_game_may_see_one_label(losses: dict[str, list[float]]) -> None:
+def test_adversaries(losses: dict[str, list[float]], applies: bool) -> None:
     (verdict,) = said(sorted_batches, given([0.0] * 50, losses=losses))
-    assert isinstance(verdict, NotExamined)
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "adversaries"
 
 
 def test_too_short() -> None:

@@ -3,7 +3,6 @@ import pytest
 
 from holter.diagnosis.rules.unbounded_loss import unbounded_loss
 from holter.record.findings import Clear, Confidence, NotExamined
-from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM
 from synthetic import found, run_of, said
 
@@ -53,25 +52,39 @@ def test_silent(shares: list[float], losses: np.ndarray) -> None:
     assert isinstance(verdict, Clear)
 
 
-def test_losses_that_may_be_negative() -> None:
+@pytest.mark.parametrize(
+    ("losses", "sizes", "confidence"),
+    [
+        ([-1.0] * 100, np.ones(100), Confidence.HINT),
+        (RUNAWAY, np.geomspace(1, 1e3, 100), Confidence.LIKELY),
+    ],
+)
+def test_the_negative_of_a_loss_that_may_be_negative_is_not_certain(
+    losses: np.ndarray, sizes: np.ndarray, confidence: Confidence
+) -> None:
     run = run_of(
         {
-            LOSS_ROOT_SHARE: {"": [-1.0] * 50},
-            LOSS: {"": [-1.0] * 50},
-            OUTPUT_SIZE: {"gaussian_nll_loss": [1.0] * 50},
+            LOSS_ROOT_SHARE: {"": [-1.0] * 100},
+            LOSS: {"": losses},
+            OUTPUT_SIZE: {"gaussian_nll_loss": sizes},
         }
     )
-    assert not found(unbounded_loss, run)
+    (finding,) = found(unbounded_loss, run)
+    assert finding.confidence is confidence
 
 
-def test_adversaries_climb_on_purpose() -> None:
-    shares = {LOSS_ROOT_SHARE: {"": [-1.0] * 50}}
+def test_adversaries_are_not_examined() -> None:
     two = {"generator": [-1.0] * 50, "critic": [1.0] * 50}
-    (verdict,) = said(unbounded_loss, run_of({LOSS: two, **shares}))
+    (verdict,) = said(unbounded_loss, run_of({LOSS: two, LOSS_ROOT_SHARE: {"": [-1.0] * 50}}))
     assert isinstance(verdict, NotExamined)
-    meta = Meta(optimizers=(OptimizerSummary("0", "Adam"), OptimizerSummary("1", "Adam")))
-    (verdict,) = said(unbounded_loss, run_of({LOSS: {"": [-1.0] * 50}, **shares}, meta=meta))
-    assert isinstance(verdict, NotExamined)
+
+
+def test_two_optimizers_of_one_loss() -> None:
+    run = run_of(
+        {LOSS: {"": [-1.0] * 50}, LOSS_ROOT_SHARE: {"": [-1.0] * 50}},
+        meta={"optimizers": [{"class": "Adam"}, {"class": "Adam"}]},
+    )
+    assert found(unbounded_loss, run)
 
 
 def test_too_short() -> None:

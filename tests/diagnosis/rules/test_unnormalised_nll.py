@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.unnormalised_nll import unnormalised_nll
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import (
     LOSS,
     OUTPUT_LOG_NORMALISER,
@@ -45,7 +45,7 @@ def test_logits_are_likely_though_a_few_are_normalised_by_chance(last: float) ->
     run = given([0.0, 0.02, 0.1] * 9, [1.6] * 27, losses=losses)
     (finding,) = found(unnormalised_nll, run)
     assert finding.confidence is Confidence.LIKELY
-    assert "plain logits" in finding.summary
+    assert "logits" in finding.summary
 
 
 @pytest.mark.parametrize(("samples", "normaliser"), [(64, -2.75), (2, 0.69)])
@@ -62,7 +62,7 @@ def test_a_softmax_over_the_samples(samples: float, normaliser: float) -> None:
     assert "samples" in finding.summary
 
 
-def test_a_loss_that_does_not_fall_without_end_makes_a_hint() -> None:
+def test_a_loss_that_does_not_fall_without_end_is_a_hint() -> None:
     losses = [-0.4, 0.3, 0.1] * 9  # log-probabilities times rewards
     (finding,) = found(unnormalised_nll, given([0.0] * 27, [4.0] * 27, losses=losses))
     assert finding.confidence is Confidence.HINT
@@ -72,9 +72,7 @@ def test_a_loss_that_does_not_fall_without_end_makes_a_hint() -> None:
     ("share", "normaliser"),
     [
         (1.0, 0.0),
-        (0.5, 0.8),  # one of two heads
         (0.0, 0.05),  # a small number inside the logarithm
-        (0.0, -300.0),  # likelihoods of the input
     ],
 )
 def test_silent(share: float, normaliser: float) -> None:
@@ -82,7 +80,19 @@ def test_silent(share: float, normaliser: float) -> None:
     assert isinstance(verdict, Clear)
 
 
-def test_predictions_that_are_lost_say_nothing() -> None:
+def test_one_of_two_heads_is_a_hint() -> None:
+    (finding,) = found(unnormalised_nll, given([0.5] * 50, [0.8] * 50))
+    assert finding.confidence is Confidence.HINT
+
+
+@pytest.mark.parametrize(("normaliser", "applies"), [(-300.0, True), (0.3, False)])
+def test_densities_of_the_input(normaliser: float, applies: bool) -> None:
+    (verdict,) = said(unnormalised_nll, given([0.0] * 50, [normaliser] * 50))
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "densities"
+
+
+def test_nonfinite_predictions_are_left_out() -> None:
     run = given([1.0] * 10 + [0.0] * 90, [0.0] * 10 + [np.nan] * 90)
     (verdict,) = said(unnormalised_nll, run)
     assert isinstance(verdict, Clear)

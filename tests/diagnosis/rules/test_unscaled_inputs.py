@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.unscaled_inputs import unscaled_inputs
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import (
     ACTIVATION_STD,
@@ -44,7 +45,7 @@ def test_far_off_and_the_loss_is_bad(loss: np.ndarray, std: float, top: float, w
     assert word in finding.summary
 
 
-def test_the_loss_began_far_above_a_constant_answer() -> None:
+def test_the_loss_began_far_above_the_best_constant_prediction() -> None:
     (finding,) = found(unscaled_inputs, given(falling(start=40), 80, 255, entropy=1.386))
     assert "40" in finding.summary
     assert "1.39" in finding.summary
@@ -63,13 +64,37 @@ def test_little_was_learned() -> None:
 @pytest.mark.parametrize(
     "loss",
     [
-        slowly(40, over=15, last=1.1),  # too early to tell
-        slowly(200, over=400, last=0.2),  # on its way
+        slowly(40, over=15, last=1.1),  # too early to judge
+        slowly(200, over=400, last=0.2),  # still falling
     ],
 )
-def test_a_loss_that_has_just_begun_to_fall_is_no_harm(loss: np.ndarray) -> None:
-    (verdict,) = said(unscaled_inputs, given(loss, 80, 255, entropy=1.386))
-    assert isinstance(verdict, Clear)
+def test_a_loss_that_has_just_begun_to_fall_is_harmless(loss: np.ndarray) -> None:
+    (note,) = said(unscaled_inputs, given(loss, 80, 255, entropy=1.386))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+@pytest.mark.parametrize("entropy", [None, 1.386])
+def test_a_loss_that_falls_is_harmless(entropy: float | None) -> None:
+    (note,) = said(unscaled_inputs, given(falling(), 80, 255, entropy=entropy))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+@pytest.mark.parametrize(
+    ("std", "top", "inside", "applies"),
+    [
+        (80, 255, 1.0, True),
+        (80, 255, 40.0, False),
+        (0.004, 0.01, 1.0, True),
+        (0.004, 0.01, 0.1, False),
+    ],
+)
+def test_normalised_inside(std: float, top: float, inside: float, applies: bool) -> None:
+    run = given(flat(), std, top, inside={"norm": inside, "0": 0.9 * inside})
+    (verdict,) = said(unscaled_inputs, run)
+    assert isinstance(verdict, Normal if applies else Finding)
+    assert not isinstance(verdict, Normal) or verdict.exception == "normalised-inside"
 
 
 def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
@@ -85,10 +110,6 @@ def test_an_embedding_of_other_inputs_hides_nothing() -> None:
     "run",
     [
         given(flat(), 1, 3),
-        given(falling(), 80, 255),
-        given(falling(), 80, 255, entropy=1.386),
-        given(flat(), 80, 255, inside={"norm": 1.0, "0": 0.9}),  # normalised inside
-        given(flat(), 0.004, 0.01, inside={"norm": 1.0, "0": 0.6}),
         given(flat(), 0.01, 1),  # words of a large vocabulary, one of thousands is 1
         given(flat(), 0, 0),
     ],
@@ -112,10 +133,20 @@ def test_adversaries_cannot_be_judged_by_their_losses(inside: float, finds: bool
     assert [each.confidence for each in findings] == [Confidence.HINT] * finds
 
 
+def test_a_loss_without_a_floor_makes_a_hint() -> None:
+    (finding,) = found(unscaled_inputs, given(np.array([1.0, -1.0] * 50), 80, 255))
+    assert finding.confidence is Confidence.HINT
+
+
 def test_nan_is_left_out() -> None:
     std = np.where(np.arange(200) % 2, np.nan, 80)
     run = layered(flat(), {INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": 3 * std}})
     assert found(unscaled_inputs, run)
+
+
+def test_too_few_losses_to_judge() -> None:
+    (verdict,) = said(unscaled_inputs, given(flat(10), 80, 255))
+    assert isinstance(verdict, NotExamined)
 
 
 @pytest.mark.parametrize("std", [[80.0] * 4, [np.nan] * 50])

@@ -3,9 +3,9 @@ import pytest
 
 from holter.diagnosis.rules.vanishing_gradients import vanishing_gradients
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.meta import Meta, ParameterSummary
-from holter.record.signals import ADAM_TINY_FRACTION, GRAD_NORM, LOSS, UPDATE_RATIO
+from holter.record.signals import ADAM_TINY_FRACTION, GRAD_NORM, LOSS, TARGET_ENTROPY, UPDATE_RATIO
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers
 from synthetic import found, said
 
@@ -40,7 +40,6 @@ def test_scaled_up_again_by_adam_is_a_hint() -> None:
 @pytest.mark.parametrize(
     ("loss", "norms"),
     [
-        (falling(), STEEP),
         (flat(), STEEP[::-1]),  # grows towards the input
         (flat(), np.geomspace(1e-5, 1e-2, 8).tolist()),
         (flat(), [1e-8] * 7 + [1e-2]),  # a head alone: zero-initialised branches
@@ -66,12 +65,8 @@ def test_size_does_not_matter() -> None:
     assert not found(vanishing_gradients, type(made)(made.tables, (), meta), ratio=1e-6)
 
 
-def test_too_few_layers_too_short_and_not_to_be_told() -> None:
-    for made in (
-        run(flat(), STEEP[:3]),
-        run(flat(5), STEEP),
-        run(flat(), STEEP, {LOSS: {"a": flat(), "b": flat()}}),
-    ):
+def test_too_few_layers_or_steps() -> None:
+    for made in (run(flat(), STEEP[:3]), run(flat(5), STEEP)):
         (verdict,) = said(vanishing_gradients, made)
         assert isinstance(verdict, NotExamined)
 
@@ -81,3 +76,23 @@ def test_boundary_and_nan() -> None:
     assert not found(vanishing_gradients, run(flat(), STEEP, LAGGING), ratio=1e-7)
     norms = [np.r_[[np.nan], np.full(STEPS - 1, each)] for each in STEEP]
     assert found(vanishing_gradients, run(flat(), norms, LAGGING))
+
+
+def test_no_damage() -> None:
+    (note,) = said(vanishing_gradients, run(falling(), STEEP, LAGGING))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+
+
+def test_competing_losses_make_a_hint() -> None:
+    competing = {LOSS: {"a": flat(), "b": flat()}}
+    (finding,) = found(vanishing_gradients, run(flat(), STEEP, LAGGING | competing))
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING
+
+
+def test_a_loss_near_the_best_constant_prediction_makes_a_hint() -> None:
+    more = LAGGING | {TARGET_ENTROPY: {"cross_entropy": 1.0}}
+    (finding,) = found(vanishing_gradients, run(falling(end=0.95), STEEP, more))
+    assert finding.confidence is Confidence.HINT
+    assert not found(vanishing_gradients, run(falling(end=0.5), STEEP, more))

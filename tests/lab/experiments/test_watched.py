@@ -28,7 +28,7 @@ def train(folder: Path, *experiments: str) -> tuple[Run, nn.Module]:
     model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 2))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     criterion = nn.CrossEntropyLoss()
-    with holter.watch(model, optimizer, path=folder / "run", budget=None) as w:
+    with holter.watch(model, optimizer, out=folder / "run", budget=None) as w:
         for step, (x, y) in enumerate(loader):
             if step == AT:
                 setup = holter.Setup.of_watch(w, criterion, loader)
@@ -73,7 +73,7 @@ def test_several_models_are_a_setup_of_phases(tmp_path: Path) -> None:
         for name, each in (("one", one), ("other", other))
     }
     with (
-        holter.watch({"one": one, "other": other}, optimizers, path=tmp_path / "run") as w,
+        holter.watch({"one": one, "other": other}, optimizers, out=tmp_path / "run") as w,
         pytest.raises(HolterError, match="2 models and 2 optimizers"),
     ):
         holter.Setup.of_watch(w, nn.MSELoss(), [])

@@ -54,7 +54,7 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "--capture"], "options go before it"),
+        (["run", "--capture"], "put options before it"),
         (["--capture", "7", "run"], "has no capture 7"),
         (["nowhere"], "no folder nowhere"),
         (["--on", "mine:setup", "run"], "no module mine"),
@@ -72,7 +72,7 @@ def test_a_run_without_a_capture_says_so(failed: Path) -> None:
     holter(failed, "run", "--no-check", "--out", "quiet", "quiet.py")
     ran = holter(failed, "try", "replay", "quiet")
     assert ran.returncode == 2
-    assert "holds no capture" in ran.stderr
+    assert "has no capture" in ran.stderr
 
 
 def test_a_module_is_run_again_as_a_module(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from holter.record.signals import (
     VAL_ACCURACY,
 )
 from holter.watching.collectors import loss_calls
-from holter.watching.collectors.moments import Depth
+from holter.watching.collectors.moments import Depth, LossComputed
 from watching.collectors.answers import only, record_calls
 from watching.collectors.trainings import values, watching
 
@@ -232,11 +232,11 @@ def test_a_loss_without_a_backward_or_in_a_step_that_is_not_read_deep(tmp_path, 
     with watching(tmp_path / "run", model, optimizer) as watch:
         x, y = torch.randn(4, 5), torch.zeros(4).long()
         train(model, optimizer, x, y)
-        stepper = watch._stepper
-        assert stepper.minds_losses
+        stepper, step = watch._loop.stepper, watch._loop.stepper.open
+        assert stepper.listens_to(LossComputed, step.forward_depth)
         functional.l1_loss(model(x), x)  # for the log alone: the watch ends before any backward
-        stepper._next_depth = type(stepper._next_depth).LIGHT
-        assert not stepper.minds_losses
+        step.next_depth = Depth.LIGHT
+        assert not stepper.listens_to(LossComputed, step.forward_depth)
         train(model, optimizer, x, y)
     run = Run.load(tmp_path / "run")
     assert "l1_loss" not in run[OUTPUT_SIZE]
@@ -248,7 +248,9 @@ def test_eval_mode_in_steps_that_are_not_read(tmp_path, model, optimizer, monkey
     x, y = torch.randn(4, 5), torch.zeros(4).long()
     with watching(tmp_path / "run", model, optimizer) as watch:
         depths = {True: Depth.FULL, False: Depth.NONE}
-        monkeypatch.setattr(watch._stepper._budget, "depth", lambda step: depths[step % 4 == 0])
+        monkeypatch.setattr(
+            watch._loop.stepper._budget, "depth", lambda step: depths[step % 4 == 0]
+        )
         for step in range(9):
             model.train(validates)
             train(model, optimizer, x, y)

@@ -25,7 +25,7 @@ from holter.diagnosis.facts import (
 )
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.curve import Curve
-from holter.diagnosis.facts.depth import Depth
+from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
@@ -90,13 +90,13 @@ class Facts:
         return layers.trained_layers(self)
 
     @cached_property
-    def activations_by_depth(self) -> Depth | None:
+    def activations_by_depth(self) -> DepthProfile | None:
         """How the spread of activations changes with depth in the first steps."""
         return depth.depth(self)
 
     @cached_property
     def gradient_scale(self) -> GradientScale | None:
-        """Gradient norm times weight norm over the loss, at the first step."""
+        """Gradient norm times RMS weight over the loss, at the first step."""
         return gradient_scale.gradient_scale(self)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Parameters and modules in the order of depth, and readings of them, bounded in number."""
+"""Layers in order of depth, and their readings, bounded in number."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.float64]
 
-_PIECES = 8  # of a run that is too long to be read whole
+_PIECES = 8  # of a run that is too long to be read in full
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A weight with two dimensions or more: its name, its shape and its type."""
+    """A weight with two dimensions or more."""
 
     name: str
     shape: tuple[int, ...]
@@ -39,15 +39,15 @@ class Layer:
 
     @property
     def root(self) -> float:
-        """The root of its size: a norm over it is a root mean square."""
+        """The square root of its size: a norm divided by it is an RMS."""
         return sqrt(prod(self.shape))
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Readings of some owners: a row for each step, NaN where there is none or it is not finite.
+    """Readings of some owners: one row per step, NaN for missing and non-finite readings.
 
-    Steps at which nothing was read are left out, those at which nothing was finite are not.
+    Steps without any reading are left out; steps without a finite one are kept.
     """
 
     steps: npt.NDArray[np.int64]
@@ -58,9 +58,9 @@ class Sample:
         return len(self.steps)
 
     def between(self, low: float, high: float) -> "Sample":
-        """The rows of a part of the steps: `between(0.5, 1)` is the later half, as time goes.
+        """Return the rows of a part of the run: `between(0.5, 1)` is its second half.
 
-        Early steps are read more often than late ones, so that rows are no measure of time.
+        The parts are measured in steps, not rows: early steps are sampled more often.
         """
         if not len(self):
             return self
@@ -71,41 +71,44 @@ class Sample:
         return Sample(self.steps[part], self.owners, self.values[part])
 
     def since(self, step: int) -> "Sample":
-        """The rows from a step on."""
+        """Return the rows from a step on."""
         return Sample(self.steps[self.steps >= step], self.owners, self.values[self.steps >= step])
 
     def medians(self) -> Matrix:
-        """Of each owner the median over the steps; NaN where it has no reading."""
+        """Return the median over the steps for each owner; NaN without a finite reading."""
         return median(self.values, axis=0)
 
     def typical(self) -> Matrix:
-        """Of each step the median over the owners."""
+        """Return the median over the owners for each step."""
         return median(self.values, axis=1)
 
 
 def trained_layers(facts: "Facts") -> list[Layer]:
-    """The weights that an optimizer trains, from the input to the output as they are registered."""
-    known = {each.name: each for each in facts.parameters}
+    """Return the weights that an optimizer trains, in order of registration: input first."""
+    parameters = {parameter.name: parameter for parameter in facts.parameters}
     return [
         Layer(name, shape, dtype)
         for name, (shape, dtype) in facts.run.meta.parameters.items()
         if len(shape) >= 2
         and prod(shape) > 1
-        and (name not in known or (known[name].trainable and known[name].optimizer >= 0))
+        and (
+            name not in parameters
+            or (parameters[name].trainable and parameters[name].optimizer >= 0)
+        )
     ]
 
 
 def sample(facts: "Facts", signal: Signal, owners: Iterable[str] | None = None) -> Sample:
-    """Readings of `owners`, in their order (or of all); of a long run a few pieces of it."""
+    """Return readings of `owners` in their order, or of all; a long run is read in pieces."""
     table = facts.run[signal]
     places = {owner: column for column, owner in enumerate(table)}
-    chosen = tuple(places) if owners is None else tuple(each for each in owners if each in places)
+    chosen = tuple(places if owners is None else (owner for owner in owners if owner in places))
     columns = [places[owner] for owner in chosen]
     steps, values = [], []
     for first, last in _pieces(facts.run.steps, CELLS // max(len(places), 1)):
         rows = table.rows(first, last)
         read = rows.values[:, columns].astype(np.float64)
-        read[~np.isfinite(read)] = np.nan  # what is absent is a NaN already
+        read[~np.isfinite(read)] = np.nan  # missing readings are NaN already
         kept = rows.present[:, columns].any(axis=1)
         steps.append(rows.steps[kept])
         values.append(read[kept])
@@ -115,7 +118,7 @@ def sample(facts: "Facts", signal: Signal, owners: Iterable[str] | None = None) 
 
 
 def median(values: Matrix, axis: int) -> Matrix:
-    """The median of what is finite along an axis; NaN where nothing is."""
+    """Return the median of the finite values along an axis; NaN without any."""
     ordered = np.sort(np.where(np.isfinite(values), values, np.inf), axis=axis)
     count = np.isfinite(values).sum(axis=axis)
     middle = np.expand_dims(np.maximum(count - 1, 0) // 2, axis)
@@ -127,16 +130,16 @@ def median(values: Matrix, axis: int) -> Matrix:
 
 
 def geometric(levels: Sequence[float] | Matrix, *, layers: int) -> float:
-    """By what factor positive levels grow over the layers, if they do so step by step; else 1.
+    """Return the factor by which positive levels grow over the layers, or 1 without a trend.
 
-    A single jump, as from the last hidden layer to a head that begins small, is not geometric: no
-    jump may make up half of the whole, and three of four go the same way.
+    A single jump, as from the last hidden layer to a head that starts small, is no trend: no jump
+    may make up half of the growth, and three of four have the same direction.
     """
-    known = np.asarray(levels, np.float64)
-    known = known[np.isfinite(known) & (known > 0)]
-    if len(known) < layers:
+    positive = np.asarray(levels, np.float64)
+    positive = positive[np.isfinite(positive) & (positive > 0)]
+    if len(positive) < layers:
         return 1.0
-    jumps = np.diff(np.log(known))
+    jumps = np.diff(np.log(positive))
     whole = float(jumps.sum())
     along = jumps * np.sign(whole)
     if along.max() > abs(whole) / 2 or (along > 0).mean() < 0.75:
@@ -145,13 +148,14 @@ def geometric(levels: Sequence[float] | Matrix, *, layers: int) -> float:
 
 
 def inner_activations(facts: "Facts") -> list[str]:
-    """Saturating modules that come before the last module that holds weights.
+    """Return the saturating modules before the last module with weights.
 
-    A softmax is left out, told by a mean that never changes: its outputs add up to one.
+    A softmax is left out; it is recognised by a constant mean, because its outputs sum to 1.
     """
     modules = list(facts.run[ACTIVATION_STD]) if ACTIVATION_STD in facts.run else []
-    holders = {each.module for each in facts.layers}
-    last = max((at for at, name in enumerate(modules) if name in holders), default=len(modules))
+    weighted = {layer.module for layer in facts.layers}
+    places = [place for place, name in enumerate(modules) if name in weighted]
+    last = max(places, default=len(modules))
     before = set(modules[:last]) if modules else set(facts.run[ACTIVATION_SATURATED_FRACTION])
     return [
         name

@@ -46,6 +46,8 @@ class Outcome:
     evidence: Evidence
     finite: bool = True
     at_chance: bool = False  # no better than a constant answer
+    state: str = ""  # how the training went, in a word or two: `learned`, `learned nothing`
+    numbers: str = ""  # the numbers behind the state, as a phrase
 
 
 def outcome_of(facts: "Facts") -> Outcome | None:
@@ -69,6 +71,20 @@ def outcome_of(facts: "Facts") -> Outcome | None:
     return _judge(curve, constant.level * constant.scale)
 
 
+def why_unknown(facts: "Facts") -> str:
+    """Return why the outcome cannot be judged; empty where it can."""
+    if LOSS not in facts.run:
+        return "no loss was recorded"
+    if facts.outcome is not None:
+        return ""
+    curve = facts.curve
+    if isinstance(curve, str):
+        return curve
+    if len(curve) < _FEWEST:
+        return f"too few losses to judge ({len(curve)} of {_FEWEST})"
+    return "the learning rate is still warming up"
+
+
 def learning_rate(facts: "Facts") -> str:
     """The learning rates that were used, as words: `0.01`, `0.001 to 0.01`; empty if unknown."""
     if LR not in facts.run:
@@ -88,7 +104,10 @@ def _lost(facts: "Facts") -> Outcome | None:
             since = int(loss.steps[len(loss) - trailing(~finite)])
             says = f"the loss is not finite since step {since}"
             evidence = Evidence(LOSS, (loss.first, loss.last), says, owner)
-            return Outcome(True, says, -np.inf, evidence, finite=False)
+            state, numbers = f"broke at step {since}", "the loss is NaN or infinite from there on"
+            return Outcome(
+                True, says, -np.inf, evidence, finite=False, state=state, numbers=numbers
+            )
     return None
 
 
@@ -106,21 +125,34 @@ def _judge(curve: Curve, constant: float | None) -> Outcome:
     visible = max(4 * float(cut.errors.max()), _NO_FALL * abs(start))
 
     bad, at_chance = True, False
+    state = "learned nothing"
+    moved = f"loss {start:.3g} → {last:.3g}"
+    steps = curve.span[1] - curve.span[0] + 1
+    numbers = f"{moved} over {steps:,} steps"
+    if abs(last - start) < _NO_FALL * abs(start):
+        numbers = f"loss stayed at {last:.3g} for {steps:,} steps"
     if constant is not None and last >= _AT_CHANCE * constant:
         at_chance = True
         says = f"the loss ended at {last:.4g}; a constant answer has {constant:.4g}"
+        numbers += f"; the best constant prediction gives {constant:.3g}"
     elif jumped and last > _BACK * first:
         says = f"the loss jumped from {first:.4g} to {top:.3g} and ended at {last:.4g}"
+        numbers = f"loss jumped from {first:.3g} to {top:.3g} and ended at {last:.3g}"
     elif last - best > max(visible, _REGAINED * (start - best)):
         says = f"the loss fell to {best:.4g} and came back to {last:.4g}"
+        state = "lost what it had learned"
+        numbers = f"loss fell to {best:.3g} and rose back to {last:.3g}"
         if best > 0.98 * start:
             says = f"the loss rose {went}"
+            state, numbers = "diverged", f"loss rose from {start:.3g} to {last:.3g}"
     elif not jumped and np.ptp(cut.values) < visible and last > _STAYED * start:
         says = f"the loss went {went}"
     else:
         bad, says = False, f"the loss fell {went}"
+        known = "" if constant is None else f" (best constant prediction {constant:.3g})"
+        state, numbers = "learned", f"{moved}{known}"
     evidence = Evidence(LOSS, curve.span, says, curve.owner)
-    return Outcome(bad, says, fall, evidence, at_chance=at_chance)
+    return Outcome(bad, says, fall, evidence, at_chance=at_chance, state=state, numbers=numbers)
 
 
 def _surely_above(values: Values, level: float, first: float) -> bool:

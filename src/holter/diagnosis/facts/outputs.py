@@ -11,20 +11,24 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 
-def of_finite_outputs(facts: "Facts", signal: Signal, owner: str) -> Series:
-    """The readings of a share of the samples, where the predictions over classes were finite.
+def of_finite_outputs(facts: "Facts", signal: Signal, function: str) -> Series:
+    """Return the finite readings of a loss function, without steps of non-finite predictions.
 
-    The normaliser tells: a single -inf among them is the logarithm of a probability of 0.
+    The normaliser tells which: a single -inf among the predictions is the logarithm of a
+    probability of 0 and leaves it finite.
     """
-    share = facts.run[signal].get(owner, _NONE)
-    normaliser = (
-        facts.run[OUTPUT_LOG_NORMALISER].get(owner, _NONE)
-        if OUTPUT_LOG_NORMALISER in facts.run
-        else _NONE
-    )
-    lost = normaliser.steps[~np.isfinite(normaliser.values)]
-    kept = np.isfinite(share.values) & ~np.isin(share.steps, lost)
-    return Series(share.steps[kept], share.values[kept])
+    readings = _series(facts, signal, function)
+    normaliser = _series(facts, OUTPUT_LOG_NORMALISER, function)
+    nonfinite = normaliser.steps[~np.isfinite(normaliser.values)]
+    kept = np.isfinite(readings.values) & ~np.isin(readings.steps, nonfinite)
+    return Series(readings.steps[kept], readings.values[kept])
 
 
-_NONE = Series(np.empty(0, np.int64), np.empty(0, np.float32))
+def _series(facts: "Facts", signal: Signal, function: str) -> Series:
+    """Return the readings of a loss function; empty if there are none."""
+    if signal not in facts.run:
+        return _EMPTY
+    return facts.run[signal].get(function, _EMPTY)
+
+
+_EMPTY = Series(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -1,4 +1,4 @@
-"""How the norms of weights went from the first step to the last."""
+"""How weight norms changed from the first step to the last, and the weight decay in effect."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
-_FEWEST = 10  # sampled norms
+_NORMS = 10  # sampled norms needed
 _ORDINARY = 0.1  # the largest weight decay of common recipes
 
 
@@ -20,7 +20,7 @@ class Growth:
     """The norm of each weight matrix over its first one, by step."""
 
     relative: Sample
-    usual: float  # the median over matrices, at the end
+    median: float  # over matrices, at the end
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -38,25 +38,26 @@ class Growth:
         return self.relative.owners[int(np.nanargmax(self.relative.values[-1]))]
 
     def crossing(self, level: float) -> int:
-        """The first step at which the usual norm had passed a level, from 1 on."""
-        typical = self.relative.typical()
-        passed = typical < level if level < 1 else typical > level
+        """Return the first step at which the median norm had passed a level, starting from 1."""
+        medians = self.relative.typical()
+        passed = medians < level if level < 1 else medians > level
         return int(self.relative.steps[passed.argmax()])
 
     def says(self, owner: str) -> str:
-        """How the norm of one matrix went."""
+        """How the norm of one matrix changed, in words."""
         values = self.relative.values[:, self.relative.owners.index(owner)]
-        known = values[np.isfinite(values)]
-        return f"{known[len(known) // 2]:.2e} of the first norm half-way, {known[-1]:.2e} at last"
+        finite = values[np.isfinite(values)]
+        half, end = finite[len(finite) // 2], finite[-1]
+        return f"{half:.2g} times its initial norm half-way, {end:.2g} times at the end"
 
 
 def growth(facts: "Facts") -> Growth | None:
-    """The growth of the weights that were not zero at first; None where too little was read.
+    """Return the growth of weights that did not start at zero; None if too few norms were read.
 
-    Matrices with a norm that is no longer finite are left out of the end, not of the history.
+    Steps at which a norm is no longer finite are left out.
     """
-    norms = facts.sample(WEIGHT_NORM, [each.name for each in facts.layers])
-    if len(norms) < _FEWEST:
+    norms = facts.sample(WEIGHT_NORM, [layer.name for layer in facts.layers])
+    if len(norms) < _NORMS:
         return None
     columns = np.flatnonzero(norms.values[0] > 0)
     if not len(columns):
@@ -65,37 +66,40 @@ def growth(facts: "Facts") -> Growth | None:
     values = norms.values[:, columns] / norms.values[0, columns]
     rows = np.isfinite(values).all(axis=1)
     relative = Sample(norms.steps[rows], owners, values[rows])
-    if len(relative) < _FEWEST:
+    if len(relative) < _NORMS:
         return None
     return Growth(relative, float(median(relative.values[-1:], axis=1)[0]))
 
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """The largest weight decay of all groups, and what it takes of a weight each step."""
+    """The largest weight decay of all groups, and the share of a weight it takes each step."""
 
     value: float
-    rate: float  # 0 where the learning rate is unknown
+    rate: float  # 0 if the learning rate is unknown
     says: str
 
     @property
     def ordinary(self) -> bool:
-        """Whether common recipes have as much."""
+        """Whether common recipes use as much."""
         return self.value <= _ORDINARY
 
 
 def weight_decay(facts: "Facts") -> Decay | None:
-    """The largest weight decay; None where there is none."""
+    """Return the largest weight decay; None without one."""
     if WEIGHT_DECAY not in facts.run:
         return None
-    decays = {o: float(each.values[-1]) for o, each in facts.run[WEIGHT_DECAY].items() if len(each)}
-    owner = max(decays, key=lambda each: decays[each], default="")
+    decays = {
+        owner: float(series.values[-1])
+        for owner, series in facts.run[WEIGHT_DECAY].items()
+        if len(series)
+    }
+    owner = max(decays, key=lambda owner: decays[owner], default="")
     if not decays.get(owner, 0) > 0:
         return None
-    value, said = decays[owner], f"a weight decay of {decays[owner]:.3g}"
+    value, says = decays[owner], f"weight_decay={decays[owner]:.3g}"
     rates = facts.run[LR].get(owner) if LR in facts.run else None
     if rates is None or not len(rates):
-        return Decay(value, 0.0, said)
-    usual = float(np.median(rates.values))
-    said += f" at a learning rate of {usual:.3g}, {value * usual:.1e} a step"
-    return Decay(value, value * usual, said)
+        return Decay(value, 0.0, says)
+    rate = float(np.median(rates.values))
+    return Decay(value, value * rate, f"{says}, lr={rate:.3g}: {100 * value * rate:.2g} % per step")

@@ -1,4 +1,4 @@
-"""Per-parameter tables of long runs, read in pieces of bounded size."""
+"""Tables of long runs, read in windows of bounded size."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,12 +9,12 @@ from holter.record.signals import Signal
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
-SMALLEST = 512  # steps
-CELLS = 1 << 21  # readings in one piece: 8 MB
+SMALLEST = 512  # steps in a window
+CELLS = 1 << 21  # readings in a window: 8 MB
 
 
 def windows(facts: "Facts", signal: Signal) -> Iterator[Rows]:
-    """All rows of `signal`, the last piece first: leave the loop as soon as it has told enough."""
+    """Yield all rows of `signal`, the last window first: the caller may stop at any time."""
     table = facts.run[signal]
     width = max(SMALLEST, CELLS // max(len(table), 1))
     starts = range(0, facts.run.steps, width)

@@ -1,87 +1,111 @@
-"""Predictions and targets have different shapes, and the loss compares all with all."""
+"""Predictions and targets have different shapes, so the loss compares every pair of them."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
 
-_MOST = 0.9  # share of steps: the last batch of an epoch may be odd
-_COLLAPSED = 0.2  # spread of the predictions over that of the targets
+
+@exception
+def equal_targets(facts: Facts, function: str) -> str | None:
+    """All targets are equal, so comparing a prediction with another one's target is the same."""
+    if last(facts, TARGET_STD, function) != 0:
+        return None
+    return f"{function} broadcasts predictions and targets, and all targets are equal"
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(TARGET_BROADCAST,),
+    exceptions=(equal_targets,),
 )
-def broadcast_loss(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
-    """Predictions and targets have different shapes, and the loss compares all with all.
+def broadcast_loss(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "sampled steps needed"] = 3,
+    min_share: Annotated[float, "share of the steps that broadcast; a last batch may differ"] = 0.9,
+    max_spread: Annotated[
+        float, "spread of predictions of several units, over that of targets"
+    ] = 0.2,
+) -> Iterator[Verdict]:
+    """Predictions and targets have different shapes, so the loss compares every pair of them.
 
     ## What it does
-    Looks at the shapes that an elementwise loss, such as `F.mse_loss`, is given. It speaks where
-    the loss broadcasts them on at least nine of ten sampled steps (at least `min_steps`) and
-    targets vary: then (N,) against (N, 1) becomes (N, N), each prediction compared with every
-    target. Where a prediction has several units, all pairs may be meant, as in distributional
-    reinforcement learning: then it speaks only if predictions hardly differ between samples.
+    Reads the shapes that an elementwise loss such as `F.mse_loss` is given, and reports if it
+    broadcasts them: (N,) against (N, 1) becomes (N, N). Predictions of several units may be
+    compared pairwise on purpose, as in distributional reinforcement learning: it reports these if
+    they barely differ between samples.
 
     ## Why it matters
-    The best answer to all targets at once is their mean. The model learns that and nothing else,
-    with a loss that falls at first and looks like a hard task.
+    The best prediction for all targets at once is their mean. The model learns that and nothing
+    else; the loss falls initially and then looks like that of a hard task.
+
+    ## Example
+    ```python
+    loss = F.mse_loss(model(x), y)              # bad
+    loss = F.mse_loss(model(x).squeeze(1), y)   # good
+    ```
 
     ## What to do
-    Give both the same shape: `prediction.squeeze(1)` or `target.unsqueeze(1)`, and check it once
-    with an `assert`.
+    Give both the same shape with `prediction.squeeze(1)` or `target.unsqueeze(1)`, and check it:
+    `assert prediction.shape == target.shape`.
 
     ## When it is wrong
-    Comparing all pairs of single numbers on purpose, as in a loss on ranks. One target for many
-    predictions, as of an ensemble, makes no more elements than there are predictions: it is not
-    taken for this.
+    Single numbers are compared pairwise on purpose, as in a loss on ranks. One target for several
+    predictions, as in an ensemble, is not counted as broadcasting.
 
     ## How to confirm
     - Print both shapes before the loss.
     """
-    for owner, broadcast in facts.run[TARGET_BROADCAST].items():
+    for function, broadcast in facts.run[TARGET_BROADCAST].items():
         if not len(broadcast):
             continue
         share = float(broadcast.values.mean())
-        units = last(facts, OUTPUT_UNITS, owner) or 1
-        said = (
-            f"{owner} broadcasts predictions and targets on {share:.0%} of {len(broadcast)} steps"
+        measured = (
+            f"{function} broadcasts predictions and targets on {share:.0%} of {len(broadcast)}"
+            " sampled steps"
         )
-        collapse = _collapse(facts, owner)
-        if share < _MOST:
-            yield broadcast_loss.clear(said)
-        elif last(facts, TARGET_STD, owner) == 0:
-            yield broadcast_loss.clear(f"{said}; the targets are all the same")
-        elif units > 1 and (collapse is None or collapse > _COLLAPSED):
-            yield broadcast_loss.normal(f"{said}, of {units:.0f} units: all pairs may be meant")
-            yield broadcast_loss.clear(f"{said}, of {units:.0f} units, and predictions vary")
-        elif len(broadcast) < min_steps:
+        if share < min_share:
+            yield broadcast_loss.clear(measured)
+            continue
+        if len(broadcast) < min_steps:
             yield broadcast_loss.not_examined(f"{len(broadcast)} of the {min_steps} steps needed")
-        else:
-            span = (broadcast.first, broadcast.last)
-            evidence = [Evidence(TARGET_BROADCAST, span, f"on {share:.0%} of the steps", owner)]
-            if collapse is not None:
-                says = f"{collapse:.2g} of the spread of the targets at last"
-                evidence.append(Evidence(OUTPUT_SPREAD, span, says, owner))
-            yield broadcast_loss.finding(
-                f"{owner} is given predictions and targets of different shapes on {share:.0%} of"
-                f" {len(broadcast)} sampled steps: it compares each prediction with every target",
-                confidence=Confidence.CERTAIN if units == 1 else Confidence.LIKELY,
-                onset=broadcast.first,
-                evidence=evidence,
-                fix="give both the same shape: prediction.squeeze(1) or target.unsqueeze(1)",
-            )
+            continue
+        excuse = broadcast_loss.excused(facts, function)
+        if excuse is not None:
+            yield excuse
+            continue
+        units, spread = last(facts, OUTPUT_UNITS, function) or 1, _relative_spread(facts, function)
+        span = (broadcast.first, broadcast.last)
+        evidence = [Evidence(TARGET_BROADCAST, span, f"on {share:.0%} of the steps", function)]
+        confidence = Confidence.CERTAIN
+        if spread is not None:
+            says = f"{spread:.2g} times the standard deviation of the targets at the end"
+            evidence.append(Evidence(OUTPUT_SPREAD, span, says, function))
+        if units > 1:
+            if spread is not None and spread > max_spread:
+                yield broadcast_loss.harmless(f"{measured}; predictions vary", evidence)
+                continue
+            confidence = Confidence.HINT if spread is None else Confidence.LIKELY
+        yield broadcast_loss.finding(
+            f"{measured}: it compares each prediction with every target",
+            confidence=confidence,
+            onset=broadcast.first,
+            evidence=evidence,
+            fix="give both the same shape: `prediction.squeeze(1)` or `target.unsqueeze(1)`",
+        )
 
 
-def _collapse(facts: Facts, owner: str) -> float | None:
-    """How much predictions differ between samples at last, over how much targets do."""
-    spread, width = readings(facts, OUTPUT_SPREAD, owner), last(facts, TARGET_STD, owner)
+def _relative_spread(facts: Facts, function: str) -> float | None:
+    """Return the final spread of predictions over that of targets, or None if unknown."""
+    spread, width = readings(facts, OUTPUT_SPREAD, function), last(facts, TARGET_STD, function)
     if not len(spread) or not width:
         return None
     return float(np.median(spread[-max(len(spread) // 4, 1) :])) / width

@@ -1,18 +1,15 @@
-"""Weights shrink towards zero, and what they knew with them."""
+"""Weight norms shrink towards zero."""
 
 from collections.abc import Iterator
+from math import inf
+from typing import Annotated
 
 from holter.diagnosis.causes import explained_by
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import WEIGHT_DECAY, WEIGHT_NORM
-
-_HALF = 0.5  # of the first norm: weights that ought to learn have begun to vanish
-_POOR = 0.3  # share of the loss that a training of some use has lost
-_STRONG = 0.01  # of a weight that decay takes in one step, a hundred times what is usual
-_VIOLENT = 0.1  # of a weight: what was learned ten steps ago is gone
-_MOST = 0.9  # of the first norm, under which such weights are
 
 
 @rule(
@@ -20,66 +17,77 @@ _MOST = 0.9  # of the first norm, under which such weights are
     level=Level.HYPERPARAMETER,
     needs=(WEIGHT_NORM,),
 )
-def collapsed_weights(facts: Facts, *, ratio: float = 0.1) -> Iterator[Verdict]:
-    """Weights shrink towards zero, and what they knew with them.
+def collapsed_weights(
+    facts: Facts,
+    *,
+    ratio: Annotated[float, "median weight norm at the end over the initial one"] = 0.1,
+    strong: Annotated[float, "share of a weight per step that makes a decay strong"] = 0.01,
+    strong_ratio: Annotated[float, "the same ratio under a strong decay"] = 0.5,
+    violent: Annotated[float, "share of a weight per step that makes a decay violent"] = 0.1,
+    violent_ratio: Annotated[float, "the same ratio under a violent decay"] = 0.9,
+    min_fall: Annotated[float, "fall of the loss, as a share, that excuses a strong decay"] = 0.3,
+) -> Iterator[Verdict]:
+    """Weight norms shrink towards zero.
 
     ## What it does
-    Compares the norm of each weight matrix at the end with what it was at first. It speaks where
-    the usual one (the median) has shrunk to under `ratio`, and the loss went badly; where weight
-    decay times the learning rate takes a hundredth of each weight at each step or more, to under
-    half, and a tenth or more, to under nine tenths: nothing stays for more than ten steps then.
-    There a loss that fell by less than a third is a hint.
+    Compares the norm of each weight matrix at the end with its initial norm, and takes the median
+    over the matrices. It reports a collapse if the loss went badly. The stronger the weight decay
+    times the learning rate, the less the norms need to shrink.
 
     ## Why it matters
-    Weight decay pulls every weight to zero at each step. Where it is stronger than what the data
-    says, the outputs become constant, and the loss ends at that of a constant answer.
+    Weight decay pulls every weight to zero at each step. If it is stronger than the gradient, the
+    outputs become constant, and the loss ends at that of the best constant prediction.
+
+    ## Example
+    ```python
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)    # bad
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1e-4)   # good
+    ```
 
     ## What to do
-    Lower the weight decay: 0.01 to 0.1 is usual for AdamW, 1e-5 to 1e-3 for SGD and for Adam, whose
-    penalty is added to the gradient. A penalty written into the loss acts the same way.
+    Lower the weight decay: common values are 0.01 to 0.1 for AdamW, and 1e-5 to 1e-3 for SGD and
+    Adam, whose penalty is added to the gradient. A penalty in the loss has the same effect.
 
     ## When it is wrong
-    Weights followed by a normalisation have no scale of their own and may shrink without harm; a
-    training that is bad for another reason may have such weights. Pruning shrinks on purpose.
+    Weights followed by a normalisation have no scale of their own and may shrink without damage;
+    a training that is bad for another reason may have such weights. Pruning shrinks by design.
 
     ## How to confirm
     - Repeat 100 steps with `weight_decay=0`: the norms should stay, and the loss fall.
     - Print `p.norm()` of a few layers every 100 steps.
     """
-    found = facts.weight_growth
-    if found is None:
-        yield collapsed_weights.not_examined("the norms of weights were not read often enough")
+    growth, decay = facts.weight_growth, facts.weight_decay
+    if growth is None:
+        yield collapsed_weights.not_examined("too few weight norms were recorded")
         return
-    decay = facts.weight_decay
-    strong = decay is not None and decay.rate > _STRONG
-    violent = decay is not None and decay.rate > _VIOLENT
-    if found.usual > (_MOST if violent else _HALF if strong else ratio):
-        yield collapsed_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
+    rate = decay.rate if decay is not None else 0.0
+    limit = violent_ratio if rate > violent else strong_ratio if rate > strong else ratio
+    measured = f"the median weight norm is {growth.median:.2g} times its initial value"
+    if growth.median > limit:
+        yield collapsed_weights.clear(measured)
         return
-    result = facts.outcome
-    if result is None:
-        yield collapsed_weights.not_examined(
-            f"weights shrank to {found.usual:.1e}, but whether the loss fell cannot be told"
-        )
-        return
-    if not result.bad and (not strong or result.fall > _POOR):
-        yield collapsed_weights.clear(f"weights shrank to {found.usual:.1e}, but {result.says}")
+    damage = damage_of(
+        collapsed_weights, facts, measured, min_fall=min_fall if rate > strong else -inf
+    )
+    if not isinstance(damage, Damage):
+        yield damage
         return
     yield collapsed_weights.finding(
-        f"weights have collapsed: the usual norm is {found.usual:.1e} of what it was"
-        + (f", under {decay.says}" if decay else "")
-        + f"; {result.says}",
-        confidence=Confidence.LIKELY if result.bad else Confidence.HINT,
-        onset=found.crossing(_HALF if found.usual < _HALF else _MOST),
+        f"weights collapsed: {measured}"
+        + (f" ({decay.says})" if decay else "")
+        + f"; {damage.says}",
+        confidence=damage.confidence,
+        severity=damage.severity,
+        onset=growth.crossing(strong_ratio if growth.median < strong_ratio else violent_ratio),
         evidence=(
-            Evidence(WEIGHT_NORM, found.steps, found.says(found.smallest), found.smallest),
-            *((Evidence(WEIGHT_DECAY, found.steps, decay.says),) if decay else ()),
-            result.evidence,
+            Evidence(WEIGHT_NORM, growth.steps, growth.says(growth.smallest), growth.smallest),
+            *((Evidence(WEIGHT_DECAY, growth.steps, decay.says),) if decay else ()),
+            *damage.evidence,
         ),
-        fix="lower the weight decay a hundredfold, or set it to 0 to see that it is the cause"
+        fix=f"set `weight_decay=0`, or at most {decay.value / 100:.1g}"
         if decay
-        else "look for a penalty on the weights in the loss, or code that scales weights down",
-        # an ordinary decay takes as much only where the learning rate is too high: that leads then
+        else "remove the penalty on weights in the loss, or the code that scales weights down",
+        # an ordinary decay takes as much only if the learning rate is too high: that leads then
         explains=None
         if decay is not None and decay.ordinary
         else (*explained_by(collapsed_weights.name), "huge-updates"),

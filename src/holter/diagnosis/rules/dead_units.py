@@ -1,17 +1,16 @@
 """Most units of a layer are zero for every input."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Sample
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_DEAD_FRACTION
-
-_WINDOWS = 2  # in which the same share has to be dead
-_WHOLE = 0.95  # share from which on a layer is as good as gone
-_REVIVING = 0.1  # fall of the share that says that units come back
 
 
 @rule(
@@ -19,72 +18,92 @@ _REVIVING = 0.1  # fall of the share that says that units come back
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_DEAD_FRACTION,),
 )
-def dead_units(facts: Facts, *, share: float = 0.7) -> Iterator[Verdict]:
+def dead_units(
+    facts: Facts,
+    *,
+    share: Annotated[float, "share of dead units in a layer"] = 0.7,
+    whole: Annotated[float, "share from which the whole layer counts as dead"] = 0.95,
+    revived: Annotated[float, "fall of the share that shows that units come back"] = 0.1,
+    windows: Annotated[int, "last windows that all need the share"] = 2,
+) -> Iterator[Verdict]:
     """Most units of a layer are zero for every input.
 
     ## What it does
-    Reads, for each ReLU and its like, the share of units that were zero for all samples of a
-    window of several steps. It speaks where the last windows of a layer all have at least `share`,
-    the share does not fall, and the loss went badly: likely where the layer is as good as gone
-    (95 %), else a hint. A layer that is gone while the loss falls is a hint too, for other paths
-    may do its work. Zeros of single samples are what a ReLU does, and never count.
+    Reads, for ReLU and similar modules, the share of units that were zero for all samples of a
+    window of several steps. It reports a share that is high at the end and does not fall, if the
+    loss went badly. A layer that is dead as a whole is a hint even if the loss falls.
 
     ## Why it matters
-    A unit that is zero for every input has no gradient, so it stays so. If a whole layer dies,
+    A unit that is zero for every input has no gradient, so it stays zero. If a whole layer dies,
     nothing before it learns any more and the output is constant.
+
+    ## Example
+    ```python
+    nn.init.constant_(layer.bias, -8.0)   # bad
+    nn.init.zeros_(layer.bias)            # good
+    ```
 
     ## What to do
     Lower the learning rate or warm it up if units die during training. If they are dead from the
-    first step, look at the initialisation (negative biases, far too large weights) and the scale
-    of the inputs. LeakyReLU and GELU cannot die.
+    first step, check the initialisation (negative biases, far too large weights) and the scale of
+    the inputs. LeakyReLU and GELU cannot die.
 
     ## When it is wrong
-    Large sparse networks work with many dead units. A window of few samples calls rare units dead.
-    `F.relu` is a function and is not seen.
+    Large sparse networks work with many dead units. A window of few samples counts rare units as
+    dead. `F.relu` is a function and is not seen.
 
     ## How to confirm
     - Count the units whose activation is zero over a whole validation pass.
     - Replace ReLU by LeakyReLU for 100 steps: the loss should begin to fall.
     """
     dead = facts.sample(ACTIVATION_DEAD_FRACTION)
-    worst: tuple[float, int] = (0.0, -1)
-    for column in range(len(dead.owners)):
-        values = dead.values[:, column]
-        values = values[np.isfinite(values)]
-        if len(values) >= _WINDOWS and values[-1] >= values[:-1].max() - _REVIVING:
-            worst = max(worst, (float(values[-_WINDOWS:].min()), column))
-    if not len(dead) or np.isfinite(dead.values).sum(axis=0).max() < _WINDOWS:
-        yield dead_units.not_examined(f"it takes {_WINDOWS} windows of samples of one layer")
+    if not len(dead) or np.isfinite(dead.values).sum(axis=0).max() < windows:
+        yield dead_units.not_examined(f"fewer than {windows} windows of a layer were recorded")
         return
-    level, column = worst
-    result = facts.outcome
-    bad = result is not None and result.bad
-    if level < share or (level < _WHOLE and not bad):
-        went = f"; {result.says}" if result is not None and level >= share else ""
-        yield dead_units.clear(f"at most {level:.0%} of a layer's units are dead for good{went}")
+    level, column = _worst(dead, windows, revived)
+    if level < share:
+        yield dead_units.clear(f"at most {level:.0%} of a layer's units stay dead")
         return
-    owner, series = dead.owners[column], dead.values[:, column]
+    owner = dead.owners[column]
+    measured = f"{level:.0%} of the units of {owner} are dead"
+    damage = damage_of(dead_units, facts, measured, regardless=level >= whole)
+    if not isinstance(damage, Damage):
+        yield damage
+        return
+    series = dead.values[:, column]
     at = np.flatnonzero(series >= share)
     first, last = int(dead.steps[at[0]]), int(dead.steps[at[-1]])
     others = int((np.nan_to_num(dead.values[at[-1]]) >= share).sum()) - 1
-    more = f" (and of {others} more layers)" if others > 0 else ""
+    sure = damage.confidence is Confidence.LIKELY and level >= whole
     yield dead_units.finding(
-        f"{level:.0%} of the units of {owner}{more} are zero for every input since step {first}"
-        + (f", and {result.says}" if result is not None and bad else ""),
-        confidence=Confidence.LIKELY if bad and level >= _WHOLE else Confidence.HINT,
-        severity=Severity.ERROR if bad and level >= _WHOLE else Severity.WARNING,
+        f"{level:.0%} of the units of {owner}"
+        + (f" (and {others} more)" if others > 0 else "")
+        + f" are zero for every input since step {first}; {damage.says}",
+        confidence=Confidence.LIKELY if sure else Confidence.HINT,
+        severity=Severity.ERROR if sure else Severity.WARNING,
         onset=first,
         evidence=(
             Evidence(
                 ACTIVATION_DEAD_FRACTION,
                 (int(dead.steps[0]), last),
                 f"{series[np.isfinite(series)][0]:.0%} in the first window, {level:.0%} in the last"
-                f" {_WINDOWS}",
+                f" {windows}",
                 owner,
             ),
-            *((result.evidence,) if result is not None and bad else ()),
+            *damage.evidence,
         ),
-        explains=None if level >= _WHOLE else (),
-        fix="use LeakyReLU or GELU; if the units die while training, lower the learning rate, if"
-        " they are dead at once, look at biases, initialisation and the scale of the inputs",
+        explains=None if level >= whole else (),
+        fix="replace `nn.ReLU()` by `nn.LeakyReLU()` or `nn.GELU()`; if the units died during"
+        " training, lower the learning rate; if they are dead from the first step, check biases,"
+        " initialisation and the scale of the inputs",
     )
+
+
+def _worst(dead: Sample, windows: int, revived: float) -> tuple[float, int]:
+    """Return the largest share that does not fall, and its column."""
+    worst = 0.0, -1
+    for column in range(len(dead.owners)):
+        shares = dead.values[np.isfinite(dead.values[:, column]), column]
+        if len(shares) >= windows and shares[-1] >= shares[:-1].max(initial=0) - revived:
+            worst = max(worst, (float(shares[-windows:].min()), column))
+    return worst

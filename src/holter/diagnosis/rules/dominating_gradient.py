@@ -1,17 +1,16 @@
 """One layer has nearly all of the gradient."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import lacking
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM
-
-_PARAMETERS = 4  # least number of them
-_FEWEST = 20  # steps
 
 
 @rule(
@@ -20,21 +19,33 @@ _FEWEST = 20  # steps
     needs=(GRAD_NORM,),
     preview=True,
 )
-def dominating_gradient(facts: Facts, *, share: float = 0.999) -> Iterator[Verdict]:
+def dominating_gradient(
+    facts: Facts,
+    *,
+    share: Annotated[float, "share of the squared gradient norm in one layer"] = 0.999,
+    min_layers: Annotated[int, "layers needed"] = 4,
+    min_steps: Annotated[int, "sampled steps needed in the last half"] = 20,
+) -> Iterator[Verdict]:
     """One layer has nearly all of the gradient.
 
     ## What it does
-    Divides the squared gradient norm of each layer (a module's weight and bias together) by that of
-    all, and takes the median over the last half of the run. It gives a hint where one layer has
-    over `share`, and the loss went badly.
+    Divides the squared gradient norm of each layer (the weight and bias of a module together) by
+    that of all layers, and takes the median over the last half of the run. It gives a hint if one
+    layer has nearly everything, and the loss went badly.
 
     ## Why it matters
-    Where gradients are clipped by their total norm, or the learning rate is chosen so that the
-    loudest layer survives, all others get next to nothing of each update.
+    If gradients are clipped by their total norm, or the learning rate is chosen so that the layer
+    with the largest gradient survives, all other layers hardly move.
+
+    ## Example
+    ```python
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 3))                      # bad
+    model = nn.Sequential(nn.BatchNorm1d(8), nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 3))   # good
+    ```
 
     ## What to do
-    Look at what the named layer is given: features on another scale than the rest. Normalise them,
-    or give the layer a parameter group with a learning rate of its own.
+    Check the inputs of the named layer: features on another scale than the rest. Normalise them, or
+    give the layer a parameter group with its own learning rate.
 
     ## When it is wrong
     Under Adam, without clipping, the size of a gradient does not matter. Most parameters may be
@@ -44,43 +55,45 @@ def dominating_gradient(facts: Facts, *, share: float = 0.999) -> Iterator[Verdi
     - Print the gradient norm of each layer for one batch.
     - Put a normalisation before the named layer and repeat 100 steps.
     """
-    trained = [e.name for e in facts.parameters if e.trainable and e.optimizer >= 0]
+    trained = [p.name for p in facts.parameters if p.trainable and p.optimizer >= 0]
     norms = facts.sample(GRAD_NORM, trained or None).between(0.5, 1)
-    layers = list(dict.fromkeys(name.rpartition(".")[0] for name in norms.owners))
-    if len(layers) < _PARAMETERS or len(norms) < _FEWEST:
+    modules = [name.rpartition(".")[0] for name in norms.owners]
+    layers = list(dict.fromkeys(modules))
+    if len(layers) < min_layers or len(norms) < min_steps:
         yield dominating_gradient.not_examined(
-            lacking(layers=(len(layers), _PARAMETERS), steps=(len(norms), _FEWEST))
+            lacking(layers=(len(layers), min_layers), steps=(len(norms), min_steps))
         )
         return
-    places = {layer: at for at, layer in enumerate(layers)}
     squares = np.zeros((len(norms), len(layers)))
-    for column, name in enumerate(norms.owners):
-        squares[:, places[name.rpartition(".")[0]]] += np.nan_to_num(norms.values[:, column]) ** 2
+    for column, module in enumerate(modules):
+        squares[:, layers.index(module)] += np.nan_to_num(norms.values[:, column]) ** 2
     total = squares.sum(axis=1, keepdims=True)
-    shares = np.median((squares / np.where(total > 0, total, 1)), axis=0)
+    shares = np.median(squares / np.where(total > 0, total, 1), axis=0)
     worst = int(shares.argmax())
-    result = facts.outcome
-    if shares[worst] < share or result is None or not result.bad:
-        yield dominating_gradient.clear(
-            f"{layers[worst]} has the most of the squared gradient norm, {shares[worst]:.1%}"
-        )
+    measured = f"{layers[worst]} has {100 * shares[worst]:.3g} % of the squared gradient norm"
+    if shares[worst] < share:
+        yield dominating_gradient.clear(measured)
+        return
+    damage = damage_of(dominating_gradient, facts, measured)
+    if not isinstance(damage, Damage):
+        yield damage
         return
     first, last = int(norms.steps[0]), int(norms.steps[-1])
-    clipped = " and the total norm is clipped" if CLIP_COEFFICIENT in facts.run else ""
+    clipped = ", and the total norm is clipped" if CLIP_COEFFICIENT in facts.run else ""
     yield dominating_gradient.finding(
-        f"{layers[worst]} has {shares[worst]:.2%} of the squared gradient norm{clipped}, and"
-        f" {result.says}",
+        f"{measured}{clipped}; {damage.says}",
         confidence=Confidence.HINT,
         onset=first,
         evidence=(
             Evidence(
                 GRAD_NORM,
                 (first, last),
-                f"median {np.median(np.sqrt(squares[:, worst])):.2g}; of all other layers together"
+                f"median norm {np.median(np.sqrt(squares[:, worst])):.2g}; all other layers"
                 f" {np.median(np.sqrt(np.maximum(total[:, 0] - squares[:, worst], 0))):.2g}",
-                next(name for name in norms.owners if name.rpartition(".")[0] == layers[worst]),
+                norms.owners[modules.index(layers[worst])],
             ),
-            result.evidence,
+            *damage.evidence,
         ),
-        fix=f"normalise what {layers[worst]} is given, or give it a learning rate of its own",
+        fix=f"normalise the inputs of {layers[worst]}, or give it its own learning rate:"
+        ' `{"params": layer.parameters(), "lr": lr / 10}`',
     )

@@ -1,6 +1,7 @@
-"""Cross-entropy is given probabilities, and applies a second softmax."""
+"""Cross-entropy is given probabilities and applies a second softmax."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -15,79 +16,86 @@ from holter.record.signals import (
     OUTPUT_UNITS,
 )
 
-_ALL = 0.99  # share of samples: rounding may spoil a few
-_SOME = 0.2  # share of samples: one of several heads; of logits hardly any add up to 1
-
 
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_PROBABILITY_FRACTION,),
 )
-def doubled_softmax(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
-    """Cross-entropy is given probabilities, and applies a second softmax.
+def doubled_softmax(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "sampled steps needed"] = 3,
+    all_samples: Annotated[float, "share of samples that is all of them, but rounding"] = 0.99,
+    some_samples: Annotated[float, "share of samples that is one of several heads"] = 0.2,
+) -> Iterator[Verdict]:
+    """Cross-entropy is given probabilities and applies a second softmax.
 
     ## What it does
-    Looks at what `F.cross_entropy` is given: on every sampled step (at least `min_steps`) the
-    numbers of all samples are between 0 and 1 and add up to 1. Logits do not do that, so a softmax
-    was applied already. It is likely where that holds for a part of the samples, on every step: one
-    of several heads. Steps with predictions that are not finite are left out.
+    Reads what `F.cross_entropy` is given, and reports numbers between 0 and 1 that add up to 1 on
+    every sampled step: a softmax was applied already. If that holds for some of the samples only,
+    it is one of several heads. Steps with non-finite predictions are left out.
 
     ## Why it matters
-    Cross-entropy applies a softmax of its own. The second one can tell nothing apart by more than a
-    factor of e: the loss cannot fall under ln(1 + (K-1)/e) for K classes, gradients are small, and
-    training is slow and stops early, without an error.
+    Cross-entropy applies a softmax itself. The second one cannot make two classes differ by more
+    than a factor of e: the loss cannot fall below ln(1 + (K-1)/e) for K classes, gradients are
+    small, and training is slow and stops early, without an error.
+
+    ## Example
+    ```python
+    loss = F.cross_entropy(logits.softmax(1), y)   # bad
+    loss = F.cross_entropy(logits, y)              # good
+    ```
 
     ## What to do
-    Return logits from the model: take the softmax out of its forward pass, and apply it only where
-    probabilities are wanted. Or use `nn.NLLLoss` on `log_softmax`.
+    Return logits from the model: remove the softmax from its forward pass, and apply it only where
+    you need probabilities. Or use `nn.NLLLoss` on `log_softmax`.
 
     ## When it is wrong
-    It is a matter of values, not of names, and holds whatever made the numbers. Distillation that
-    means to compare probabilities by cross-entropy would be an exception; none is known to be
+    The rule reads values, not names, and holds whatever made the numbers. Distillation that
+    compares probabilities by cross-entropy on purpose would be an exception; none is known to be
     right.
 
     ## How to confirm
     - Print `output.sum(1)` before the loss: it is 1 for every sample.
     - Remove the softmax and repeat the first 100 steps: the loss should fall further.
     """
-    for owner in facts.run[OUTPUT_PROBABILITY_FRACTION]:
-        share = of_finite_outputs(facts, OUTPUT_PROBABILITY_FRACTION, owner)
-        if owner != "cross_entropy" or not len(share):
+    for function in facts.run[OUTPUT_PROBABILITY_FRACTION]:
+        share = of_finite_outputs(facts, OUTPUT_PROBABILITY_FRACTION, function)
+        if function != "cross_entropy" or not len(share):
             continue
-        units = last(facts, OUTPUT_UNITS, owner) or 0
+        units = last(facts, OUTPUT_UNITS, function) or 0
         least = float(share.values.min())
-        if units < 2 or least < _SOME:
-            logs = of_finite_outputs(facts, OUTPUT_LOG_PROBABILITY_FRACTION, owner).values
-            if units >= 2 and len(logs) and logs.min() > _ALL:
+        if units < 2 or least < some_samples:
+            logs = of_finite_outputs(facts, OUTPUT_LOG_PROBABILITY_FRACTION, function).values
+            if units >= 2 and len(logs) and logs.min() > all_samples:
                 yield doubled_softmax.normal(
-                    f"{owner} is given logarithms of probabilities: its own softmax changes nothing"
+                    f"{function} is given log-probabilities: its softmax changes nothing"
                 )
-            usual = float(np.median(share.values))
             yield doubled_softmax.clear(
-                f"the predictions of {usual:.0%} of the samples that {owner} is given add up to 1"
+                f"the predictions of {np.median(share.values):.0%} of the samples that {function}"
+                " is given add up to 1"
             )
-        elif len(share) < min_steps:
+            continue
+        if len(share) < min_steps:
             yield doubled_softmax.not_examined(f"{len(share)} of the {min_steps} steps needed")
-        else:
-            whole = least >= _ALL
-            floor = np.log(1 + (units - 1) / np.e)
-            yield doubled_softmax.finding(
-                f"{owner} is given probabilities and applies a second softmax: the loss of"
-                f" {units:.0f} classes cannot fall under {floor:.3f}"
-                if whole
-                else f"{owner} is given probabilities for {least:.0%} of the samples or more and"
-                " applies a second softmax to them",
-                confidence=Confidence.CERTAIN if whole else Confidence.LIKELY,
-                onset=share.first,
-                evidence=(
-                    Evidence(
-                        OUTPUT_PROBABILITY_FRACTION,
-                        (share.first, share.last),
-                        f"on all {len(share)} sampled steps at least {least:.0%} of the samples"
-                        " are between 0 and 1 and add up to 1",
-                        owner,
-                    ),
+            continue
+        whole = least >= all_samples
+        of = "" if whole else f" for at least {least:.0%} of the samples"
+        floor = np.log(1 + (units - 1) / np.e)
+        limit = f": with {units:.0f} classes the loss cannot fall below {floor:.3g}"
+        yield doubled_softmax.finding(
+            f"{function} is given probabilities{of} and applies a second softmax"
+            + (limit if whole else ""),
+            confidence=Confidence.CERTAIN if whole else Confidence.LIKELY,
+            onset=share.first,
+            evidence=(
+                Evidence(
+                    OUTPUT_PROBABILITY_FRACTION,
+                    (share.first, share.last),
+                    f"at least {least:.0%} of the samples add up to 1 on all {len(share)} steps",
+                    function,
                 ),
-                fix="return logits from the model: take the softmax out of its forward pass",
-            )
+            ),
+            fix="return logits from the model: remove the softmax from its forward pass",
+        )

@@ -1,6 +1,7 @@
 """Some batches have no target that counts, and their loss is 0/0."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -10,76 +11,87 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, TARGET_IGNORED_FRACTION
 
-_SOON = 16  # steps: a loss may be read only as often
-
 
 @rule(
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(TARGET_IGNORED_FRACTION,),
 )
-def empty_targets(facts: Facts) -> Iterator[Verdict]:
+def empty_targets(
+    facts: Facts,
+    *,
+    window: Annotated[int, "steps within which a loss is read after an empty batch"] = 16,
+) -> Iterator[Verdict]:
     """Some batches have no target that counts, and their loss is 0/0.
 
     ## What it does
-    Looks for steps on which the loss function was told to ignore all targets of the batch, and with
-    which the loss stopped being finite. Where targets were not read at the step of the first such
-    loss, and batches without a target were seen later, it is likely and not certain. Where the loss
-    stays finite it is noted as normal.
+    Looks for steps on which the loss function ignores all targets of the batch and the loss stops
+    being finite. It is likely instead of certain if the targets of the first non-finite loss were
+    not sampled, but empty batches came later.
 
     ## Why it matters
-    The mean over nothing is 0/0, which is NaN. One such batch, cut off before its answer or made of
-    padding only, spoils all weights at the next update.
+    The mean over nothing is 0/0, which is NaN. One such batch, for example a text that is cut off
+    before its answer, makes all weights NaN at the next update.
+
+    ## Example
+    ```python
+    loss = F.cross_entropy(logits, labels)                                                # bad
+    loss = F.cross_entropy(logits, labels) if (labels >= 0).any() else logits.sum() * 0   # good
+    ```
 
     ## What to do
-    Leave such batches out: `if (labels != -100).any()`, or divide a sum by `max(count, 1)`.
+    Skip such batches: `if (labels != -100).any()`. Or divide a sum by `max(count, 1)`.
 
     ## When it is wrong
-    Only sampled steps are seen: an empty batch may go by unseen, and the NaN is then found without
-    its cause.
+    Only sampled steps are seen: if an empty batch is missed, the NaN is reported without its cause.
 
     ## How to confirm
     - Count batches with `(labels == -100).all()` over one epoch.
     """
-    for owner, ignored in facts.run[TARGET_IGNORED_FRACTION].items():
+    for function, ignored in facts.run[TARGET_IGNORED_FRACTION].items():
         if not len(ignored):
             continue
         empty = ignored.steps[ignored.values >= 1]
         if not len(empty):
             yield empty_targets.clear(
-                f"{owner} ignores {np.nanmax(ignored.values):.0%} of the targets of a batch at most"
+                f"{function} ignores at most {np.nanmax(ignored.values):.0%} of the targets of a"
+                " batch"
             )
             continue
-        said = f"{owner} ignores all targets on {len(empty)} of {len(ignored)} sampled steps"
-        lost = first_nonfinite(facts, LOSS)
-        first = next((int(step) for step in empty if _loses(facts, int(step))), None)
-        if first is not None:
-            summary = f"all targets of the batch are ignored at step {first}, and its loss is 0/0"
-        elif lost is not None and lost < empty[0] and lost not in ignored.steps:
-            summary = f"{said}; the loss is not finite since step {lost}, whose targets were unread"
+        measured = f"{function} ignores all targets on {len(empty)} of {len(ignored)} sampled steps"
+        nonfinite = first_nonfinite(facts, LOSS)
+        culprit = next((int(step) for step in empty if _breaks(facts, int(step), window)), None)
+        if culprit is not None:
+            onset, confidence = culprit, Confidence.CERTAIN
+            summary = f"{measured}; at step {culprit} the loss becomes 0/0"
+        elif nonfinite is not None and nonfinite < empty[0] and nonfinite not in ignored.steps:
+            onset, confidence = nonfinite, Confidence.LIKELY
+            summary = (
+                f"{measured}; the loss is not finite since step {nonfinite}, whose targets were not"
+                " sampled"
+            )
         else:
-            came = "the loss stays finite" if lost is None else "the loss is lost before"
-            yield empty_targets.normal(f"{said}; {came}")
-            yield empty_targets.clear(f"{said}; {came}")
+            finite = nonfinite is None
+            course = "stays finite" if finite else f"is not finite since step {nonfinite}, before"
+            yield empty_targets.harmless(f"{measured}; the loss {course}")
             continue
-        onset = first if first is not None else lost or 0
         yield empty_targets.finding(
             summary,
-            confidence=Confidence.LIKELY if first is None else Confidence.CERTAIN,
+            confidence=confidence,
             onset=onset,
             evidence=(
-                Evidence(TARGET_IGNORED_FRACTION, (onset, ignored.last), said, owner),
+                Evidence(TARGET_IGNORED_FRACTION, (onset, ignored.last), measured, function),
                 Evidence(LOSS, (onset, onset), "not finite"),
             ),
-            fix="leave out batches without a target, or divide the summed loss by max(count, 1)",
+            fix="skip batches without a target, or divide the summed loss by `max(count, 1)`",
         )
 
 
-def _loses(facts: Facts, step: int) -> bool:
-    """Whether a loss that was finite before, if any was read, is not from a step on."""
+def _breaks(facts: Facts, step: int, window: int) -> bool:
+    """Return whether the loss is finite before a step (or unread), and not finite from there on."""
     for loss in facts.run[LOSS].values() if LOSS in facts.run else ():
         place = int(np.searchsorted(loss.steps, step))
-        if place < len(loss) and loss.steps[place] <= step + _SOON:
+        if place < len(loss) and loss.steps[place] <= step + window:
             before = loss.values[place - 1] if place else 0.0
             if np.isfinite(before) and not np.isfinite(loss.values[place]):
                 return True

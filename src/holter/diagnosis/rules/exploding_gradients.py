@@ -1,26 +1,28 @@
-"""Gradients grow by orders of magnitude and take the training with them."""
+"""Gradients grow by orders of magnitude, or are too large from the first step."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 
 from holter.diagnosis.causes import explained_by
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import rate_left
-from holter.diagnosis.facts.gradient_scale import BORN, RISEN, GradientScale, onset
-from holter.diagnosis.facts.outcome import CURVES, Outcome
+from holter.diagnosis.facts.gradient_scale import GROWTH, LARGE_SCALE, rise
+from holter.diagnosis.facts.outcome import CURVES
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
 
-_DECAYED = 0.3  # of its peak, under which a learning rate has decayed
-_LATE_RISE = 1.5  # times the norm half-way that is worth a note
-_GROWN = 10.0  # times its level, that the last finite norms of an explosion have
-_FEWEST = 10  # norms
-_OUTLIER = 50.0  # times the median that a single norm has to reach to be worth a note
-_HIGH = 3.0  # times the median up to which an update counts as unchanged
+_DECAYED = 0.3  # share of its peak below which a learning rate has decayed
+_LATE_RISE = 1.5  # times the norm half-way through that is worth a note
+_OUTLIER = 50.0  # times the median norm that is worth a note
+_UNCHANGED = 3.0  # times the median up to which an update counts as unchanged
 
 
 @rule(
@@ -28,135 +30,167 @@ _HIGH = 3.0  # times the median up to which an update counts as unchanged
     level=Level.ARCHITECTURE,
     needs=(GRAD_TOTAL_NORM,),
 )
-def exploding_gradients(facts: Facts, *, born: float = BORN) -> Iterator[Verdict]:
-    """Gradients grow by orders of magnitude and take the training with them.
+def exploding_gradients(
+    facts: Facts,
+    *,
+    growth: Annotated[float, "gradient norm over that of the first steps"] = GROWTH,
+    large_scale: Annotated[
+        float, "gradient norm times RMS weight over the loss, at the first step"
+    ] = LARGE_SCALE,
+    min_norms: Annotated[int, "gradient norms needed while the loss is finite"] = 10,
+    finite_growth: Annotated[float, "growth that has to precede a non-finite norm"] = 10.0,
+) -> Iterator[Verdict]:
+    """Gradients grow by orders of magnitude, or are too large from the first step.
 
     ## What it does
-    Compares the norm of all gradients with that of the first steps of the same run, and speaks
-    where it came to a hundred times as much, stayed there or became infinite, and the loss went
-    badly. At the first step, when there is no past, it multiplies that norm by the norm of the
-    weights and divides by the loss of a constant answer (the first loss, where that is unknown),
-    which is free of all units: networks that can be trained have between a tenth and some hundreds,
-    and over `born` the gradients explode from birth. No norm is called large by itself: sums over a
-    batch, many parameters and low learning rates make large norms that are sound.
+    Reports a total gradient norm that rises far above that of the first steps, and stays there or
+    becomes non-finite, if the loss went badly. At the first step it multiplies the norm by the RMS
+    weight and divides by the loss of the best constant prediction (or by the first loss): how much
+    the loss changes if each weight changes by a random amount of its size.
 
     ## Why it matters
-    A recurrence or a stack of layers that multiplies by more than one does so again and again. One
-    step along such a gradient throws the weights far away.
+    A recurrence or a stack of layers with a gain above 1 multiplies gradients again and again. One
+    step along such a gradient moves the weights far away.
+
+    ## Example
+    ```python
+    loss.backward(); optimizer.step()                                             # bad
+    loss.backward(); clip_grad_norm_(model.parameters(), 1.0); optimizer.step()   # good
+    ```
 
     ## What to do
-    Clip the gradient norm (at about its usual value), keep the gain of every layer near one by
-    initialisation or normalisation, use gated cells in place of plain recurrence.
+    Clip the gradient norm at about its median, keep the gain of every layer near 1 by
+    initialisation or normalisation, use gated cells instead of plain recurrence.
 
     ## When it is wrong
-    Norms that rise late, while the learning rate falls, are common and harmless, and so are single
-    outliers; both are left out unless the loss suffers. A loss that explodes by itself, such as a
-    logarithm near zero, brings gradients with it.
+    A loss that explodes by itself, such as a logarithm near zero, takes its gradients with it. No
+    norm is called large by itself: sums over a batch have large norms that are sound.
 
     ## How to confirm
-    - Repeat the run with `torch.nn.utils.clip_grad_norm_` at the usual norm: it should survive.
+    - Repeat the run with `torch.nn.utils.clip_grad_norm_` at the median norm: it should survive.
     - Print the gradient norm of each layer at the first step: it should not grow towards the input.
     """
-    result = facts.outcome
-    loud = facts.gradient_scale
+    outcome = facts.outcome
     for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
-        if not len(norm) or (len(norm) < _FEWEST and (result is None or result.finite)):
+        if not len(norm) or (len(norm) < min_norms and (outcome is None or outcome.finite)):
             yield exploding_gradients.not_examined(
-                f"{len(norm)} of the {_FEWEST} gradient norms needed{of(owner)}"
+                f"{len(norm)} of the {min_norms} gradient norms needed{of(owner)}"
             )
             continue
-        at = onset(norm)
-        if at is not None and not _grew(norm, at):
-            at = None
-        from_birth = (
-            loud is not None and loud.by_constant > born and bool(np.isfinite(norm.values[0]))
-        )
-        if at is None and not from_birth:
-            yield from _note(facts, norm)
+        explosion = _at_start(facts, norm, large_scale) or _later(norm, growth, finite_growth)
+        if explosion is None:
+            yield from _outliers(facts, norm)
             yield from _late_rise(facts, norm)
-            first, last = (
-                float(np.median(part[np.isfinite(part)])) if np.isfinite(part).any() else np.nan
-                for part in (norm.values[:_FEWEST], norm.values[-_FEWEST:])
-            )
+            first, last = _median(norm.values[:min_norms]), _median(norm.values[-min_norms:])
             yield exploding_gradients.clear(
-                f"the gradient norm{of(owner)} was {first:.2g} at first and is {last:.2g} at last"
+                f"median gradient norm{of(owner)}: {first:.2g} initially, {last:.2g} at the end"
             )
-        elif result is None:
-            yield exploding_gradients.not_examined(
-                f"gradients{of(owner)} grew, but whether the loss fell cannot be told"
-            )
-        elif not result.bad:
-            yield exploding_gradients.clear(f"gradients{of(owner)} are large, but {result.says}")
+            continue
+        damage = damage_of(exploding_gradients, facts, f"gradients{of(owner)} {explosion.says}")
+        if isinstance(damage, Damage):
+            yield _finding(facts, owner, norm, explosion, damage)
         else:
-            yield _finding(facts, owner, norm, result, loud if from_birth else None)
+            yield damage
+
+
+@dataclass(frozen=True, slots=True)
+class Explosion:
+    """How gradients exploded."""
+
+    says: str
+    step: int
+    sure: bool  # that the gradients are the cause
+    explains: tuple[str, ...]
+
+
+def _at_start(facts: Facts, norm: Series, large_scale: float) -> Explosion | None:
+    """Gradients that were too large at the first step."""
+    scale, first = facts.gradient_scale, float(norm.values[0])
+    if scale is None or scale.over_baseline <= large_scale or not np.isfinite(first):
+        return None
+    unit = "loss" if isinstance(facts.baseline, str) else "loss of the best constant prediction"
+    # a loss as large as its gradients, without a large update, points at the initialisation
+    sure = scale.over_loss > large_scale or _weights_replaced(facts)
+    return Explosion(
+        f"explode from the first step: gradient norm ({first:.2g}) times RMS weight is"
+        f" {scale.over_baseline:.2g} times the {unit}",
+        norm.first,
+        sure,
+        (*explained_by(exploding_gradients.name), "huge-updates")
+        if sure
+        else (*CURVES, "unrelated-labels"),
+    )
+
+
+def _later(norm: Series, growth: float, finite_growth: float) -> Explosion | None:
+    """Gradients that grew during training."""
+    index = rise(norm, growth)
+    if index is None:
+        return None
+    values = norm.values.astype(np.float64)
+    before = values[: max(index, 1)]
+    before = before[np.isfinite(before)]
+    lost_at_once = not np.isfinite(values[index]) and len(before) > 0
+    if lost_at_once and np.median(before[-3:]) <= finite_growth * np.median(before):
+        return None
+    return Explosion(
+        f"grew more than {growth:.0f} times, from a norm of {_median(before):.2g} to"
+        f" {_largest(norm):.2g}, since step {int(norm.steps[index])}",
+        int(norm.steps[index]),
+        True,
+        tuple(explained_by(exploding_gradients.name)),
+    )
 
 
 def _finding(
-    facts: Facts, owner: str, norm: Series, result: Outcome, loud: GradientScale | None
+    facts: Facts, owner: str, norm: Series, explosion: Explosion, damage: Damage
 ) -> Verdict:
-    values = norm.values.astype(np.float64)
-    largest = float(np.max(values[np.isfinite(values)], initial=0))
-    causes, sure = tuple(explained_by(exploding_gradients.name)), True
-    if loud is not None:
-        # where the loss is as large as its gradients, and no update was, the start is to blame
-        sure = loud.by_loss > BORN or _moved(facts)
-        causes = (*causes, "huge-updates") if sure else (*CURVES, "unrelated-labels")
-        since = norm.first
-        summary = (
-            f"gradients{of(owner)} explode from the first step: norm {values[0]:.2g}, by which the"
-            f" loss would change {loud.by_constant:.1e}-fold if the weights changed by their size"
-        )
-    else:
-        at = onset(norm) or 0
-        since = int(norm.steps[at])
-        base = float(np.median(values[: max(at, 1)]))
-        summary = (
-            f"gradients{of(owner)} grew from a norm of {base:.2g} to {largest:.2g}, over"
-            f" {RISEN:.0f}-fold since step {since}"
-        )
+    sure = explosion.sure and damage.confidence is Confidence.LIKELY
+    values = norm.values
     return exploding_gradients.finding(
-        f"{summary}, and {result.says}",
+        f"gradients{of(owner)} {explosion.says}; {damage.says}",
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         severity=Severity.ERROR if sure else Severity.WARNING,
-        onset=since,
+        onset=explosion.step,
         evidence=(
             Evidence(
                 GRAD_TOTAL_NORM,
                 (norm.first, norm.last),
-                f"first {values[0]:.3g}, largest finite {largest:.3g}, last {values[-1]:.3g}",
+                f"first {values[0]:.3g}, largest finite {_largest(norm):.3g}, last"
+                f" {values[-1]:.3g}",
                 owner,
             ),
-            *_steepest(facts, since),
-            result.evidence,
+            *_steepest(facts, explosion.step),
+            *damage.evidence,
         ),
-        fix="clip the gradient norm at about its usual value, and keep the gain of every layer"
-        " near 1 (initialisation, normalisation, gated cells)",
-        explains=causes,
+        fix="clip at about the median norm: `clip_grad_norm_(model.parameters(), max_norm)`, and"
+        " keep the gain of every layer near 1 (initialisation, normalisation, gated cells)",
+        explains=explosion.explains,
     )
 
 
-def _grew(norm: Series, at: int) -> bool:
-    """Whether it rose in finite steps: a norm that is lost at once has not exploded."""
-    before = norm.values[: max(at, 1)].astype(np.float64)
-    before = before[np.isfinite(before)]
-    if np.isfinite(norm.values[at]) or not len(before):
-        return True
-    return bool(np.median(before[-3:]) > _GROWN * np.median(before))
+def _median(values: npt.NDArray[np.floating]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else float("nan")
 
 
-def _moved(facts: Facts) -> bool:
+def _largest(norm: Series) -> float:
+    return float(np.max(norm.values[np.isfinite(norm.values)], initial=0))
+
+
+def _weights_replaced(facts: Facts) -> bool:
     """Whether an update was as large as the weights themselves."""
     if UPDATE_RATIO not in facts.run:
         return False
-    ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
+    ratios = facts.sample(UPDATE_RATIO, [layer.name for layer in facts.layers] or None)
     return bool(np.nan_to_num(ratios.typical()).max(initial=0) >= 1)
 
 
 def _steepest(facts: Facts, since: int) -> Iterator[Evidence]:
-    """The layer with the largest gradient for its size when it began."""
+    """The layer with the largest RMS gradient when the explosion began."""
     if GRAD_NORM not in facts.run:
         return
-    layers = {each.name: each for each in facts.layers}
+    layers = {layer.name: layer for layer in facts.layers}
     norms = facts.sample(GRAD_NORM, layers).since(since)
     if len(norms) and len(norms.owners) > 1:
         sizes = norms.values[0] / [layers[name].root for name in norms.owners]
@@ -165,13 +199,13 @@ def _steepest(facts: Facts, since: int) -> Iterator[Evidence]:
             yield Evidence(
                 GRAD_NORM,
                 (int(norms.steps[0]), int(norms.steps[0])),
-                f"largest for its size, {norms.values[0, worst]:.2g} at step {norms.steps[0]}",
+                f"largest per element: norm {norms.values[0, worst]:.2g} at step {norms.steps[0]}",
                 norms.owners[worst],
             )
 
 
 def _late_rise(facts: Facts, norm: Series) -> Iterator[Verdict]:
-    """A norm that rises while the learning rate decays: usual, and no sign of trouble."""
+    """Note a norm that rises while the learning rate decays: common and no failure."""
     curve = facts.signed_curve if LOSS in facts.run else ""
     finite = np.isfinite(norm.values)
     if isinstance(curve, str) or len(curve) < 50 or finite.sum() < 50:
@@ -182,35 +216,41 @@ def _late_rise(facts: Facts, norm: Series) -> Iterator[Verdict]:
     end = finite & (norm.steps > last - (last - first) / 8)
     if left is None or left > _DECAYED or not middle.any() or not end.any():
         return
-    before, after = float(np.median(norm.values[middle])), float(np.median(norm.values[end]))
+    before, after = _median(norm.values[middle]), _median(norm.values[end])
     if after > _LATE_RISE * before > 0:
         yield exploding_gradients.normal(
-            f"the gradient norm rose from {before:.3g} to {after:.3g} while the learning rate went"
-            f" down to {left:.0%} of its peak: usual late in a decay",
-            (Evidence(GRAD_TOTAL_NORM, (norm.first, norm.last), f"{after:.3g} at last"),),
+            f"the gradient norm rose from {before:.3g} to {after:.3g} while the learning rate fell"
+            f" to {left:.0%} of its peak: common late in a decay",
+            (Evidence(GRAD_TOTAL_NORM, (norm.first, norm.last), f"{after:.3g} at the end"),),
         )
 
 
-def _note(facts: Facts, norm: Series) -> Iterator[Verdict]:
-    """A few outliers whose update was as ever, thanks to clipping or to Adam: nothing to mend."""
+def _outliers(facts: Facts, norm: Series) -> Iterator[Verdict]:
+    """Note a few outliers that did not change the update, by clipping or by Adam."""
     values = norm.values[np.isfinite(norm.values)]
     steps = norm.steps[np.isfinite(norm.values)]
     if len(values) < 50 or UPDATE_RATIO not in facts.run:
         return
-    wild = values > _OUTLIER * np.median(values)
-    if not 0 < wild.sum() <= max(1, len(values) // 50) or wild[:10].any():
+    outliers = values > _OUTLIER * np.median(values)
+    if not 0 < outliers.sum() <= max(1, len(values) // 50) or outliers[:10].any():
         return
-    ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
-    typical = ratios.typical()
-    known = np.isfinite(typical)
-    then = typical[known & np.isin(ratios.steps, steps[wild])]
-    if not len(then) or then.max() > _HIGH * np.median(typical[known]):
+    ratios = facts.sample(UPDATE_RATIO, [layer.name for layer in facts.layers] or None)
+    updates = ratios.typical()
+    finite = np.isfinite(updates)
+    at_outliers = updates[finite & np.isin(ratios.steps, steps[outliers])]
+    if not len(at_outliers) or at_outliers.max() > _UNCHANGED * np.median(updates[finite]):
         return
     why = "clipped" if CLIP_COEFFICIENT in facts.run else "scaled by the optimizer"
-    at = int(steps[wild][0])
+    largest = values[outliers].max()
     yield exploding_gradients.normal(
-        f"a gradient norm of {values[wild].max():.3g} on {int(wild.sum())} of {len(values)} steps,"
-        f" {values[wild].max() / np.median(values):.0f} times the usual; it was {why} and the"
-        " update unchanged",
-        (Evidence(GRAD_TOTAL_NORM, (at, int(steps[wild][-1])), "before clipping"),),
+        f"gradient norm {largest:.3g} on {int(outliers.sum())} of {len(values)} steps,"
+        f" {largest / np.median(values):.0f} times the median; it was {why} and the update is"
+        " unchanged",
+        (
+            Evidence(
+                GRAD_TOTAL_NORM,
+                (int(steps[outliers][0]), int(steps[outliers][-1])),
+                "before clipping",
+            ),
+        ),
     )

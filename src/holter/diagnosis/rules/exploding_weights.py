@@ -1,11 +1,15 @@
-"""Weights grow by orders of magnitude."""
+"""Weight norms grow by orders of magnitude."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import WEIGHT_NORM
+
+_ONSET = 2.0  # times its initial norm at which the onset is placed
 
 
 @rule(
@@ -13,56 +17,63 @@ from holter.record.signals import WEIGHT_NORM
     level=Level.PROCEDURE,
     needs=(WEIGHT_NORM,),
 )
-def exploding_weights(facts: Facts, *, ratio: float = 30.0) -> Iterator[Verdict]:
-    """Weights grow by orders of magnitude.
+def exploding_weights(
+    facts: Facts,
+    *,
+    ratio: Annotated[float, "median weight norm at the end over the initial one"] = 30.0,
+) -> Iterator[Verdict]:
+    """Weight norms grow by orders of magnitude.
 
     ## What it does
-    Compares the norm of each weight matrix at the end with what it was at first. It speaks where
-    the usual one (the median) has grown over `ratio`-fold, and the loss went badly. Weights that
-    were zero at first are left out.
+    Compares the norm of each weight matrix at the end with its initial norm, and takes the median
+    over the matrices. It reports a large growth if the loss went badly. Weights that start at zero
+    are left out.
 
     ## Why it matters
-    Weights of a network that learns grow by a few times at most. Growth without end makes outputs
+    The weights of a network that learns grow by a few times at most. Unlimited growth makes outputs
     larger and larger until they saturate or overflow.
 
+    ## Example
+    ```python
+    parameter.add_(decay * parameter)    # bad
+    parameter.sub_(decay * parameter)    # good
+    ```
+
     ## What to do
-    If updates are huge as well, lower the learning rate: that finding leads then. Otherwise
+    If updates are huge as well, lower the learning rate: huge-updates leads then. Otherwise
     something outside the optimizer changes the weights: a decay with the wrong sign, an average or
-    a rescaling that is applied at every step, a penalty that rewards large weights.
+    a rescaling applied at every step, a penalty that rewards large weights.
 
     ## When it is wrong
-    Weights that begin almost at zero on purpose grow by any factor; in most networks they are few,
-    and the median does not see them.
+    Weights that start near zero by design grow by any factor; in most networks they are few, and
+    the median is not affected.
 
     ## How to confirm
     - Compare the weights before and after everything in the loop that writes to them.
     - Print `p.norm()` of a few layers every 10 steps: is the growth exponential?
     """
-    found = facts.weight_growth
-    if found is None:
-        yield exploding_weights.not_examined("the norms of weights were not read often enough")
+    growth = facts.weight_growth
+    if growth is None:
+        yield exploding_weights.not_examined("too few weight norms were recorded")
         return
-    if found.usual < ratio:
-        yield exploding_weights.clear(f"the usual weight norm is {found.usual:.2g} times the first")
+    measured = f"the median weight norm is {growth.median:.2g} times its initial value"
+    if growth.median < ratio:
+        yield exploding_weights.clear(measured)
         return
-    result = facts.outcome
-    if result is None:
-        yield exploding_weights.not_examined(
-            f"weights grew {found.usual:.2g}-fold, but whether the loss fell cannot be told"
-        )
-        return
-    if not result.bad:
-        yield exploding_weights.clear(f"weights grew {found.usual:.2g}-fold, but {result.says}")
+    damage = damage_of(exploding_weights, facts, measured)
+    if not isinstance(damage, Damage):
+        yield damage
         return
     yield exploding_weights.finding(
-        f"weights explode: the usual norm grew {found.usual:.2g}-fold by step {found.steps[1]};"
-        f" {result.says}",
-        confidence=Confidence.LIKELY,
-        onset=found.crossing(2.0),
+        f"weights grew without limit: {measured} at step {growth.steps[1]}; {damage.says}",
+        confidence=damage.confidence,
+        severity=damage.severity,
+        onset=growth.crossing(_ONSET),
         evidence=(
-            Evidence(WEIGHT_NORM, found.steps, found.says(found.largest), found.largest),
-            result.evidence,
+            Evidence(WEIGHT_NORM, growth.steps, growth.says(growth.largest), growth.largest),
+            *damage.evidence,
         ),
-        fix="look for code besides the optimizer that changes weights (a decay with the wrong"
-        " sign, a rescaling at each step); else lower the learning rate",
+        fix="remove code outside the optimizer that grows weights (a decay with the wrong sign:"
+        " `p.sub_(decay * p)`, not `p.add_`; a rescaling at each step); otherwise lower the"
+        " learning rate",
     )

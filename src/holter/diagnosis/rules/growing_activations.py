@@ -1,11 +1,12 @@
-"""Activations grow from layer to layer until they drown everything."""
+"""Activations grow from layer to layer by orders of magnitude."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
+from holter.diagnosis.depth_trend import depth_trend
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.depth import LAYERS
 from holter.diagnosis.rule import rule
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_STD
 
 
@@ -14,66 +15,40 @@ from holter.record.signals import ACTIVATION_STD
     level=Level.ARCHITECTURE,
     needs=(ACTIVATION_STD,),
 )
-def growing_activations(facts: Facts, *, ratio: float = 1e3) -> Iterator[Verdict]:
-    """Activations grow from layer to layer until they drown everything.
+def growing_activations(
+    facts: Facts,
+    *,
+    ratio: Annotated[float, "growth of the standard deviation, last hidden layer over first"] = 1e3,
+) -> Iterator[Verdict]:
+    """Activations grow from layer to layer by orders of magnitude.
 
     ## What it does
-    Follows the spread of what each layer with weights returned at the first step, from the input
-    to the last but one. It speaks where that grows step by step, over five layers or more, to over
-    `ratio` times the first, and the loss went badly. One layer that is large by itself does not
-    count, and a normalisation on the way ends the growth.
+    Follows the standard deviation of the outputs of layers with weights at the first step, from the
+    input to the last but one. It reports a growth that goes layer by layer, over five layers or
+    more, if the loss went badly. One large layer does not count, and a normalisation between the
+    layers ends the growth.
 
     ## Why it matters
-    Weights that begin too large multiply the signal in each layer, and the gradient on its way back
-    as well. The first loss is enormous, the first update throws the weights away, and in half
-    precision values overflow at once.
+    Weights that are initialised too large multiply the signal in each layer, and the gradient on
+    its way back as well. The first loss is enormous, the first update destroys the initialisation,
+    and half-precision values overflow.
+
+    ## Example
+    ```python
+    nn.init.normal_(layer.weight, std=1.0)                           # bad
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")       # good
+    ```
 
     ## What to do
-    Initialise so that each layer keeps the spread: He for ReLU, Xavier for tanh. Or normalise
-    between the layers; scale residual branches down with the depth.
+    Initialise so that each layer preserves the standard deviation: He for ReLU, Xavier for tanh.
+    Or normalise between the layers; scale residual branches down with depth.
 
     ## When it is wrong
-    Networks with branches of very different scale, registered in an order that is not that of the
+    Networks with branches of very different scale, registered in an order other than that of the
     forward pass.
 
     ## How to confirm
     - Print the standard deviation of each layer's output for one batch of a fresh model.
     - Initialise with `nn.init.kaiming_normal_` and repeat 100 steps: the loss should fall.
     """
-    found = facts.activations_by_depth
-    if found is None:
-        yield growing_activations.not_examined(f"it takes {LAYERS + 1} layers with weights")
-        return
-    if found.factor < ratio:
-        yield growing_activations.clear(
-            f"the spread of the last hidden layer is {found.whole:.2g} times that of the first"
-        )
-        return
-    result = facts.outcome
-    if result is None:
-        yield growing_activations.not_examined(
-            f"the spread grows {found.factor:.0e}-fold, but whether the loss fell cannot be told"
-        )
-        return
-    if not result.bad:
-        yield growing_activations.clear(
-            f"the spread grows {found.factor:.0e}-fold with depth, but {result.says}"
-        )
-        return
-    yield growing_activations.finding(
-        f"activations grow with depth: their spread rises from {found.spreads[0]:.1e} in"
-        f" {found.owners[0]} to {found.spreads[-1]:.1e} in {found.owners[-1]}; {result.says}",
-        confidence=Confidence.LIKELY,
-        onset=found.steps[0],
-        evidence=(
-            Evidence(
-                ACTIVATION_STD,
-                found.steps,
-                f"from the input to the output: {found}",
-                found.owners[-1],
-            ),
-            result.evidence,
-        ),
-        fix="initialise so that each layer keeps the spread (He for ReLU, Xavier for tanh), or"
-        " normalise between layers",
-    )
+    yield from depth_trend(growing_activations, facts, above=ratio)

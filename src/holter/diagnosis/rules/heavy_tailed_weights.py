@@ -1,17 +1,15 @@
-"""A few weights have grown far beyond all others of their layer."""
+"""A few weights grow far beyond the others of their layer."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import WEIGHT_ABSMAX, WEIGHT_NORM
-
-_FEWEST = 10  # samples
-_SMALLEST = 1000  # elements of a matrix in which a tail can be told
-_GROWN = 5.0  # times its first value that the tail has to have grown
 
 
 @rule(
@@ -20,21 +18,33 @@ _GROWN = 5.0  # times its first value that the tail has to have grown
     needs=(WEIGHT_ABSMAX, WEIGHT_NORM),
     preview=True,
 )
-def heavy_tailed_weights(facts: Facts, *, ratio: float = 25.0) -> Iterator[Verdict]:
-    """A few weights have grown far beyond all others of their layer.
+def heavy_tailed_weights(
+    facts: Facts,
+    *,
+    ratio: Annotated[float, "largest weight of a matrix over its RMS weight"] = 25.0,
+    growth: Annotated[float, "growth of that ratio since the first step"] = 5.0,
+    min_elements: Annotated[int, "elements of a matrix needed"] = 1000,
+    min_samples: Annotated[int, "sampled steps needed, and that all need the ratio"] = 10,
+) -> Iterator[Verdict]:
+    """A few weights grow far beyond the others of their layer.
 
     ## What it does
-    Divides the largest weight of each matrix by their root mean square: 2 to 5 when training
-    begins, whatever the layer. It gives a hint where that has grown over `ratio`, to five times its
-    first value or more, and the loss went badly. Matrices of under 1000 elements are left out.
+    Divides the largest weight of each matrix by the RMS weight: 2 to 5 initially, whatever the
+    layer. It gives a hint if that has grown large, and the loss went badly.
 
     ## Why it matters
-    One input that is far larger than all others, a sample that comes back with an absurd target,
-    or code that writes to single weights drags a few of them along. The output then hangs on
-    those, and in low precision they also set the scale for all others.
+    One input that is far larger than all others, a sample that returns with an absurd target, or
+    code that writes to single weights makes a few of them grow. The output then depends on those,
+    and in low precision they also set the scale for all others.
+
+    ## Example
+    ```python
+    inputs = table[columns]                                                   # bad
+    inputs = (table[columns] - table[columns].mean()) / table[columns].std()   # good
+    ```
 
     ## What to do
-    Look at the inputs of the named layer: is one column on another scale, is one value a sentinel
+    Check the inputs of the named layer: is one column on another scale, is one value a sentinel
     such as 99999? Standardise it, or clip gradients so that no batch can push that far.
 
     ## When it is wrong
@@ -43,42 +53,46 @@ def heavy_tailed_weights(facts: Facts, *, ratio: float = 25.0) -> Iterator[Verdi
 
     ## How to confirm
     - Print the largest elements of the named weight and which inputs they belong to.
-    - Print mean, deviation and extremes of each input column.
+    - Print mean, standard deviation and extremes of each input column.
     """
-    layers = {e.name: e for e in facts.layers if e.root**2 >= _SMALLEST}
+    layers = {layer.name: layer for layer in facts.layers if layer.root**2 >= min_elements}
     largest, norms = facts.sample(WEIGHT_ABSMAX, layers), facts.sample(WEIGHT_NORM, layers)
-    steps, here, there = np.intersect1d(largest.steps, norms.steps, return_indices=True)
-    if len(steps) < _FEWEST or largest.owners != norms.owners:
-        yield heavy_tailed_weights.not_examined(f"{len(steps)} of the {_FEWEST} samples needed")
+    steps, rows, norm_rows = np.intersect1d(largest.steps, norms.steps, return_indices=True)
+    if len(steps) < min_samples or largest.owners != norms.owners:
+        yield heavy_tailed_weights.not_examined(f"{len(steps)} of the {min_samples} samples needed")
         return
-    usual = norms.values[there] / [layers[name].root for name in norms.owners]
-    tails = np.nan_to_num(largest.values[here] / np.where(usual > 0, usual, np.nan))
-    first, last = tails[0], tails[-_FEWEST:].min(axis=0)
-    grown = np.where(last >= _GROWN * np.maximum(first, 1), last, 0)
+    rms = norms.values[norm_rows] / [layers[name].root for name in norms.owners]
+    tails = np.nan_to_num(largest.values[rows] / np.where(rms > 0, rms, np.nan))
+    first, last = tails[0], tails[-min_samples:].min(axis=0)
+    grown = np.where(last >= growth * np.maximum(first, 1), last, 0)
     worst = int(grown.argmax())
-    result = facts.outcome
-    if grown[worst] < ratio or result is None or not result.bad:
-        went = f"; {result.says}" if result is not None and grown[worst] >= ratio else ""
+    if grown[worst] < ratio:
         yield heavy_tailed_weights.clear(
-            f"the largest weight of a layer is at most {last.max():.2g} times the usual one{went}"
+            f"the largest weight of a layer is at most {last.max():.2g} times its RMS weight"
         )
         return
     owner = largest.owners[worst]
+    measured = (
+        f"the largest weight of {owner} is {last[worst]:.2g} times the RMS weight"
+        f" ({first[worst]:.2g} initially)"
+    )
+    damage = damage_of(heavy_tailed_weights, facts, measured)
+    if not isinstance(damage, Damage):
+        yield damage
+        return
     yield heavy_tailed_weights.finding(
-        f"the largest weight of {owner} is {last[worst]:.0f} times the usual one of that layer"
-        f" ({first[worst]:.2g} at first), and {result.says}",
+        f"{measured}; {damage.says}",
         confidence=Confidence.HINT,
         onset=int(steps[(tails[:, worst] >= ratio).argmax()]),
         evidence=(
             Evidence(
                 WEIGHT_ABSMAX,
                 (int(steps[0]), int(steps[-1])),
-                f"{largest.values[here][-1, worst]:.3g} at last, {last[worst]:.0f} times the root"
-                " mean square",
+                f"{largest.values[rows][-1, worst]:.3g} at the end, RMS {rms[-1, worst]:.2g}",
                 owner,
             ),
-            result.evidence,
+            *damage.evidence,
         ),
-        fix="look for an input of that layer that is on another scale than the rest, or code that"
-        " writes to single weights",
+        fix="standardise the input of that layer that is on another scale than the rest, or remove"
+        " code that writes to single weights",
     )

@@ -1,6 +1,7 @@
-"""All units of a layer have the same weights and stay copies of one another."""
+"""All units of a layer have the same weights and stay identical."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -10,60 +11,68 @@ from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NORM, WEIGHT_TWIN_FRACTION
 
-_ALL = 0.999  # share of the rows that counts as all of them
-
 
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(WEIGHT_TWIN_FRACTION, GRAD_NORM),
 )
-def identical_rows(facts: Facts, *, min_steps: int = 10) -> Iterator[Verdict]:
-    """All units of a layer have the same weights and stay copies of one another.
+def identical_rows(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "last sampled steps at which the rows are identical"] = 10,
+    share: Annotated[float, "share of the rows that equal the first"] = 0.999,
+) -> Iterator[Verdict]:
+    """All units of a layer have the same weights and stay identical.
 
     ## What it does
-    Looks for weight matrices of which all rows are equal bit for bit after the update, at the last
-    `min_steps` sampled steps or more. The last matrix of the model does not count, nor do
-    embeddings, weights that are frozen or get no gradient, and layers that begin equal and part.
+    Reports weight matrices whose rows are all identical bit for bit after the last updates. The
+    last matrix of the model does not count, nor do embeddings and weights that are frozen or get no
+    gradient.
 
     ## Why it matters
-    Units with equal weights compute the same, get the same gradient, and stay equal for ever. A
-    layer of 512 such units is a layer of one.
+    Units with identical weights compute the same output, get the same gradient, and stay identical.
+    A layer of 512 such units has the capacity of one.
+
+    ## Example
+    ```python
+    nn.init.constant_(layer.weight, 0.1)      # bad
+    nn.init.kaiming_normal_(layer.weight)     # good
+    ```
 
     ## What to do
     Initialise weights at random (`nn.init.kaiming_normal_`, `nn.init.xavier_uniform_`); only biases
-    and the scales of normalisations may begin as constants.
+    and the scales of normalisations may start as constants.
 
     ## When it is wrong
-    Layers that are made of copies on purpose. A layer whose gradient is multiplied by zero for now
-    keeps the constants it was given.
+    Layers made of copies by design. A layer whose gradient is multiplied by zero for now keeps its
+    initial constants.
 
     ## How to confirm
     - Print `(weight == weight[:1]).all()` of the named layer after some steps.
     - Initialise the layer at random and compare the first 100 losses.
     """
-    names = [each.name for each in facts.layers]
+    names = [layer.name for layer in facts.layers]
     twins = facts.sample(WEIGHT_TWIN_FRACTION, names)
     recent = twins.values[-min_steps:]
     if len(recent) < min_steps:
         yield identical_rows.not_examined(f"{len(recent)} of the {min_steps} samples needed")
         return
-    equal = np.flatnonzero((recent >= _ALL).all(axis=0))
-    reached = {owner for owner, each in facts.run[GRAD_NORM].items() if len(each)}
-    alike = [twins.owners[column] for column in equal]
-    hidden = [name for name in alike if name in reached and name != names[-1]]
+    identical = np.flatnonzero((recent >= share).all(axis=0))
+    reached = {owner for owner, norm in facts.run[GRAD_NORM].items() if len(norm)}
+    candidates = [twins.owners[column] for column in identical]
+    hidden = [name for name in candidates if name in reached and name != names[-1]]
     if not hidden:
         most = float(np.nanmax(np.where(np.isfinite(recent), recent, 0)[-1], initial=0))
         yield identical_rows.clear(
-            f"in no hidden layer that is trained are all rows equal (at most {most:.0%} of one)"
+            f"no hidden layer that is trained has identical rows only (at most {most:.0%})"
         )
         return
     column = twins.values[:, twins.owners.index(hidden[0])]
-    streak = np.flatnonzero(~(column >= _ALL))
-    first = int(twins.steps[streak[-1] + 1 if len(streak) else 0])
+    different = np.flatnonzero(~(column >= share))
+    first = int(twins.steps[different[-1] + 1 if len(different) else 0])
     yield identical_rows.finding(
-        f"all rows of {some(hidden)} are equal bit for bit since step {first}, after every update:"
-        " each layer is a single unit, copied",
+        f"all rows of {some(hidden)} are identical since step {first}, after every update",
         confidence=Confidence.CERTAIN,
         onset=first,
         evidence=(
@@ -74,5 +83,5 @@ def identical_rows(facts: Facts, *, min_steps: int = 10) -> Iterator[Verdict]:
                 hidden[0],
             ),
         ),
-        fix="initialise these weights at random, for example with nn.init.kaiming_normal_",
+        fix="initialise these weights at random: `nn.init.kaiming_normal_(layer.weight)`",
     )

@@ -1,77 +1,103 @@
 """Nearly all samples are of one class."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured, series
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS
 
 
-@rule(severity=Severity.INFO, level=Level.DATA, needs=(DATASET_CLASS, DATASET_CLASS_COUNT))
+@exception
+def weighted_classes(facts: Facts, shares: str) -> str | None:
+    """The loss function weights the classes, so the rare ones count."""
+    if not measured(facts.run, DATASET_CLASS_WEIGHTS, "train"):
+        return None
+    return f"{shares}; the loss function is given class weights"
+
+
+@rule(
+    severity=Severity.INFO,
+    level=Level.DATA,
+    needs=(DATASET_CLASS, DATASET_CLASS_COUNT),
+    exceptions=(weighted_classes,),
+)
 def imbalanced_classes(
-    facts: Facts, *, share: float = 0.95, noted: float = 0.8, min_samples: int = 100
+    facts: Facts,
+    *,
+    share: Annotated[float, "share of the largest class that is reported"] = 0.95,
+    noted: Annotated[float, "share of the largest class that is noted as normal"] = 0.8,
+    min_samples: Annotated[int, "training samples needed"] = 100,
 ) -> Iterator[Verdict]:
     """Nearly all samples are of one class.
 
     ## What it does
-    Counts the classes of at least `min_samples` training samples, as often as the loader serves
-    them. It speaks where more than `share` are of one class and the loss function is given no
-    weights of classes; above `noted` it is noted as normal.
+    Counts the classes of training samples as often as the loader serves them, and reports if nearly
+    all are of one class.
 
     ## Why it matters
-    A model that always answers the most frequent class is then right nearly always, and training
-    may stop there. Accuracy says nothing; batches without any of the rare classes teach nothing
-    about them.
+    A model that always predicts the most frequent class is then nearly always right, and training
+    may stop there. Accuracy is meaningless, and most batches hold no sample of the rare classes.
+
+    ## Example
+    ```python
+    criterion = nn.CrossEntropyLoss()                                     # bad
+    criterion = nn.CrossEntropyLoss(weight=len(y) / (2 * y.bincount()))   # good
+    ```
 
     ## What to do
-    Look at precision and recall of the rare classes instead of accuracy. Weights of classes, a
-    `WeightedRandomSampler` or a focal loss help some of the time; so does nothing but more data.
+    Measure precision and recall of the rare classes instead of accuracy. Class weights, a
+    `WeightedRandomSampler` or a focal loss help in some cases; more samples of the rare classes
+    help in most.
 
     ## When it is wrong
-    Rare things are rare: an imbalance that is in the world is no fault of the data. Many models
-    learn well from it, above all with many samples of the rare classes.
+    Rare things are rare: an imbalance that the world has is not a fault of the data. Many models
+    learn well from it, especially with many samples of the rare classes.
 
     ## How to confirm
-    - Compare the accuracy with that of always answering the most frequent class.
+    - Compare the accuracy with that of always predicting the most frequent class.
     """
-    kinds, counts = (
+    labels, counts = (
         series(facts.run, DATASET_CLASS, "train"),
         series(facts.run, DATASET_CLASS_COUNT, "train"),
     )
     total = float(counts.values.sum()) if counts is not None else 0.0
-    if kinds is None or counts is None or total < min_samples:
+    if labels is None or counts is None or total < min_samples:
         yield imbalanced_classes.not_examined(f"{total:.0f} of the {min_samples} samples needed")
         return
-    if len(kinds) < 2:
-        yield imbalanced_classes.normal(f"all targets are {kinds.values[0]:.0f}: they tell nothing")
+    if len(labels) < 2:
+        yield imbalanced_classes.normal(f"all targets are {labels.values[0]:.0f}: there is no task")
         return
-    top, least = int(counts.values.argmax()), int(counts.values.argmin())
-    largest, smallest = counts.values[top] / total, counts.values[least] / total
-    said = (
-        f"{largest:.1%} of {total:.0f} samples are of class {kinds.values[top]:.0f}, {smallest:.1%}"
-        f" of class {kinds.values[least]:.0f}, of {len(kinds)} classes"
+    top, rarest = int(counts.values.argmax()), int(counts.values.argmin())
+    largest = counts.values[top] / total
+    shares = (
+        f"{counts.values[top]:.0f} of {total:.0f} training samples are of class"
+        f" {labels.values[top]:.0f}, {counts.values[rarest]:.0f} of class"
+        f" {labels.values[rarest]:.0f} ({len(labels)} classes)"
     )
     if largest <= noted:
-        yield imbalanced_classes.clear(said)
-    elif largest <= share:
-        yield imbalanced_classes.normal(said)
-    elif measured(facts.run, DATASET_CLASS_WEIGHTS, "train"):
-        yield imbalanced_classes.normal(f"{said}; the loss function is given weights of classes")
-    else:
-        yield imbalanced_classes.finding(
-            said,
-            confidence=Confidence.HINT,
-            onset=0,
-            evidence=(
-                Evidence(
-                    DATASET_CLASS_COUNT,
-                    (0, len(kinds) - 1),
-                    f"{counts.values[top]:.0f} of the largest, {counts.values[least]:.0f} of the"
-                    " smallest",
-                    "train",
-                ),
+        yield imbalanced_classes.clear(shares)
+        return
+    if largest <= share:
+        yield imbalanced_classes.normal(shares)
+        return
+    excuse = imbalanced_classes.excused(facts, shares)
+    if excuse is not None:
+        yield excuse
+        return
+    yield imbalanced_classes.finding(
+        shares,
+        confidence=Confidence.HINT,
+        onset=0,
+        evidence=(
+            Evidence(
+                DATASET_CLASS_COUNT,
+                (0, len(labels) - 1),
+                f"the largest class holds {largest:.1%} of the samples",
+                "train",
             ),
-            fix="look at precision and recall of the rare classes, and weight them if they fail",
-        )
+        ),
+        fix="measure precision and recall of the rare classes, and weight them if they are low",
+    )

@@ -1,6 +1,7 @@
-"""Targets of a binary cross entropy are no probabilities."""
+"""Targets of a binary cross-entropy are not probabilities."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import TARGET_MAX, TARGET_MIN
 
 _BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
-_ROUNDED = 0.01  # that smoothing and mixing may go beyond
 
 
 @rule(
@@ -19,48 +19,65 @@ _ROUNDED = 0.01  # that smoothing and mixing may go beyond
     level=Level.DATA,
     needs=(TARGET_MIN, TARGET_MAX),
 )
-def improper_probabilities(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
-    """Targets of a binary cross entropy are no probabilities.
+def improper_probabilities(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "sampled steps with such targets"] = 3,
+    tolerance: Annotated[float, "distance beyond 0 and 1 that rounding may leave"] = 0.01,
+) -> Iterator[Verdict]:
+    """Targets of a binary cross-entropy are not probabilities.
 
     ## What it does
-    Looks at the smallest and the largest target of `F.binary_cross_entropy` and
-    `F.binary_cross_entropy_with_logits` on each sampled step. It speaks where they go under 0 or
-    over 1 on at least `min_steps` of them.
+    Reads the smallest and the largest target of `F.binary_cross_entropy` and
+    `F.binary_cross_entropy_with_logits` on each sampled step, and reports targets below 0 or
+    above 1.
 
     ## Why it matters
-    The cross entropy has a floor for targets from 0 to 1 only. Beyond, it falls without end: the
-    model learns to answer with ever larger numbers, and the curve looks like progress until it
-    breaks.
+    The cross-entropy has a floor only for targets from 0 to 1. Beyond, it falls without end: the
+    model learns to return ever larger numbers, and the curve looks like progress until the loss is
+    no longer finite.
+
+    ## Example
+    ```python
+    loss = F.binary_cross_entropy_with_logits(model(x), pixels.float())   # bad
+    loss = F.binary_cross_entropy_with_logits(model(x), pixels / 255)     # good
+    ```
 
     ## What to do
-    Give 0 and 1 for no and yes, not -1 and 1 or 1 and 2. Divide pixels by 255. Take a squared
-    error for targets that are no probabilities.
+    Use 0 and 1 for no and yes, not -1 and 1 or 1 and 2. Divide pixels by 255. Use a squared error
+    for targets that are not probabilities.
 
     ## When it is wrong
     Targets that go beyond on purpose, to push some outputs harder than others.
 
     ## How to confirm
-    - Print `y.min()` and `y.max()` of a batch, right before the loss.
+    - Print `y.min()` and `y.max()` of a batch right before the loss.
     """
-    for owner in _BINARY:
-        low, high = readings(facts, TARGET_MIN, owner), readings(facts, TARGET_MAX, owner)
+    for function in _BINARY:
+        low, high = readings(facts, TARGET_MIN, function), readings(facts, TARGET_MAX, function)
         if not len(low) or len(low) != len(high):
             continue
-        outside = int(np.sum((low < -_ROUNDED) | (high > 1 + _ROUNDED)))
-        said = f"targets of {owner} go from {np.nanmin(low):.3g} to {np.nanmax(high):.3g}"
+        least, most = float(low.min()), float(high.max())
+        outside = int(np.sum((low < -tolerance) | (high > 1 + tolerance)))
+        measured = (
+            f"targets of {function} range from {least:.3g} to {most:.3g} on {len(low)} sampled"
+            " steps"
+        )
         if len(low) < min_steps:
             yield improper_probabilities.not_examined(f"{len(low)} of the {min_steps} steps needed")
-        elif outside < min_steps:
-            yield improper_probabilities.clear(f"{said} on {len(low)} sampled steps")
-        else:
-            span = (facts.run[TARGET_MIN][owner].first, facts.run[TARGET_MIN][owner].last)
-            yield improper_probabilities.finding(
-                f"{said}: they are no probabilities, and the loss has no floor",
-                confidence=Confidence.CERTAIN,
-                onset=span[0],
-                evidence=(
-                    Evidence(TARGET_MIN, span, f"down to {np.nanmin(low):.3g}", owner),
-                    Evidence(TARGET_MAX, span, f"up to {np.nanmax(high):.3g}", owner),
-                ),
-                fix="give targets from 0 to 1, or take another loss",
-            )
+            continue
+        if outside < min_steps:
+            yield improper_probabilities.clear(measured)
+            continue
+        series = facts.run[TARGET_MIN][function]
+        span = (series.first, series.last)
+        yield improper_probabilities.finding(
+            f"{measured}: they are not probabilities, and the loss has no floor",
+            confidence=Confidence.CERTAIN,
+            onset=span[0],
+            evidence=(
+                Evidence(TARGET_MIN, span, f"down to {least:.3g}", function),
+                Evidence(TARGET_MAX, span, f"up to {most:.3g}", function),
+            ),
+            fix="scale the targets to the range from 0 to 1, or use another loss",
+        )

@@ -1,10 +1,11 @@
-"""Labels name classes that the model has no output for."""
+"""Labels name classes for which the model has no output."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, named
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_EXAMINED,
@@ -13,33 +14,58 @@ from holter.record.signals import (
     TARGET_COUNT,
 )
 
-_MET = 5.0  # labels out of range that training would have met by now, and stopped at
+
+@exception
+def remapped(facts: Facts, share: float, met: float) -> str | None:
+    """Training has met such labels and did not fail: the loop maps them into range."""
+    counts = facts.run[TARGET_COUNT].values() if TARGET_COUNT in facts.run else ()
+    trained = max((float(series.values.sum()) for series in counts), default=0.0)
+    if share * trained <= met:
+        return None
+    return (
+        f"{share:.2%} of the labels of the data set are out of range, but {trained:.0f} targets"
+        " passed the loss function without an error"
+    )
 
 
-@rule(severity=Severity.ERROR, level=Level.DATA, needs=(DATASET_OUTPUTS, DATASET_OUT_OF_RANGE))
-def out_of_range_labels(facts: Facts) -> Iterator[Verdict]:
-    """Labels name classes that the model has no output for.
+@rule(
+    severity=Severity.ERROR,
+    level=Level.DATA,
+    needs=(DATASET_OUTPUTS, DATASET_OUT_OF_RANGE),
+    exceptions=(remapped,),
+)
+def out_of_range_labels(
+    facts: Facts,
+    *,
+    met: Annotated[float, "labels out of range that training can meet without an error"] = 5.0,
+) -> Iterator[Verdict]:
+    """Labels name classes for which the model has no output.
 
     ## What it does
     Preflight compares the classes of up to 2000 samples of each split with the number of scores
-    that `F.cross_entropy` or `F.nll_loss` is given. A class below 0, or as large as that number or
-    larger, is out of range; the class that the loss is told to ignore is not. Only where the loss
-    is given targets as the data set holds them, and where training would not have met such a label
-    by now.
+    that `F.cross_entropy` or `F.nll_loss` is given. It reports classes below 0 and classes that are
+    not below that number, apart from `ignore_index`, if the loss is given the targets of the data
+    set as they are.
 
     ## Why it matters
-    The loss function raises an error at the first such label, which may be hours away; on a GPU it
-    is an assertion that names neither label nor sample, and ends the process.
+    The loss function raises an error at the first such label, possibly hours after the start. On a
+    GPU it is an assertion that names neither label nor sample, and ends the process.
+
+    ## Example
+    ```python
+    model = nn.Linear(64, 4)                       # bad
+    model = nn.Linear(64, int(labels.max()) + 1)   # good
+    ```
 
     ## What to do
     Count classes from 0. Give the model as many outputs as there are classes, or map rare ones to
-    an index of their own. A label that stands for none belongs into `ignore_index`.
+    an index of their own. Use `ignore_index` for a label that stands for no class.
 
     ## When it is wrong
-    Labels are changed between the data set and the loss in some batches only.
+    The loop changes labels between the data set and the loss, in some batches only.
 
     ## How to confirm
-    - Look at one of the samples that are named, and at the last layer's `out_features`.
+    - Look at one of the named samples, and at `out_features` of the last layer.
     """
     for split, word in (("train", "training"), ("valid", "validation")):
         outputs = measured(facts.run, DATASET_OUTPUTS, split)
@@ -52,17 +78,15 @@ def out_of_range_labels(facts: Facts) -> Iterator[Verdict]:
                 f"the labels of {examined:.0f} {word} samples are within {outputs:.0f} classes"
             )
             continue
-        passed = _passed(facts)
-        if outside / examined * passed > _MET:
-            yield out_of_range_labels.not_examined(
-                f"{outside:.0f} of {examined:.0f} labels of the data set are out of range, but"
-                f" {passed:.0f} targets went through the loss: they are changed on the way"
-            )
-            return
+        if split == "train":
+            excuse = out_of_range_labels.excused(facts, outside / examined, met)
+            if excuse is not None:
+                yield excuse
+                return  # whoever maps the training labels also maps those of validation
         which = listed(named(facts.run, "out of range", split), outside)
         yield out_of_range_labels.finding(
-            f"{outside:.0f} of {examined:.0f} {word} samples have labels outside of the"
-            f" {outputs:.0f} classes that the loss is given ({which})",
+            f"{outside:.0f} of {examined:.0f} {word} samples have labels outside the"
+            f" {outputs:.0f} classes that the loss is given (samples {which})",
             confidence=Confidence.LIKELY,
             onset=0,
             evidence=(
@@ -71,10 +95,3 @@ def out_of_range_labels(facts: Facts) -> Iterator[Verdict]:
             ),
             fix="count classes from 0, and give the model an output for each",
         )
-
-
-def _passed(facts: Facts) -> float:
-    """How many targets loss functions were given, at least."""
-    if TARGET_COUNT not in facts.run:
-        return 0.0
-    return max((float(each.values.sum()) for each in facts.run[TARGET_COUNT].values()), default=0.0)

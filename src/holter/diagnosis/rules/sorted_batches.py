@@ -1,13 +1,15 @@
 """Each batch holds samples of one or a few classes only."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.robust import Values
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.events import PassBegan
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
@@ -19,8 +21,55 @@ from holter.record.signals import (
     TARGET_ENTROPY,
 )
 
-_LEAST = 0.3  # nats that a batch should have to say anything
-_EVEN = 0.01  # nats that batches with as many samples of each of their classes differ by
+_EVEN = 0.01  # nats by which batches with equally many samples of each class may differ
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEntropy:
+    """The entropy of the labels of batches, of all labels, and of a shuffled batch, in nats."""
+
+    batches: Values
+    overall: float
+    expected: float
+    size: float  # labels in a batch
+    per_sample: float | None  # labels of one sample of the loader; None if its size is unknown
+
+    @property
+    def mean(self) -> float:
+        """The mean entropy within a batch."""
+        return float(self.batches.mean())
+
+    def __str__(self) -> str:
+        return (
+            f"mean label entropy is {self.mean:.2f} nats within a batch of {self.size:.0f} and"
+            f" {self.overall:.2f} over all labels"
+        )
+
+
+@exception
+def adversaries(facts: Facts, labels: LabelEntropy, _: float) -> str | None:
+    """In adversarial training one side is shown real and generated samples in turn."""
+    losses = facts.run[LOSS].values() if LOSS in facts.run else ()
+    count = sum(len(loss) > 0 for loss in losses)
+    return f"{labels}; {count} optimizers have a loss each" if count > 1 else None
+
+
+@exception
+def class_sampler(_: Facts, labels: LabelEntropy, __: float) -> str | None:
+    """A sampler chose equally many samples of a few classes, as in metric or few-shot learning."""
+    classes = np.exp(np.median(labels.batches))
+    even = np.abs(np.log(max(round(classes), 1)) - labels.batches) < _EVEN
+    if not (classes > 1.5 and even.mean() > 0.9):
+        return None
+    return f"{labels}; batches hold {classes:.0f} classes, each equally often"
+
+
+@exception
+def many_labels_per_sample(_: Facts, labels: LabelEntropy, most: float) -> str | None:
+    """The labels of one sample, such as pixels or tokens, are alike in shuffled data as well."""
+    if labels.per_sample is None or labels.per_sample < most:
+        return None
+    return f"{labels}; a sample has {labels.per_sample:.0f} labels"
 
 
 @rule(
@@ -30,97 +79,113 @@ _EVEN = 0.01  # nats that batches with as many samples of each of their classes 
         TARGET_BATCH_ENTROPY,
         TARGET_ENTROPY,
     ),
+    exceptions=(adversaries, class_sampler, many_labels_per_sample),
 )
-def sorted_batches(facts: Facts, *, share: float = 0.4, min_steps: int = 20) -> Iterator[Verdict]:
+def sorted_batches(
+    facts: Facts,
+    *,
+    share: Annotated[float, "label entropy of batches, relative to shuffled ones"] = 0.4,
+    min_steps: Annotated[int, "sampled steps needed"] = 20,
+    min_entropy: Annotated[float, "label entropy of shuffled batches needed, in nats"] = 0.3,
+    many_labels: Annotated[float, "labels of one sample that are many"] = 2.0,
+) -> Iterator[Verdict]:
     """Each batch holds samples of one or a few classes only.
 
     ## What it does
-    Compares the entropy of the labels within a batch with that of all labels seen, less what a
-    batch of that size lacks by chance. It speaks where batches have less than `share` of what they
-    should have, in the mean of at least `min_steps` sampled steps. It is likely where a batch of
-    the loader has one label for each sample, and a hint where its size is not known or where the
-    whole first pass over the data had few classes as well, as in continual learning. Batches that
-    all hold as many classes, each as often, were chosen by a sampler: that is clear.
+    Compares the mean entropy of the labels within a batch with that of all labels, less what a
+    batch of that size lacks by chance, and reports a far lower one. It is a hint if the loader
+    serves another number of samples than there are labels, or if the whole first pass over the data
+    has few classes too, as in continual learning.
 
     ## Why it matters
-    A model that sees one class at a time learns to answer that class and forgets the others. The
-    loss swings with the order of the data; validation predicts the class that came last.
+    A model that sees one class at a time learns to predict that class and forgets the others. The
+    loss oscillates with the order of the data; validation predicts the class that came last.
+
+    ## Example
+    ```python
+    loader = DataLoader(dataset, batch_size=64)                 # bad
+    loader = DataLoader(dataset, batch_size=64, shuffle=True)   # good
+    ```
 
     ## What to do
     Shuffle: `DataLoader(..., shuffle=True)`, or shuffle the list of files once before splitting.
 
     ## When it is wrong
-    Few-shot, metric and continual learning choose classes for a batch on purpose, as do samplers
-    that group by class; most of it is told by the above. Trainings with several optimizers, where
-    one side may be shown one label only, are not looked at.
+    Continual learning and samplers that group by class choose the classes of a batch on purpose.
 
     ## How to confirm
     - Print the labels of three batches: `next(iter(loader))[1].unique(return_counts=True)`.
     """
-    judged = facts.curve if LOSS in facts.run else None
-    if isinstance(judged, str):
-        yield sorted_batches.not_examined(judged)
-        return
-    for owner in facts.run[TARGET_BATCH_ENTROPY]:
-        batch = readings(facts, TARGET_BATCH_ENTROPY, owner)
-        whole, classes = last(facts, TARGET_ENTROPY, owner), last(facts, TARGET_CLASSES, owner)
-        count = readings(facts, TARGET_COUNT, owner)
-        count = count[count > 0]
-        if not len(batch) or whole is None or not len(count):
+    for function in facts.run[TARGET_BATCH_ENTROPY]:
+        labels = _labels(facts, function)
+        if labels is None:
             continue
-        usual, size = float(batch.mean()), float(np.median(count))
-        kinds = classes if classes is not None else 2.0  # losses of single logits
-        expected = whole - (kinds - 1) / (2 * size)  # what a batch lacks by chance
-        said = (
-            f"a batch of {size:.0f} has a label entropy of {usual:.2f} in the mean; all labels have"
-            f" {whole:.2f}"
-        )
-        if expected < _LEAST:
-            yield sorted_batches.not_examined(f"{said}: too little to tell")
-        elif usual >= share * expected:
-            yield sorted_batches.clear(said)
-        elif _chosen(batch):
-            yield sorted_batches.clear(
-                f"{said}, but each holds {np.exp(usual):.0f} classes, each as often: a sampler's"
-                " choice"
+        if labels.expected < min_entropy:
+            yield sorted_batches.not_examined(
+                f"{labels}; shuffled batches are expected to have {max(labels.expected, 0):.2f}"
             )
-        elif len(batch) < min_steps:
-            yield sorted_batches.not_examined(f"{len(batch)} of the {min_steps} steps needed")
-        elif (each := _labels_a_sample(facts, size)) is not None and not 0.5 < each < 2:
-            yield sorted_batches.clear(f"{said}, but a sample has {each:.0f} labels")
-        else:
-            series = facts.run[TARGET_BATCH_ENTROPY][owner]
-            within = _of_first_pass(facts, owner)
-            apart = within is not None and usual >= share * within
-            span = (series.first, series.last)
-            yield sorted_batches.finding(
-                f"{said}: batches hold one class or few, {np.exp(usual):.1f} instead of about"
-                f" {np.exp(expected):.1f}",
-                confidence=Confidence.HINT if each is None or apart else Confidence.LIKELY,
-                onset=series.first,
-                evidence=(
-                    Evidence(
-                        TARGET_BATCH_ENTROPY,
-                        span,
-                        f"{usual:.2f} nats in the mean of {len(batch)} steps; {expected:.2f}"
-                        " expected",
-                        owner,
-                    ),
-                    Evidence(TARGET_ENTROPY, span, f"{whole:.2f} nats over all labels", owner),
+            continue
+        if labels.mean >= share * labels.expected:
+            yield sorted_batches.clear(str(labels))
+            continue
+        if len(labels.batches) < min_steps:
+            yield sorted_batches.not_examined(
+                f"{len(labels.batches)} of the {min_steps} steps needed"
+            )
+            continue
+        excuse = sorted_batches.excused(facts, labels, many_labels)
+        if excuse is not None:
+            yield excuse
+            continue
+        first_pass = _first_pass_entropy(facts, function)
+        task = first_pass is not None and labels.mean >= share * first_pass
+        matched = labels.per_sample is not None and labels.per_sample > 1 / many_labels
+        series = facts.run[TARGET_BATCH_ENTROPY][function]
+        span = (series.first, series.last)
+        yield sorted_batches.finding(
+            f"{labels}: a batch holds {np.exp(labels.mean):.2g} classes instead of about"
+            f" {np.exp(labels.expected):.2g}",
+            confidence=Confidence.LIKELY if matched and not task else Confidence.HINT,
+            onset=series.first,
+            evidence=(
+                Evidence(
+                    TARGET_BATCH_ENTROPY,
+                    span,
+                    f"mean {labels.mean:.2f} nats over {len(labels.batches)} steps;"
+                    f" {labels.expected:.2f} expected",
+                    function,
                 ),
-                fix="shuffle the training data: DataLoader(..., shuffle=True)",
-            )
+                Evidence(
+                    TARGET_ENTROPY, span, f"{labels.overall:.2f} nats over all labels", function
+                ),
+            ),
+            fix="shuffle the training data: `DataLoader(..., shuffle=True)`",
+        )
 
 
-def _chosen(batch: Values) -> bool:
-    """Whether nearly all batches hold the same number of classes, two or more, each as often."""
-    classes = np.exp(np.median(batch))
-    even = abs(np.log(max(round(classes), 1)) - batch) < _EVEN
-    return bool(classes > 1.5 and even.mean() > 0.9)
+def _labels(facts: Facts, function: str) -> LabelEntropy | None:
+    batches = readings(facts, TARGET_BATCH_ENTROPY, function)
+    overall = last(facts, TARGET_ENTROPY, function)
+    counts = readings(facts, TARGET_COUNT, function)
+    counts = counts[counts > 0]
+    if not len(batches) or overall is None or not len(counts):
+        return None
+    size = float(np.median(counts))
+    classes = last(facts, TARGET_CLASSES, function) or 2.0  # 2 for losses of single logits
+    expected = overall - (classes - 1) / (2 * size)  # what a batch lacks by chance
+    return LabelEntropy(batches, overall, expected, size, _labels_per_sample(facts, size))
 
 
-def _of_first_pass(facts: Facts, function: str) -> float | None:
-    """The entropy of the labels that the first pass over the data had; None where it is unknown."""
+def _labels_per_sample(facts: Facts, labels: float) -> float | None:
+    """Return how many labels a sample of the loader has, or None if no batch size is known."""
+    tables = facts.run[DATA_BATCH_SIZE].values() if DATA_BATCH_SIZE in facts.run else ()
+    sizes = [float(np.median(series.values)) for series in tables if len(series)]
+    ratios = [labels / size for size in sizes if size > 0]
+    return min(ratios, key=lambda ratio: abs(np.log(ratio)), default=None)
+
+
+def _first_pass_entropy(facts: Facts, function: str) -> float | None:
+    """Return the entropy of the labels of the first pass over the data, or None if unknown."""
     passes = facts.run.events_of(PassBegan)
     if not passes or DATA_BATCH_SIZE not in facts.run:
         return None
@@ -130,17 +195,6 @@ def _of_first_pass(facts: Facts, function: str) -> float | None:
         ends = [batches.last]
     if not ends:
         return None
-    known = facts.run[TARGET_ENTROPY][function]
-    before = known.values[(known.steps <= ends[0]) & np.isfinite(known.values)]
+    series = facts.run[TARGET_ENTROPY][function]
+    before = series.values[(series.steps <= ends[0]) & np.isfinite(series.values)]
     return float(before[-1]) if len(before) else None
-
-
-def _labels_a_sample(facts: Facts, labels: float) -> float | None:
-    """How many labels a sample of the loader has; None where no size of a batch is known."""
-    sizes = [
-        float(np.median(each.values))
-        for each in (facts.run[DATA_BATCH_SIZE].values() if DATA_BATCH_SIZE in facts.run else ())
-        if len(each)
-    ]
-    ratios = [labels / size for size in sizes if size > 0]
-    return min(ratios, key=lambda ratio: abs(np.log(ratio)), default=None)

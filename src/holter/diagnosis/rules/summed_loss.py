@@ -1,6 +1,7 @@
 """The loss is a sum over the batch, with a learning rate for a mean."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -8,104 +9,127 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.progress import median_update, steps_follow_gradients
 from holter.diagnosis.facts.robust import Values
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
 
-_LEAP = 0.1  # of itself, by which a first step of SGD ought not to change a weight
-_ROSE = 1.5  # times its first value that a loss reaches which steps too large have spoiled
-_VARIES = 1.2  # times the number of targets of a small batch that a large one has
-_MOST = 0.9  # share of steps
-_CALM = 3e-3  # update of the usual weight that is not too large
+
+@exception
+def rescaling_optimizer(facts: Facts, function: str) -> str | None:
+    """Adam and its relatives divide gradients by their own size: a sum and a mean step alike."""
+    if steps_follow_gradients(facts):
+        return None
+    return f"{function} sums over the batch, and the optimizer rescales its steps"
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS_SUMMED,),
+    exceptions=(rescaling_optimizer,),
 )
-def summed_loss(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
+def summed_loss(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "sampled steps needed"] = 5,
+    min_share: Annotated[float, "share of the steps that sum"] = 0.9,
+    small: Annotated[float, "median relative update that is not too large"] = 3e-3,
+    rise: Annotated[float, "early rise of the loss, in units of the first loss"] = 1.5,
+    leap: Annotated[float, "relative update in the first steps that is far too large"] = 0.1,
+    varies: Annotated[
+        float, "ratio of large to small batches from which a rise is not judged"
+    ] = 1.2,
+) -> Iterator[Verdict]:
     """The loss is a sum over the batch, with a learning rate for a mean.
 
     ## What it does
-    Looks whether the loss function was asked for `reduction="sum"`, and speaks where it was, on
-    nearly all of at least `min_steps` sampled steps, the optimizer's steps are as large as
-    gradients are (as in SGD), and weights change by more than 0.3 % a step. Then the loss has to be
-    bad: it did not fall, is no longer finite, or the first steps made it half as large again or
-    replaced a tenth of the usual weight. A sum that trains well is no fault.
+    Reports a loss function with `reduction="sum"` if relative updates are not small and the loss
+    did not fall or is no longer finite. It also reports one whose first steps made the loss rise or
+    replaced a large part of the weights.
 
     ## Why it matters
     The gradient of a sum is as many times larger as there are targets in a batch, and so is each
-    step of SGD. It changes with the batch size, too.
+    step of SGD. It also changes with the batch size.
+
+    ## Example
+    ```python
+    loss = F.cross_entropy(model(x), y, reduction="sum")    # bad
+    loss = F.cross_entropy(model(x), y, reduction="mean")   # good
+    ```
 
     ## What to do
     Use `reduction="mean"`, or divide the learning rate by the number of targets in a batch.
 
     ## When it is wrong
-    A sum with a learning rate to match is right; then the loss falls. With Adam the scale hardly
-    matters, and the cause lies elsewhere. A loss that cannot fall looks the same if steps are
-    large.
+    A loss that cannot fall for another reason looks the same if steps are large.
 
     ## How to confirm
     - Divide the loss by the number of targets in the batch and repeat the first 100 steps.
     """
-    for owner, summed in facts.run[LOSS_SUMMED].items():
+    for function, summed in facts.run[LOSS_SUMMED].items():
         if len(summed) < min_steps:
             yield summed_loss.not_examined(f"{len(summed)} of the {min_steps} steps needed")
             continue
-        if float(np.mean(summed.values)) < _MOST:
-            yield summed_loss.clear(f"{owner} does not sum over the batch")
+        if float(np.mean(summed.values)) < min_share:
+            yield summed_loss.clear(f"{function} does not sum over the batch")
             continue
-        if not steps_follow_gradients(facts):
-            yield summed_loss.clear(
-                f"{owner} sums over the batch, but the optimizer rescales its steps"
+        excuse, outcome = summed_loss.excused(facts, function), facts.outcome
+        if excuse is not None:
+            yield excuse
+            continue
+        if outcome is None:
+            yield summed_loss.not_examined(
+                f"{function} sums over the batch; whether the loss fell is unknown"
             )
             continue
-        result, update = facts.outcome, median_update(facts, 0, facts.run.steps)
-        if result is None:
-            yield summed_loss.not_examined(f"{owner} sums; what came of it cannot be told")
+        update = median_update(facts, 0, facts.run.steps)
+        counts = readings(facts, TARGET_COUNT, function)
+        moderate = outcome.finite and update is not None and update < small
+        damage = _early_rise(facts, counts, rise, varies)
+        if not damage and not moderate:
+            damage = _early_leap(facts, leap) or (outcome.says if outcome.bad else "")
+        measured = f"{function} sums over the batch"
+        if update is not None:
+            measured += f", median relative update {update:.2g}"
+        if not damage:
+            measured += f"; {outcome.says}"
+            yield summed_loss.clear(measured) if outcome.bad else summed_loss.harmless(measured)
             continue
-        calm = result.finite and update is not None and update < _CALM
-        count = readings(facts, TARGET_COUNT, owner)
-        rose = _rose_at_first(facts, count) or ("" if calm else _leaped_at_first(facts))
-        if not rose and (not result.bad or calm):
-            moved = f", weights change by {update:.1e} a step" if update is not None else ""
-            yield summed_loss.clear(f"{owner} sums over the batch; {result.says}{moved}")
-            continue
-        times = f"{np.median(count):.0f}" if len(count) else "as many as a batch has targets"
+        times = f"{np.median(counts):.0f} times" if len(counts) else "batch-size times"
         yield summed_loss.finding(
-            f"{owner} sums over the batch: gradients are {times} times those of a mean, and"
-            f" {rose or result.says}",
+            f"{function} sums over the batch, so gradients are {times} those of a mean; {damage}",
             confidence=Confidence.LIKELY,
             onset=summed.first,
             evidence=(
-                Evidence(LOSS_SUMMED, (summed.first, summed.last), "reduction is a sum", owner),
-                result.evidence,
+                Evidence(LOSS_SUMMED, (summed.first, summed.last), 'reduction="sum"', function),
+                outcome.evidence,
             ),
-            fix='use reduction="mean", or divide the learning rate by the batch size',
+            fix='use `reduction="mean"`, or divide the learning rate by the batch size',
         )
 
 
-def _rose_at_first(facts: Facts, count: Values) -> str:
-    """That the first steps made the loss much worse, in words; nothing if they did not.
+def _early_rise(facts: Facts, counts: Values, rise: float, varies: float) -> str:
+    """Return how the first steps raised the loss, in words; empty if they did not.
 
-    A sum over as many targets as there happen to be rises and falls with their number.
+    A sum over a varying number of targets rises and falls with that number.
     """
     curve = facts.signed_curve
-    varies = len(count) > 0 and np.quantile(count, 0.9) > _VARIES * np.quantile(count, 0.1)
-    if isinstance(curve, str) or len(curve) < 3 or curve.values[0] <= 0 or varies:
+    varying = len(counts) > 0 and np.quantile(counts, 0.9) > varies * np.quantile(counts, 0.1)
+    if isinstance(curve, str) or len(curve) < 3 or curve.values[0] <= 0 or varying:
         return ""
     early = curve.values[: max(10, curve.place(0.1))]
-    if early.max() < _ROSE * curve.values[0]:
+    if early.max() < rise * curve.values[0]:
         return ""
     return f"the loss rose from {curve.values[0]:.3g} to {early.max():.3g} within the first steps"
 
 
-def _leaped_at_first(facts: Facts) -> str:
-    """That the first steps replaced a good part of the weights, in words; nothing if not."""
+def _early_leap(facts: Facts, leap: float) -> str:
+    """Return how much of the weights the first steps replaced, in words; empty if little."""
     if UPDATE_RATIO not in facts.run:
         return ""
-    ratios = facts.sample(UPDATE_RATIO, [each.name for each in facts.layers] or None)
+    ratios = facts.sample(UPDATE_RATIO, [layer.name for layer in facts.layers] or None)
     first = ratios.typical()[:5]
     largest = float(np.max(first[np.isfinite(first)], initial=0))
-    return f"the first steps changed the usual weight by {largest:.2g}" if largest > _LEAP else ""
+    if largest <= leap:
+        return ""
+    return f"the median relative update reached {largest:.2g} in the first steps"

@@ -1,24 +1,31 @@
 """The inputs are far too large or far too small."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 
-_FEWEST = 5  # sampled steps
 _EARLY = 10  # readings of the first layer, before its weights have changed much
-_USUAL = 3.0  # standard deviation of what a first layer returns, at most
-_SMALL = 0.3  # and the least that small inputs were brought to, as by a norm
-_LEFT = 0.7  # share of what a constant answer gives that is left where little was learned
-_MANY = 50  # losses after which that may be said
-_FAR = 3.0  # times the loss of a constant answer
-_SPARSE = 0.1  # largest input over which a small deviation means few values, not small ones
+_SPARSE = 5.0  # largest input over the limit for small ones: few values are not small values
+
+
+@exception
+def normalised_inside(facts: Facts, model: str, std: float, near_one: float) -> str | None:
+    """The first layer brings the inputs to a scale of about 1, as a batch norm does."""
+    inside = _first_layer(facts, model)
+    if inside is None or not (inside < near_one if std > 1 else inside > 1 / near_one):
+        return None
+    return (
+        f"inputs of {model} have a standard deviation of {std:.3g}, and {inside:.2g} after the"
+        " first layer"
+    )
 
 
 @rule(
@@ -28,122 +35,139 @@ _SPARSE = 0.1  # largest input over which a small deviation means few values, no
         INPUT_STD,
         INPUT_ABSMAX,
     ),
+    exceptions=(normalised_inside,),
 )
-def unscaled_inputs(facts: Facts, *, large: float = 20.0, small: float = 0.02) -> Iterator[Verdict]:
+def unscaled_inputs(
+    facts: Facts,
+    *,
+    large: Annotated[float, "standard deviation of far too large inputs"] = 20.0,
+    small: Annotated[float, "standard deviation of far too small inputs"] = 0.02,
+    min_steps: Annotated[int, "sampled steps needed"] = 5,
+    near_one: Annotated[float, "factor from 1 that is a normal scale after the first layer"] = 3.0,
+    left: Annotated[float, "share of the best constant prediction's loss that is left"] = 0.7,
+    min_losses: Annotated[int, "losses needed to judge what is left"] = 50,
+    far: Annotated[float, "first loss, in units of the best constant prediction's"] = 3.0,
+) -> Iterator[Verdict]:
     """The inputs are far too large or far too small.
 
     ## What it does
-    Looks at the numbers that the model is called with. They are far too large where their standard
-    deviation is over `large`, such as pixels from 0 to 255 or a column in its own unit; far too
-    small where it is under `small` and none is over 0.1, such as pixels divided by 255 twice. That
-    is a finding where the loss was bad, where it ended above 70 % of what a constant answer gives
-    and would after as many steps again, or where it began above three times what a constant answer
-    gives and was above it still half-way; a hint where losses of several optimizers compete and
-    cannot be judged. Where the first layer of the model brings the inputs to a usual size it is
-    silent.
+    Reads the standard deviation of the numbers that the model is called with, and reports a very
+    large or very small one if the loss did not fall, fell little below that of the best constant
+    prediction, or began far above it and was still above it half-way. It is a hint if the
+    loss cannot be judged, for example if several optimizers have a loss each.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
-    size, the first gradients are larger still, and the first steps kill units or saturate them;
-    with inputs of 0.004 the first layer hardly learns.
+    size, gradients are larger still, and the first steps kill or saturate units; with inputs of
+    0.004 the first layer barely learns.
+
+    ## Example
+    ```python
+    logits = model(pixels.float())          # bad
+    logits = model((pixels - mean) / std)   # good
+    ```
 
     ## What to do
-    Standardise inputs with the mean and standard deviation of the training set: `(x - mean) / std`;
-    divide pixels by 255, once.
+    Standardise inputs with the mean and standard deviation of the training set: `(x - mean) / std`.
+    Divide pixels by 255, once.
 
     ## When it is wrong
-    Models that normalise their input in a way that is not a module of its own. Token ids are
-    integers and not looked at.
+    Models that normalise their input in a way that is not a module. Token ids are integers and not
+    examined.
 
     ## How to confirm
     - Divide the inputs by their standard deviation and repeat the first 100 steps.
     """
-    for owner, spread in facts.run[INPUT_STD].items():
-        peak = readings(facts, INPUT_ABSMAX, owner)
-        known = spread.values[np.isfinite(spread.values)]
-        if len(known) < _FEWEST or not len(peak):
-            yield unscaled_inputs.not_examined(f"{len(known)} of the {_FEWEST} steps needed")
+    for model, series in facts.run[INPUT_STD].items():
+        peaks = readings(facts, INPUT_ABSMAX, model)
+        deviations = series.values[np.isfinite(series.values)]
+        if len(deviations) < min_steps or not len(peaks):
+            yield unscaled_inputs.not_examined(f"{len(deviations)} of the {min_steps} steps needed")
             continue
-        usual, top = float(np.median(known)), float(np.median(peak))
-        said = f"inputs of {owner} have a standard deviation of {usual:.3g} and reach {top:.3g}"
-        big, tiny = usual > large, usual < small and 0 < top < _SPARSE
-        if not big and not tiny:
-            yield unscaled_inputs.clear(said)
+        std, peak = float(np.median(deviations)), float(np.median(peaks))
+        measured = f"inputs of {model} have a standard deviation of {std:.3g} and reach {peak:.3g}"
+        if not std > large and not (std < small and 0 < peak < _SPARSE * small):
+            yield unscaled_inputs.clear(measured)
             continue
-        inside = _first_layer(facts, owner)
-        if inside is not None and (inside < _USUAL if big else inside > _SMALL):
-            yield unscaled_inputs.clear(f"{said}; behind the first layer it is {inside:.2g}")
+        excuse = unscaled_inputs.excused(facts, model, std, near_one)
+        if excuse is not None:
+            yield excuse
             continue
-        harm, losses = _harm(facts), facts.run[LOSS].values() if LOSS in facts.run else ()
-        compete = sum(len(each) > 0 for each in losses) > 1
-        if harm is None and not (big and compete):
-            yield unscaled_inputs.clear(f"{said}; the loss fell all the same")
+        damage = _damage(facts, left, min_losses, far)
+        curve = facts.curve if LOSS in facts.run else "no loss was recorded"
+        if damage is None and not isinstance(curve, str):
+            if facts.outcome is None:
+                yield unscaled_inputs.not_examined(f"{measured}; too few losses to judge the run")
+            else:
+                yield unscaled_inputs.harmless(f"{measured}; {facts.outcome.says}")
             continue
-        span = (spread.first, spread.last)
+        span = (series.first, series.last)
         evidence = (
-            Evidence(INPUT_STD, span, f"median {usual:.3g}", owner),
-            Evidence(INPUT_ABSMAX, span, f"median {top:.3g}", owner),
+            Evidence(INPUT_STD, span, f"median {std:.3g}", model),
+            Evidence(INPUT_ABSMAX, span, f"median {peak:.3g}", model),
         )
-        came = harm.says if harm is not None else "what came of it cannot be told"
+        size = "large" if std > large else "small"
+        course = damage.says if damage is not None else curve
         yield unscaled_inputs.finding(
-            f"{said}: far too {'large' if big else 'small'}; {came}",
-            confidence=Confidence.HINT if harm is None else Confidence.LIKELY,
-            onset=spread.first,
-            evidence=evidence if harm is None else (*evidence, harm),
-            fix="standardise the inputs: (x - mean) / std of the training set",
+            f"{measured}: far too {size}; {course}",
+            confidence=Confidence.HINT if damage is None else Confidence.LIKELY,
+            onset=series.first,
+            evidence=evidence if damage is None else (*evidence, damage),
+            fix="standardise the inputs: `(x - mean) / std` of the training set",
         )
 
 
 def _first_layer(facts: Facts, model: str) -> float | None:
-    """The size of what a model's first two modules return at first: the larger one.
+    """Return the larger output scale of a model's first two modules in the first steps, or None.
 
-    One of them may be the embedding of other inputs. None where nothing was read, or the first is
-    bounded whatever the input is, as recurrent layers are.
+    One of them may be the embedding of other inputs. Recurrent layers are bounded whatever the
+    input is: if the first one is recurrent, nothing is known.
     """
     if ACTIVATION_STD not in facts.run:
         return None
-    sizes = facts.run[ACTIVATION_STD]
-    own = [name for name in sizes if name.startswith(f"{model}.")]  # where there are several
-    early = {name: sizes[name].values[:_EARLY] for name in own or sizes}
-    read = [name for name, first in early.items() if np.isfinite(first).any()][:2]
-    bounded = [f"{name}.weight_hh_l0" in facts.run.meta.parameters for name in read]
-    if not read or bounded[0]:
+    deviations = facts.run[ACTIVATION_STD]
+    own = [name for name in deviations if name.startswith(f"{model}.")]  # of several models
+    early = {name: deviations[name].values[:_EARLY] for name in own or deviations}
+    modules = [name for name, values in early.items() if np.isfinite(values).any()][:2]
+    parameters = facts.run.meta.parameters
+    recurrent = [f"{name}.weight_hh_l0" in parameters for name in modules]
+    if not modules or recurrent[0]:
         return None
     return max(
         float(np.nanmax(early[name][np.isfinite(early[name])]))
-        for name, recurrent in zip(read, bounded, strict=True)
-        if not recurrent
+        for name, bounded in zip(modules, recurrent, strict=True)
+        if not bounded
     )
 
 
-def _harm(facts: Facts) -> Evidence | None:
-    """What speaks for a bad effect: the outcome, or a first loss far above a constant answer's."""
-    result = facts.outcome
-    if result is not None and result.bad:
-        return result.evidence
+def _damage(facts: Facts, left: float, min_losses: int, far: float) -> Evidence | None:
+    """Return the evidence that the run went badly, or None."""
+    outcome = facts.outcome
+    if outcome is not None and outcome.bad:
+        return outcome.evidence
     if LOSS not in facts.run:
         return None
     curve, constant = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
         return None
     level = constant.level * constant.scale
-    highest, later = float(curve.values[:10].max()), curve.part(0.4, 0.6)
-    if len(curve) >= _MANY and _promise(curve) > _LEFT * level:
+    highest, middle = float(curve.values[:10].max()), curve.part(0.4, 0.6)
+    if len(curve) >= min_losses and _after_twice_the_steps(curve) > left * level:
         end = float(np.median(curve.part(0.8)))
-        says = f"the loss is {end:.3g} at last; a constant answer has {level:.3g}"
+        says = f"the loss ends at {end:.3g} (best constant prediction {level:.3g})"
         return Evidence(LOSS, curve.span, says, curve.owner)
-    if highest < _FAR * level or not len(later) or float(np.median(later)) < level:
+    if highest < far * level or not len(middle) or float(np.median(middle)) < level:
         return None
     return Evidence(
         LOSS,
         (int(curve.steps[0]), int(curve.steps[min(9, len(curve) - 1)])),
-        f"the loss began at {highest:.3g} and was still {np.median(later):.3g} half-way; a constant"
-        f" answer has {level:.3g}",
+        f"the loss began at {highest:.3g} and was {np.median(middle):.3g} half-way (best constant"
+        f" prediction {level:.3g})",
         curve.owner,
     )
 
 
-def _promise(curve: Curve) -> float:
-    """Where the loss would be after as many steps again: it falls as much in each doubling."""
+def _after_twice_the_steps(curve: Curve) -> float:
+    """Return the loss to expect after as many steps again: each doubling lowers it equally."""
     half, end = float(np.median(curve.part(0.4, 0.5))), float(np.median(curve.part(0.8)))
     return end - max(half - end, 0.0)

@@ -1,6 +1,7 @@
-"""The targets are far larger than anything the model puts out."""
+"""The targets are far larger than the outputs of the model."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -11,11 +12,7 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_SIZE, TARGET_MEAN, TARGET_STD
 
-_FEWEST = 10  # sampled steps
-_ONE = 1.0  # size that outputs are made for: many begin far smaller, heads of zeros at 0
-_PATIENCE = 100  # steps in which outputs may be on their way to the targets
-_REACHED = 1.02  # times the loss of a constant answer: outputs are as large as they have to be
-_NEAR = 0.3  # of the mean of the targets: outputs that got there are on their way
+_INITIAL = 1.0  # scale of the outputs of a fresh model: many begin smaller, zero heads at 0
 
 
 @rule(
@@ -27,74 +24,92 @@ _NEAR = 0.3  # of the mean of the targets: outputs that got there are on their w
         OUTPUT_SIZE,
     ),
 )
-def unscaled_targets(facts: Facts, *, factor: float = 30.0) -> Iterator[Verdict]:
-    """The targets are far larger than anything the model puts out.
+def unscaled_targets(
+    facts: Facts,
+    *,
+    factor: Annotated[float, "size of the targets over that of the first outputs"] = 30.0,
+    min_steps: Annotated[int, "sampled steps needed"] = 10,
+    patience: Annotated[int, "steps in which outputs may approach the targets"] = 100,
+    min_fall: Annotated[float, "share that a loss of large targets has to lose"] = 0.5,
+    near: Annotated[float, "share of the targets' mean that outputs have to reach"] = 0.3,
+    reached: Annotated[float, "loss, over that of the best constant prediction, for a hint"] = 1.02,
+) -> Iterator[Verdict]:
+    """The targets are far larger than the outputs of the model.
 
     ## What it does
     Compares the size of numeric targets (the larger of mean and standard deviation) with that of
-    the first outputs, or with 1 where these are smaller. It speaks where targets are more than
-    `factor` times as large, the loss lost less than half of itself in at least 100 steps, and
-    either it did not fall under what a constant answer gives, or outputs are still under a third of
-    the mean of the targets. A loss that rose or is not finite counts from the start. It is a hint
-    where the loss came within 2 % of what a constant answer gives, or under it: outputs have the
-    right size then, and the targets may be hard to predict.
+    the first outputs. It reports far larger targets if the loss rose or is not finite, or lost less
+    than half and either stays above the best constant prediction or outputs are still far below the
+    targets. It is a hint if outputs have the right size, since targets may be hard to predict.
 
     ## Why it matters
-    Errors of thousands make gradients of thousands: either the first steps throw the weights far
-    away, or a careful learning rate needs ages to get the outputs to where the targets are.
+    Errors of thousands make gradients of thousands: either the first steps move the weights far
+    away, or a small learning rate needs very long to bring the outputs to the targets.
+
+    ## Example
+    ```python
+    loss = F.mse_loss(model(x), prices)                                     # bad
+    loss = F.mse_loss(model(x), (prices - prices.mean()) / prices.std())    # good
+    ```
 
     ## What to do
     Standardise the targets with the mean and standard deviation of the training set, and undo it
-    when predicting. Logarithms help where they span orders of magnitude.
+    when predicting. Use logarithms if targets span orders of magnitude.
 
     ## When it is wrong
-    Models that scale their output themselves, or learn fast enough, get there soon and the loss
-    falls: then this rule is silent. Targets that cannot be predicted at all look the same while the
-    outputs are on their way.
+    Targets that cannot be predicted at all look the same while the outputs approach their mean.
 
     ## How to confirm
-    - Train on `(y - y.mean()) / y.std()`: the loss should fall under 1 within an epoch.
+    - Train on `(y - y.mean()) / y.std()`: the loss should fall below 1 within an epoch.
     """
-    for owner, spread in facts.run[TARGET_STD].items():
-        sizes, mean = readings(facts, OUTPUT_SIZE, owner), last(facts, TARGET_MEAN, owner)
-        width = last(facts, TARGET_STD, owner)
-        if len(sizes) < _FEWEST or width is None or mean is None:
-            yield unscaled_targets.not_examined(f"{len(sizes)} of the {_FEWEST} steps needed")
+    for function, series in facts.run[TARGET_STD].items():
+        sizes, mean = readings(facts, OUTPUT_SIZE, function), last(facts, TARGET_MEAN, function)
+        std = last(facts, TARGET_STD, function)
+        if len(sizes) < min_steps or std is None or mean is None:
+            yield unscaled_targets.not_examined(f"{len(sizes)} of the {min_steps} steps needed")
             continue
-        first, now = float(np.median(sizes[:3])), float(np.median(sizes[-_FEWEST:]))
-        scale = max(abs(mean), width)
-        said = f"targets of {owner} are {mean:.3g} +- {width:.3g}, the first outputs {first:.2g}"
-        if not scale > factor * max(first, _ONE):
-            yield unscaled_targets.clear(said)
+        first, final = float(np.median(sizes[:3])), float(np.median(sizes[-min_steps:]))
+        measured = (
+            f"targets of {function} are {mean:.3g} ± {std:.3g}, the first outputs {first:.2g}"
+        )
+        if not max(abs(mean), std) > factor * max(first, _INITIAL):
+            yield unscaled_targets.clear(measured)
             continue
-        result = facts.outcome
-        if result is None:
-            yield unscaled_targets.not_examined(f"{said}; what came of it cannot be told")
+        outcome = facts.outcome
+        if outcome is None:
+            yield unscaled_targets.not_examined(f"{measured}; whether the loss fell is unknown")
             continue
-        short = now < _NEAR * abs(mean)
-        rose = not result.finite or result.fall < 0
-        slow = facts.run.steps >= _PATIENCE and result.fall < 0.5
-        if not ((result.bad and rose) or (slow and (result.bad or short))):
-            yield unscaled_targets.clear(f"{said}, the last {now:.2g}; {result.says}")
+        measured += f", the last {final:.2g}; {outcome.says}"
+        short = final < near * abs(mean)
+        rose = outcome.bad and (not outcome.finite or outcome.fall < 0)
+        slow = outcome.fall < min_fall and (outcome.bad or short)
+        if not rose and not slow:
+            yield unscaled_targets.harmless(measured)
             continue
-        span = (spread.first, spread.last)
+        if not rose and facts.run.steps < patience:
+            yield unscaled_targets.not_examined(f"{measured}; {patience} steps are needed")
+            continue
+        span = (series.first, series.last)
+        at_constant = not short and _at_constant_prediction(facts, reached)
         yield unscaled_targets.finding(
-            f"{said}, the last {now:.2g}; {result.says}",
-            confidence=Confidence.HINT if not short and _at_constant(facts) else Confidence.LIKELY,
-            onset=spread.first,
+            measured,
+            confidence=Confidence.HINT if at_constant else Confidence.LIKELY,
+            onset=series.first,
             evidence=(
-                Evidence(TARGET_STD, span, f"{mean:.3g} +- {width:.3g}", owner),
-                Evidence(OUTPUT_SIZE, span, f"{first:.3g} at first, {now:.3g} at last", owner),
-                result.evidence,
+                Evidence(TARGET_STD, span, f"{mean:.3g} ± {std:.3g}", function),
+                Evidence(
+                    OUTPUT_SIZE, span, f"{first:.3g} initially, {final:.3g} at the end", function
+                ),
+                outcome.evidence,
             ),
-            fix="standardise the targets with the mean and deviation of the training set",
+            fix="standardise the targets: `(y - mean) / std` of the training set",
         )
 
 
-def _at_constant(facts: Facts) -> bool:
-    """Whether the loss came down to what a constant answer gives."""
+def _at_constant_prediction(facts: Facts, reached: float) -> bool:
+    """Return whether the loss came down to that of the best constant prediction."""
     curve, constant = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(constant, str):
         return False
     end = curve.part(0.8)
-    return len(end) > 0 and midmean(end) < _REACHED * constant.level * constant.scale
+    return len(end) > 0 and midmean(end) < reached * constant.level * constant.scale

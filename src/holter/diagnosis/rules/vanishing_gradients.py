@@ -1,20 +1,17 @@
 """Gradients shrink from layer to layer and hardly reach the first ones."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.layers import Layer, geometric
+from holter.diagnosis.facts.layers import geometric
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import lacking
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ADAM_TINY_FRACTION, GRAD_NORM, UPDATE_RATIO
-
-_LAYERS = 4  # least number of weights in which a slope can be seen
-_FEWEST = 10  # sampled steps
-_LAGGING = 0.1  # update of the first layers over the usual one, under which they do not keep up
-_TINY = 0.5  # share of a layer's elements under Adam's epsilon that counts as most of it
 
 
 @rule(
@@ -22,106 +19,117 @@ _TINY = 0.5  # share of a layer's elements under Adam's epsilon that counts as m
     level=Level.ARCHITECTURE,
     needs=(GRAD_NORM,),
 )
-def vanishing_gradients(facts: Facts, *, ratio: float = 1e-4) -> Iterator[Verdict]:
+def vanishing_gradients(
+    facts: Facts,
+    *,
+    ratio: Annotated[float, "RMS gradient of the first layer over that of the last"] = 1e-4,
+    min_layers: Annotated[int, "weight matrices needed to tell a trend"] = 4,
+    min_steps: Annotated[int, "sampled steps needed"] = 10,
+    max_loss: Annotated[float, "final loss over the best constant prediction, for a hint"] = 0.9,
+    lag: Annotated[
+        float, "update of the first layers over the largest, for a likely finding"
+    ] = 0.1,
+    tiny: Annotated[float, "share of a layer below Adam's epsilon, for a likely finding"] = 0.5,
+) -> Iterator[Verdict]:
     """Gradients shrink from layer to layer and hardly reach the first ones.
 
     ## What it does
-    Takes the gradient of each weight matrix as a root mean square, so that size does not matter,
-    and follows it from the output to the input. It speaks where the gradient shrinks layer by
-    layer, without one big jump, to under `ratio` of what it was at the output, in the first and in
-    the last half of the run alike, and the loss went badly. It is likely where the first layers
-    also hardly move; where an optimizer such as Adam scales their steps up again, a hint.
+    Follows the RMS gradient of each weight matrix from the output to the input. It reports a
+    gradient that shrinks layer by layer, without one big jump, in both halves of the run, if the
+    loss went badly. It is a hint if the first layers move all the same, as Adam scales their steps.
 
     ## Why it matters
     Each layer multiplies the gradient by its slope: at most a quarter for a sigmoid. Behind ten of
     those nothing is left, the first layers stay random, and the last ones learn from noise.
 
+    ## Example
+    ```python
+    layers += [nn.Linear(64, 64), nn.Sigmoid()]                    # bad
+    layers += [nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU()]   # good
+    ```
+
     ## What to do
-    Use ReLU or GELU in place of sigmoid and tanh, normalise between layers, add residual
+    Use ReLU or GELU instead of sigmoid and tanh, normalise between layers, add residual
     connections, and initialise for the activation in use.
 
     ## When it is wrong
-    Branches that begin at zero on purpose pass no gradient at first; frozen parts and parts that no
-    optimizer holds are left out. The order of layers is that of their registration.
+    Branches that start at zero by design pass no gradient initially. The order of layers is that
+    of their registration, which may differ from that of the forward pass.
 
     ## How to confirm
     - Print `p.grad.norm()` of each layer after one backward, from the last to the first.
     - Replace the activations by ReLU for 100 steps: the loss should begin to fall.
     """
     layers = facts.layers
-    norms = facts.sample(GRAD_NORM, [each.name for each in layers])
-    if len(norms.owners) < _LAYERS or len(norms) < _FEWEST:
+    norms = facts.sample(GRAD_NORM, [layer.name for layer in layers])
+    if len(norms.owners) < min_layers or len(norms) < min_steps:
         yield vanishing_gradients.not_examined(
-            lacking(weight_matrices=(len(norms.owners), _LAYERS), steps=(len(norms), _FEWEST))
+            lacking(weight_matrices=(len(norms.owners), min_layers), steps=(len(norms), min_steps))
         )
         return
-    roots = np.array([each.root for each in layers if each.name in norms.owners])
+    roots = np.array([layer.root for layer in layers if layer.name in norms.owners])
     early, late = (norms.between(*part).medians() / roots for part in ((0, 0.5), (0.5, 1)))
-    rises = [geometric(each, layers=_LAYERS) for each in (early, late)]
+    rises = [geometric(sizes, layers=min_layers) for sizes in (early, late)]
+    first, last = np.nan_to_num(late[[0, -1]]).tolist()
+    measured = f"RMS gradient {first:.1e} in {norms.owners[0]}, {last:.1e} in {norms.owners[-1]}"
     if min(rises) < 1 / ratio:
-        first, last = (np.nan_to_num(late[[0, -1]])).tolist()
-        yield vanishing_gradients.clear(
-            f"gradients per element: {first:.1e} in {norms.owners[0]}, {last:.1e} in"
-            f" {norms.owners[-1]}"
-        )
+        yield vanishing_gradients.clear(measured)
         return
-    result = facts.outcome
-    if result is None:
-        yield vanishing_gradients.not_examined(
-            f"gradients grow {rises[1]:.0e}-fold from the first layer to the last, but whether the"
-            " loss fell cannot be told"
-        )
+    damage = damage_of(vanishing_gradients, facts, measured, max_loss=max_loss)
+    if not isinstance(damage, Damage):
+        yield damage
         return
-    if not result.bad:
-        yield vanishing_gradients.clear(
-            f"gradients grow {rises[1]:.0e}-fold from the first layer to the last, but"
-            f" {result.says}"
-        )
-        return
-    standing = tuple(_standing(facts, layers))
-    shown = ", ".join(f"{value:.0e}" for value in late)
+    third = [layer.name for layer in layers[: max(len(layers) // 3, 1)]]
+    motionless = (*_lagging(facts, third, lag), *_below_epsilon(facts, third, tiny))
+    listed = ", ".join(f"{size:.0e}" for size in late)
     yield vanishing_gradients.finding(
-        f"gradients vanish towards the input: {late[0]:.1e} per element in {norms.owners[0]},"
-        f" {late[-1]:.1e} in {norms.owners[-1]}, over {len(late)} layers; {result.says}",
-        confidence=Confidence.LIKELY if standing else Confidence.HINT,
+        f"gradients vanish towards the input: {measured}, over {len(late)} layers; {damage.says}",
+        confidence=damage.confidence if motionless else Confidence.HINT,
+        severity=damage.severity,
         onset=int(norms.steps[0]),
         evidence=(
             Evidence(
                 GRAD_NORM,
                 (int(norms.steps[0]), int(norms.steps[-1])),
-                f"root mean square from the input to the output: {shown}",
+                f"RMS gradient by layer, input first: {listed}",
                 norms.owners[0],
             ),
-            *standing,
-            result.evidence,
+            *motionless,
+            *damage.evidence,
         ),
-        fix="replace sigmoid and tanh by ReLU or GELU, or add normalisation and residual"
-        " connections, so that each layer passes the gradient on",
+        fix="replace sigmoid and tanh by `nn.ReLU()` or `nn.GELU()`, or add normalisation and"
+        " residual connections",
     )
 
 
-def _standing(facts: Facts, layers: list[Layer]) -> Iterator[Evidence]:
-    """That the first third of the layers does not move: by its updates, or under Adam's epsilon."""
-    names = [each.name for each in layers]
-    third = max(len(names) // 3, 1)
-    if UPDATE_RATIO in facts.run:
-        ratios = facts.sample(UPDATE_RATIO, names)
-        medians = ratios.medians()
-        if len(ratios) and np.isfinite(medians).all():
-            lowest, usual = float(np.median(medians[:third])), float(medians.max())
-            if lowest < _LAGGING * usual:
-                yield Evidence(
-                    UPDATE_RATIO,
-                    (int(ratios.steps[0]), int(ratios.steps[-1])),
-                    f"the first layers change by {lowest:.1e} a step, the fastest by {usual:.1e}",
-                    ratios.owners[0],
-                )
-    if ADAM_TINY_FRACTION in facts.run:
-        tiny = facts.sample(ADAM_TINY_FRACTION, names[:third])
-        if len(tiny) and np.nanmax(tiny.medians(), initial=0) > _TINY:
-            yield Evidence(
-                ADAM_TINY_FRACTION,
-                (int(tiny.steps[0]), int(tiny.steps[-1])),
-                f"{np.nanmax(tiny.medians()):.0%} of the elements are under Adam's epsilon",
-                tiny.owners[0],
-            )
+def _lagging(facts: Facts, first_layers: list[str], lag: float) -> Iterator[Evidence]:
+    """The first layers, if their relative updates are far below the largest."""
+    if UPDATE_RATIO not in facts.run:
+        return
+    ratios = facts.sample(UPDATE_RATIO, [layer.name for layer in facts.layers])
+    medians = ratios.medians()
+    if not len(ratios) or not np.isfinite(medians).all():
+        return
+    lowest, highest = float(np.median(medians[: len(first_layers)])), float(medians.max())
+    if lowest < lag * highest:
+        yield Evidence(
+            UPDATE_RATIO,
+            (int(ratios.steps[0]), int(ratios.steps[-1])),
+            f"relative update per step: {lowest:.1e} in the first layers, {highest:.1e} at most",
+            ratios.owners[0],
+        )
+
+
+def _below_epsilon(facts: Facts, first_layers: list[str], tiny: float) -> Iterator[Evidence]:
+    """The first layers, if most of their gradients are below Adam's epsilon."""
+    if ADAM_TINY_FRACTION not in facts.run:
+        return
+    shares = facts.sample(ADAM_TINY_FRACTION, first_layers)
+    largest = float(np.nanmax(shares.medians(), initial=0)) if len(shares) else 0.0
+    if largest > tiny:
+        yield Evidence(
+            ADAM_TINY_FRACTION,
+            (int(shares.steps[0]), int(shares.steps[-1])),
+            f"{largest:.0%} of the elements are below Adam's epsilon",
+            shares.owners[0],
+        )

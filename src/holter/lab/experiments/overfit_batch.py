@@ -42,7 +42,6 @@ from holter.record.signals import (
     OVERFIT_LOSS,
     OVERFIT_MOVED,
     OVERFIT_NOISE,
-    OVERFIT_PARAMETERS,
     OVERFIT_QUIET,
     OVERFIT_RATE,
     OVERFIT_REACHED,
@@ -69,7 +68,6 @@ _FOR_FREE = 0.2  # share of the time that the search for a floor may take
         OVERFIT_SAMPLES,
         OVERFIT_TARGETS,
         OVERFIT_RATE,
-        OVERFIT_PARAMETERS,
         OVERFIT_TRAINABLE,
         OVERFIT_HELD,
         OVERFIT_REACHED,
@@ -179,7 +177,6 @@ def _write_facts(setup: Setup, lab: Lab, few: Few, rates: Rates) -> None:
     trainable = [parameter for parameter in parameters if parameter.requires_grad]
     held = {id(parameter) for parameter in setup.phases[0].parameters}
     counts = {
-        OVERFIT_PARAMETERS: sum(parameter.numel() for parameter in parameters),
         OVERFIT_TRAINABLE: sum(each.numel() for each in trainable),
         OVERFIT_HELD: sum(each.numel() for each in trainable if id(each) in held),
         OVERFIT_RATE: rates.peaks[0],

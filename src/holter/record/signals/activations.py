@@ -30,14 +30,6 @@ ACTIVATION_ABSMAX = Signal(
     "Largest absolute value of the same elements; NaN where any of them is; sampled.",
 )
 
-ACTIVATION_ZERO_FRACTION = Signal(
-    "activation.zero_fraction",
-    Per.MODULE,
-    Phase.FORWARD,
-    "share",
-    "Share of the same elements that are exactly zero; sampled.",
-)
-
 ACTIVATION_DEAD_FRACTION = Signal(
     "activation.dead_fraction",
     Per.MODULE,

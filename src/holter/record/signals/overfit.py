@@ -88,13 +88,6 @@ OVERFIT_TARGETS = Signal(
     "Number of classes and numbers that are to be learned; of losses written by hand, the number of"
     " values predicted.",
 )
-OVERFIT_PARAMETERS = Signal(
-    "overfit.parameters",
-    Per.TRIAL,
-    Phase.UPDATE,
-    "values",
-    "Number of values in the parameters of the models.",
-)
 OVERFIT_TRAINABLE = Signal(
     "overfit.trainable",
     Per.TRIAL,

@@ -1,48 +1,65 @@
-"""The gradient norms before clipping, and the limit that would cut one step in twenty."""
+"""Gradient norms before clipping, and the threshold that would clip one step in twenty."""
 
 import numpy as np
 
+from holter.diagnosis.facts.robust import Values
 from holter.record import Run
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_NORM
-from holter.reports._chart import Values
-from holter.reports._lines import Line, hanging
+from holter.reports.experiments import Cell, ResultTable
 
-_MOVED = 2  # times: the level of the first half over that of the second
+_MOVED = 2  # times: median norm of the first half over that of the second
 
 
-def lines(run: Run, width: int) -> list[Line]:
-    """What `clip-threshold` measured."""
+def results(run: Run) -> list[ResultTable]:
+    """Return the distribution of the norms of each optimizer, with the advised threshold."""
     if CLIP_THRESHOLD_NORM not in run:
         return []
-    found: list[Line] = [(("gradient norms before clipping", "bold"),)]
-    for trial, series in run[CLIP_THRESHOLD_NORM].items():
+    rows: list[tuple[Cell, ...]] = []
+    notes: list[str] = []
+    for optimizer, series in run[CLIP_THRESHOLD_NORM].items():
         norms = series.values[np.isfinite(series.values)].astype(np.float64)
         if not len(norms):
             continue
-        lead: Line = ((f"  {trial}  " if trial else "  ", "dim"),)
-        for text in _told(run, trial, norms, len(series) - len(norms)):
-            found += hanging(text, width=width, lead=lead)
-    return found if len(found) > 1 else []
+        advised, limit = float(np.percentile(norms, 95)), _limit(run, optimizer)
+        rows.append(
+            (
+                optimizer or "all",
+                len(norms),
+                float(np.median(norms)),
+                advised,
+                float(norms.max()),
+                len(series) - len(norms),
+                limit,
+                None if limit is None else round(100 * float((norms > limit).mean())),
+            )
+        )
+        notes += _notes(optimizer, norms, advised, limit)
+    if not rows:
+        return []
+    columns = (
+        *("optimizer", "steps", "median", "95th percentile", "largest", "not finite"),
+        *("threshold now", "% clipped now"),
+    )
+    table = ResultTable(
+        "clip-threshold", "gradient norms before clipping", columns, tuple(rows), tuple(notes)
+    )
+    return [table]
 
 
-def _told(run: Run, trial: str, norms: Values, lost: int) -> list[str]:
-    advised = float(np.percentile(norms, 95))
-    told = [
-        f"{len(norms)} steps: median {np.median(norms):.3g}, 95th percentile {advised:.3g}, largest"
-        f" {norms.max():.3g}" + (f"; {lost} more are not finite" if lost else "")
-    ]
-    told.append(f"a limit of {advised:.2g} cuts one step in twenty" + _present(run, trial, norms))
+def _notes(optimizer: str, norms: Values, advised: float, limit: float | None) -> list[str]:
+    owner = f"{optimizer}: " if optimizer else ""
+    present = "; nothing is clipped now" if limit is None else ""
+    notes = [f"{owner}a threshold of {advised:.2g} clips one step in twenty{present}"]
     first, last = (float(np.median(half)) for half in np.array_split(norms, 2))
     if len(norms) >= 20 and not 1 / _MOVED < first / max(last, 1e-30) < _MOVED:
-        told.append(
-            f"norms are still moving: {first:.3g} in the first half, {last:.3g} in the second;"
-            " measure again later"
+        notes.append(
+            f"{owner}norms are still changing: median {first:.3g} in the first half, {last:.3g} in"
+            " the second; measure again later"
         )
-    return told
+    return notes
 
 
-def _present(run: Run, trial: str, norms: Values) -> str:
-    if CLIP_THRESHOLD_LIMIT not in run or trial not in run[CLIP_THRESHOLD_LIMIT]:
-        return "; nothing is clipped now"
-    limit = float(run[CLIP_THRESHOLD_LIMIT][trial].values[-1])
-    return f"; the present one of {limit:.3g} cuts {float((norms > limit).mean()):.0%}"
+def _limit(run: Run, optimizer: str) -> float | None:
+    if CLIP_THRESHOLD_LIMIT not in run or optimizer not in run[CLIP_THRESHOLD_LIMIT]:
+        return None
+    return float(run[CLIP_THRESHOLD_LIMIT][optimizer].values[-1])

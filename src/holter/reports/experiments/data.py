@@ -1,4 +1,4 @@
-"""The data sets of a training: how large, which classes, and a few samples as they are."""
+"""The data sets of a training: sizes, value ranges, classes, and a few raw samples."""
 
 from holter.record import Run
 from holter.record.events import SampleShown
@@ -13,68 +13,81 @@ from holter.record.signals import (
     DATASET_STD,
     Signal,
 )
-from holter.reports._lines import Line, hanging
+from holter.reports.experiments import Cell, ResultTable
 
-_CLASSES = 10  # of which each is told; of more the largest and the smallest
-_ARROW = "  ->  "
+_NAME = "data"
+_MOST_CLASSES = 10  # listed one by one; of more classes, the largest and the smallest
 
 
-def lines(run: Run, width: int) -> list[Line]:
-    """Of each split: size, values, classes, and a few raw samples with their targets."""
+def results(run: Run) -> list[ResultTable]:
+    """Return sizes and value ranges of each split, its classes, and a few samples."""
     if DATASET_EXAMINED not in run:
         return []
-    told: list[Line] = [(("data", "bold"),)]
-    for split in run[DATASET_EXAMINED]:
-        lead: Line = ((f"  {split:<8}", "bold"),)
-        for fact in (_size(run, split), _classes(run, split), _order(run, split)):
-            if fact:
-                told += hanging(fact, width=width, lead=lead)
-                lead = ((" " * 10, ""),)
-        told += _samples(run, split, width)
-    return told
+    splits = tuple(run[DATASET_EXAMINED])
+    columns = ("split", "samples", "read", "input mean", "input std", "largest input")
+    notes = [note for split in splits for note in (*_many_classes(run, split), *_order(run, split))]
+    sizes = tuple((split, *_sizes(run, split)) for split in splits)
+    tables = [ResultTable(_NAME, "data", columns, sizes, tuple(notes))]
+    shares = [row for split in splits for row in _classes(run, split)]
+    if shares:
+        tables.append(ResultTable(_NAME, "classes", ("split", "class", "share, %"), tuple(shares)))
+    samples = [row for split in splits for row in _samples(run, split)]
+    if samples:
+        names = ("split", "index", "inputs", "targets")
+        tables.append(ResultTable(_NAME, "samples", names, tuple(samples)))
+    return tables
 
 
-def _size(run: Run, split: str) -> str:
-    examined, length = _value(run, DATASET_EXAMINED, split), _value(run, DATASET_LENGTH, split)
-    said = f"{examined:.0f} of {length:.0f} samples read"
-    mean = _value(run, DATASET_MEAN, split)
-    if mean is None:
-        return said
-    std, largest = _value(run, DATASET_STD, split), _value(run, DATASET_ABSMAX, split)
-    return f"{said}; inputs {mean:.3g} ± {std:.3g}, largest {largest:.3g}"
+def _sizes(run: Run, split: str) -> tuple[Cell, ...]:
+    length, examined = _value(run, DATASET_LENGTH, split), _value(run, DATASET_EXAMINED, split)
+    moments = (_value(run, signal, split) for signal in (DATASET_MEAN, DATASET_STD, DATASET_ABSMAX))
+    counts = (None if number is None else int(number) for number in (length, examined))
+    return (*counts, *moments)
 
 
-def _classes(run: Run, split: str) -> str:
+def _classes(run: Run, split: str) -> list[tuple[Cell, ...]]:
     if DATASET_CLASS_COUNT not in run or split not in run[DATASET_CLASS_COUNT]:
-        return ""
-    kinds, counts = run[DATASET_CLASS][split].values, run[DATASET_CLASS_COUNT][split].values
+        return []
+    classes, counts = run[DATASET_CLASS][split].values, run[DATASET_CLASS_COUNT][split].values
+    if len(classes) > _MOST_CLASSES:
+        return []
+    shares = 100 * counts / counts.sum()
+    return [(split, int(label), float(share)) for label, share in zip(classes, shares, strict=True)]
+
+
+def _many_classes(run: Run, split: str) -> list[str]:
+    if DATASET_CLASS_COUNT not in run or split not in run[DATASET_CLASS_COUNT]:
+        return []
+    classes, counts = run[DATASET_CLASS][split].values, run[DATASET_CLASS_COUNT][split].values
+    if len(classes) <= _MOST_CLASSES:
+        return []
     shares = counts / counts.sum()
-    if len(kinds) <= _CLASSES:
-        each = ", ".join(f"{k:.0f}: {share:.1%}" for k, share in zip(kinds, shares, strict=True))
-        return f"classes {each}"
-    top, least = int(shares.argmax()), int(shares.argmin())
-    return (
-        f"{len(kinds)} classes, from {kinds[top]:.0f} with {shares[top]:.1%} to {kinds[least]:.0f}"
-        f" with {shares[least]:.1%}"
-    )
+    largest, smallest = int(shares.argmax()), int(shares.argmin())
+    return [
+        (
+            f"{split}: {len(classes)} classes; the largest, {classes[largest]:.0f}, has"
+            f" {shares[largest]:.1%} of the samples, the smallest, {classes[smallest]:.0f},"
+            f" {shares[smallest]:.1%}"
+        )
+    ]
 
 
-def _order(run: Run, split: str) -> str:
+def _order(run: Run, split: str) -> list[str]:
     changes = _value(run, DATASET_LABEL_CHANGES, split)
     if changes is None:
-        return ""
-    return f"served in order; the class changes {changes:.2g} times as often as in a random order"
+        return []
+    return [
+        f"{split}: not shuffled; the class changes {changes:.2g} times as often as in random order"
+    ]
 
 
-def _samples(run: Run, split: str, width: int) -> list[Line]:
-    shown: list[Line] = []
-    for event in run.events_of(SampleShown):
-        sample = event.what
-        if sample.split == split:
-            lead: Line = ((" " * 10, ""), (f"{sample.index:>6}  ", "dim"))
-            text = sample.inputs + (_ARROW + sample.targets if sample.targets else "")
-            shown += hanging(text, width=width, lead=lead)
-    return shown
+def _samples(run: Run, split: str) -> list[tuple[Cell, ...]]:
+    samples = [event.what for event in run.events_of(SampleShown)]
+    return [
+        (split, sample.index, sample.inputs, sample.targets)
+        for sample in samples
+        if sample.split == split
+    ]
 
 
 def _value(run: Run, signal: Signal, split: str) -> float | None:

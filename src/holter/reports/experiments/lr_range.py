@@ -1,4 +1,4 @@
-"""The learning-rate range test: what it suggests, by which estimators, what was confirmed."""
+"""The learning-rate range test: the suggestion, the estimators, and the short trainings."""
 
 import numpy as np
 
@@ -7,134 +7,116 @@ from holter.diagnosis.facts.sweep import ESTIMATORS
 from holter.record import Run
 from holter.record.events import LrRangeNote, LrRangeStop
 from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_START
-from holter.reports._chart import chart
-from holter.reports._lines import Line, hanging
+from holter.reports.experiments import Cell, Chart, ResultTable
 
-_COLUMN = 14
+_NAME = "lr-range"
 _WHY = {
     "end": "the highest",
     "diverged": "diverged",
     "not finite": "not finite",
     "skipped": "all steps skipped by the loss scaler",
 }
-_WIDEST = 72  # columns of the chart
-_BAR, _BESIDE = 24, 49  # characters of a full gain, and of what stands in its line
 
 
-def lines(run: Run, width: int) -> list[Line]:
-    """What `lr-range` measured."""
-    if any(each not in run for each in (LR_RANGE_RATE, LR_RANGE_START, LR_RANGE_CONFIGURED)):
+def results(run: Run) -> list[ResultTable]:
+    """Return the suggestion with its chart, the estimators, and the short trainings."""
+    if any(signal not in run for signal in (LR_RANGE_RATE, LR_RANGE_START, LR_RANGE_CONFIGURED)):
         return []
     test = read(run)
-    found: list[Line] = [(("learning-rate range test", "bold"),)]
-    if test.problem:
-        found += _item("no suggestion", test.problem, width)
-    else:
-        found += _item("suggestion", _suggestion(test), width)
-        found += _item("configured", _configured(test), width)
-        found += _item("diverges", _diverges(test), width)
-        found += _table("estimators", _estimates(test))
-        found += _table("confirmed", _confirmed(test, min(width - _BESIDE, _BAR)))
-    if stops := _stops(run):
-        found += _item("sweeps", stops, width)
-    for event in run.events_of(LrRangeNote):
-        found += _item("note", event.what.note, width)
-    return found if test.broken else found + _chart(test, min(width, _WIDEST))
+    notes = [f"no suggestion: {test.problem}"] if test.problem else []
+    notes += _stops(run)
+    notes += [event.what.note for event in run.events_of(LrRangeNote)]
+    summary = ResultTable(
+        _NAME,
+        "learning-rate range test",
+        ("quantity", "rate", "note"),
+        () if test.problem else (_suggestion(test), _configured(test), _diverges(test)),
+        tuple(notes),
+        None if test.broken else _chart(test),
+    )
+    return [summary] if test.problem else [summary, _estimators(test), *_confirmed(test)]
 
 
-def _stops(run: Run) -> str:
-    """Where each sweep ended, and why."""
+def _stops(run: Run) -> list[str]:
+    """Return where each sweep ended, and why."""
     stops = [event.what for event in run.events_of(LrRangeStop)]
     ends = [f"{stop.rate or 0:.2g} ({_WHY.get(stop.why, stop.why)})" for stop in stops]
-    return f"ended at {', '.join(ends)}" if ends else ""
+    return [f"sweeps ended at {', '.join(ends)}"] if ends else []
 
 
-def _suggestion(test: RangeTest) -> str:
+def _suggestion(test: RangeTest) -> tuple[Cell, ...]:
     good = test.suggestion
+    span = f"{good.low:.2g} to {good.high:.2g}"
     if not test.trials:
-        return f"{good.rate:.2g}; {good.low:.2g} to {good.high:.2g} over {len(test.sweeps)} sweeps"
-    return f"{good.rate:.2g}; {good.low:.2g} to {good.high:.2g} gain at least 95 % of the best"
+        return "suggestion", good.rate, f"{span} over {len(test.sweeps)} sweeps"
+    return "suggestion", good.rate, f"{span} reach at least 95 % of the best gain"
 
 
-def _configured(test: RangeTest) -> str:
-    peak = test.configured["peak"]
+def _configured(test: RangeTest) -> tuple[Cell, ...]:
+    peak, now = test.configured["peak"], test.configured["now"]
+    notes = [f"the peak; {now:.2g} now"] if now < peak else []
     trial = test.trial_at(peak)
-    said = f"{peak:.3g}"
-    if test.configured["now"] < peak:
-        said += f" at its peak, {test.configured['now']:.2g} now"
-    if trial is None:
-        return said
-    if not np.isfinite(trial.level):
-        return f"{said}, with which the loss is soon not finite"
-    if trial.level > test.level:
-        return f"{said}, with which the loss rises to {trial.level:.4g}"
-    return f"{said}, gains {test.gain(trial) / test.gain(test.best):.0%} of the best"
+    if trial is not None:
+        if not np.isfinite(trial.level):
+            notes.append("the loss is soon not finite")
+        elif trial.level > test.level:
+            notes.append(f"the loss rises to {trial.level:.3g}")
+        else:
+            notes.append(f"{test.gain(trial) / test.gain(test.best):.0%} of the best gain")
+    return "configured", peak, "; ".join(notes)
 
 
-def _diverges(test: RangeTest) -> str:
+def _diverges(test: RangeTest) -> tuple[Cell, ...]:
     if not np.isfinite(test.diverges):
-        return f"not up to {max(float(each.rates[-1]) for each in test.sweeps):.2g}"
-    return f"from {test.diverges:.2g} on the loss is above where it began, {test.level:.4g}"
+        highest = max(float(sweep.rates[-1]) for sweep in test.sweeps)
+        return "diverges", None, f"not up to {highest:.2g}"
+    return "diverges", test.diverges, f"from here on the loss is above its start, {test.level:.3g}"
 
 
-def _estimates(test: RangeTest) -> list[str]:
-    told = []
+def _estimators(test: RangeTest) -> ResultTable:
+    rows: list[tuple[Cell, ...]] = []
     for name in ESTIMATORS:
         rates = test.rates(name)
         middle = float(np.median(rates))
-        value = f"{middle:.2g}" if np.isfinite(middle) else "-"
-        span = f"{min(rates):.2g} .. {max(rates):.2g}" if np.isfinite(middle) else ""
-        told.append(f"{name:<17}{value:<9}{span}")
-    return told
+        finite = bool(np.isfinite(middle))
+        rows.append((name, *((middle, min(rates), max(rates)) if finite else (None,) * 3)))
+    return ResultTable(
+        _NAME, "estimators", ("estimator", "median", "lowest", "highest"), tuple(rows)
+    )
 
 
-def _confirmed(test: RangeTest, bar: int) -> list[str]:
-    best = test.gain(test.best) if test.trials else 0.0
-    told = []
-    for trial in test.trials:
-        share = max(test.gain(trial) / best, 0.0)
-        value = f"{trial.level:.4g}" if np.isfinite(trial.level) else "not finite"
-        mark = "  configured" if trial is test.trial_at(test.configured["peak"]) else ""
-        told.append(f"{trial.rate:<9.2g}{value:<12}{'━' * round(bar * share)}{mark}")
-    return told
+def _confirmed(test: RangeTest) -> list[ResultTable]:
+    if not test.trials:
+        return []
+    best, configured = test.gain(test.best), test.trial_at(test.configured["peak"])
+    rows = tuple(
+        (
+            trial.rate,
+            trial.level,
+            round(100 * max(test.gain(trial) / best, 0.0)) if np.isfinite(trial.level) else 0,
+            "configured" if trial is configured else None,
+        )
+        for trial in test.trials
+    )
+    columns = ("rate", "loss", "% of the best gain", "")
+    return [ResultTable(_NAME, "short trainings from the same start", columns, rows)]
 
 
-def _chart(test: RangeTest, width: int) -> list[Line]:
-    """The held loss over the rate, the mean of the sweeps, cut off where it rises far."""
-    last = min(float(each.rates[-1]) for each in test.sweeps)
+def _chart(test: RangeTest) -> Chart:
+    """Return the mean held loss of the sweeps over the rate, cut off where it rises far."""
+    last = min(float(sweep.rates[-1]) for sweep in test.sweeps)
     places = np.log10(test.sweeps[0].rates[test.sweeps[0].rates <= last])
     curves = [
-        np.interp(places, np.log10(each.rates), each.curve, left=test.level) for each in test.sweeps
+        np.interp(places, np.log10(sweep.rates), sweep.curve, left=test.level)
+        for sweep in test.sweeps
     ]
     mean = np.minimum(np.mean(curves, axis=0), test.level + max(test.fall[0], 0.0))
-    drawn = chart(
-        places.tolist(), mean.tolist(), width=width, height=6, label="log10 of the learning rate"
+    good = None if test.problem else test.suggestion
+    interval = None if good is None else np.log10((good.low, good.rate, good.high)).tolist()
+    return Chart(
+        tuple(places.tolist()),
+        tuple(mean.tolist()),
+        "log10 of the learning rate",
+        "loss of the held batches",
+        None if interval is None else (interval[0], interval[1], interval[2]),
     )
-    if not drawn or test.problem:
-        return drawn
-    axis = drawn[-1][0][0]
-    margin = len(axis) - len(axis.lstrip())
-    return [*drawn[:-1], _marks(test, places[0], places[-1], margin, width - margin), drawn[-1]]
-
-
-def _marks(test: RangeTest, first: float, last: float, margin: int, columns: int) -> Line:
-    """The interval and the suggestion, under the curve."""
-    good = test.suggestion
-    low, at, high = (
-        round((columns - 1) * float(np.clip((np.log10(each) - first) / (last - first), 0, 1)))
-        for each in (good.low, good.rate, good.high)
-    )
-    row = [" "] * columns
-    row[low : high + 1] = "─" * (high + 1 - low)
-    row[low], row[high], row[at] = "├", "┤", "▲"
-    return ((" " * margin, ""), ("".join(row).rstrip(), "green"))
-
-
-def _item(label: str, text: str, width: int) -> list[Line]:
-    return hanging(text, width=width, lead=((f"  {label:<{_COLUMN}}", "dim"),))
-
-
-def _table(label: str, rows: list[str]) -> list[Line]:
-    labels = [label] + [""] * (len(rows) - 1)
-    pairs = zip(labels, rows, strict=True) if rows else ()
-    return [((f"  {name:<{_COLUMN}}", "dim"), (row, "")) for name, row in pairs]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holter.record import Run, Series
+from holter.record import Run
 from holter.record.signals import (
     SHARPNESS_BOUND,
     SHARPNESS_DESCENT,
@@ -13,82 +13,85 @@ from holter.record.signals import (
     SHARPNESS_RESIDUAL,
     SHARPNESS_START,
 )
-from holter.reports._chart import chart
-from holter.reports._lines import Line, hanging
+from holter.reports.experiments import Cell, Chart, ResultTable
 
-_COLUMN = 23
-_APART = 0.5  # share by which the losses of the two modes differ
-_TOLD = (0.25, 0.5, 1.0)  # distances of which the rise is told
+_NAME = "sharpness"
+_APART = 0.5  # relative difference between the losses of the two modes that is worth a note
+_DISTANCES = (0.25, 0.5, 1.0)  # at which the rise of the loss is listed
 
 
-def lines(run: Run, width: int) -> list[Line]:
-    """What `sharpness` measured."""
+def results(run: Run) -> list[ResultTable]:
+    """Return eigenvalues against their bound, short trainings, and the loss along directions."""
     if SHARPNESS_START not in run:
         return []
     steps = int(run[SHARPNESS_START][""].values[-1])
-    found: list[Line] = [((f"curvature after {steps} training steps", "bold"),)]
-    for label, text in (*_eigenvalues(run), *_descents(run)):
-        lead = ((f"  {label:<{_COLUMN}}", "dim"),)
-        found += hanging(text, width=width, lead=lead)
-    return found + (_directions(run, width) if SHARPNESS_LOSS in run else [])
+    title = f"curvature after {steps} training steps"
+    columns = ("matrix", "largest eigenvalue", "error, %", "bound", "note")
+    tables = [ResultTable(_NAME, title, columns, tuple(_eigenvalues(run)))]
+    if SHARPNESS_DESCENT in run:
+        rows = tuple(
+            (trial, len(loss) - 1, float(loss.values[0]), float(loss.values[-1]))
+            for trial, loss in run[SHARPNESS_DESCENT].items()
+        )
+        tables.append(
+            ResultTable(
+                _NAME,
+                "steps on the same batches",
+                ("learning rate", "steps", "first loss", "last loss"),
+                rows,
+            )
+        )
+    if SHARPNESS_LOSS in run:
+        tables.append(_directions(run))
+    return tables
 
 
-def _eigenvalues(run: Run) -> list[tuple[str, str]]:
+def _eigenvalues(run: Run) -> list[tuple[Cell, ...]]:
     if SHARPNESS_EIGENVALUE not in run:
         return []
-    told = []
-    for trial, value in run[SHARPNESS_EIGENVALUE].items():
-        text = f"largest eigenvalue {value.values[-1]:.4g}"
-        off = float(run[SHARPNESS_RESIDUAL][trial].values[-1])
-        text += f", exact to {off:.1%}" if np.isfinite(off) else ""
-        if SHARPNESS_BOUND in run and trial in run[SHARPNESS_BOUND]:
-            bound = float(run[SHARPNESS_BOUND][trial].values[-1])
+    rows: list[tuple[Cell, ...]] = []
+    for matrix, series in run[SHARPNESS_EIGENVALUE].items():
+        value = float(series.values[-1])
+        error = float(run[SHARPNESS_RESIDUAL][matrix].values[-1])
+        bound, note = None, None
+        if SHARPNESS_BOUND in run and matrix in run[SHARPNESS_BOUND]:
+            bound = float(run[SHARPNESS_BOUND][matrix].values[-1])
             rate = float(run[SHARPNESS_RATE][""].values[-1])
-            share = float(value.values[-1]) / bound
-            text += (
-                f"; {share:.2g} of the {bound:.4g} that steps bear at a learning rate of {rate:.3g}"
-            )
-        told.append((trial, text))
-    return told
+            note = f"{value / bound:.0%} of what is stable at a learning rate of {rate:.3g}"
+        rows.append((matrix, value, 100 * error if np.isfinite(error) else None, bound, note))
+    return rows
 
 
-def _descents(run: Run) -> list[tuple[str, str]]:
-    if SHARPNESS_DESCENT not in run:
-        return []
-    return [
-        (f"learning rate {trial}", f"{len(loss) - 1} steps on the same batches: loss {_ends(loss)}")
-        for trial, loss in run[SHARPNESS_DESCENT].items()
-    ]
-
-
-def _ends(loss: Series) -> str:
-    return f"{loss.values[0]:.4g} to {loss.values[-1]:.4g}"
-
-
-def _directions(run: Run, width: int) -> list[Line]:
+def _directions(run: Run) -> ResultTable:
     distances = run[SHARPNESS_DISTANCE]["line"].values.astype(np.float64)
-    curves = np.array([each.values for each in run[SHARPNESS_LOSS].values()], np.float64)
-    mean = curves.mean(0)
-    title = f"loss along {len(curves)} random directions, in eval mode; 1 is the length of a filter"
-    found = hanging(title, width=width, style="bold")
-    found += chart(distances.tolist(), mean.tolist(), width=min(width, 72), height=6)
-    home = float(np.interp(0.0, distances, mean))
-    rises = []
-    for far in _TOLD:
-        if far <= distances.max() and np.isfinite(home) and home:
-            there = float(np.interp([-far, far], distances, mean).mean())
-            rises.append(f"{there:.3g} at {far:g} ({(there - home) / abs(home):+.0%})")
-    told = [f"{home:.4g} at the weights; {', '.join(rises)}"] if rises else []
-    for text in (*told, *_other_mode(run, home)):
-        found += hanging(text, width=width, lead=((f"  {'loss':<{_COLUMN}}", "dim"),))
-    return found
+    losses = np.array([series.values for series in run[SHARPNESS_LOSS].values()], np.float64)
+    mean = losses.mean(0)
+    centre = float(np.interp(0.0, distances, mean))
+    rows: list[tuple[Cell, ...]] = [(0.0, centre, None)]
+    for distance in _DISTANCES:
+        if distance <= distances.max() and np.isfinite(centre) and centre:
+            loss = float(np.interp([-distance, distance], distances, mean).mean())
+            rows.append((distance, loss, round(100 * (loss - centre) / abs(centre))))
+    return ResultTable(
+        _NAME,
+        f"loss along {len(losses)} random directions, in eval mode",
+        ("distance", "loss", "rise, %"),
+        tuple(rows) if np.isfinite(centre) else (),
+        ("a distance of 1 is the norm of each filter", *_other_mode(run, centre)),
+        Chart(tuple(distances.tolist()), tuple(mean.tolist()), "distance", "loss"),
+    )
 
 
-def _other_mode(run: Run, home: float) -> list[str]:
-    """What to know where eval mode is far from the mode of the training."""
+def _other_mode(run: Run, centre: float) -> list[str]:
+    """Return a note where the losses of eval mode and of the training are far apart."""
     if SHARPNESS_DESCENT not in run:
         return []
     trained = float(run[SHARPNESS_DESCENT]["as set"].values[0])
-    if not abs(home - trained) > _APART * max(abs(home), abs(trained)):
+    if not abs(centre - trained) > _APART * max(abs(centre), abs(trained)):
         return []
-    return [f"{trained:.4g} in the mode of the training: batch norm or dropout make a difference"]
+    return [
+        (
+            f"the loss is {trained:.3g} in training mode and {centre:.3g} in eval mode:"
+            " batch norm or dropout make the difference"
+        )
+    ]

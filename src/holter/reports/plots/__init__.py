@@ -1,1 +1,1 @@
-"""Pictures, as PNG files: one file each; matplotlib is imported when something is drawn."""
+"""Plots of experiments as PNG files, one module each; matplotlib is imported when needed."""

@@ -1,4 +1,4 @@
-"""A picture of a learning-rate range test: the sweeps, and what the short trainings reached."""
+"""Plot of a learning-rate range test: the sweeps, and the losses of the short trainings."""
 
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ _ROOM = 0.25  # of the fall, above the start, that is drawn
 
 
 def draw(run: Run, path: Path) -> None:
-    """Draw what `holter try lr-range` measured into a PNG file."""
-    if any(each not in run for each in (LR_RANGE_RATE, LR_RANGE_START, LR_RANGE_CONFIGURED)):
-        raise HolterError("This run has no range test; `holter try lr-range` makes one.")
+    """Write the results of `holter try lr-range` to a PNG file."""
+    if any(signal not in run for signal in (LR_RANGE_RATE, LR_RANGE_START, LR_RANGE_CONFIGURED)):
+        raise HolterError("This run has no range test; `holter try lr-range SCRIPT` runs one.")
     test = read(run)
     if test.broken:
-        raise HolterError(f"There is nothing to draw: {test.broken}.")
+        raise HolterError(f"Nothing to plot: {test.broken}.")
     with figure(path, 2 if test.trials else 1) as axes:
         _sweeps(test, axes[0])
         if test.trials:
@@ -34,7 +34,7 @@ def _sweeps(test: RangeTest, axes: Any) -> None:
         label = f"{len(test.sweeps)} sweeps, smoothed" if number == 0 else None
         axes.plot(sweep.rates, sweep.curve, color="tab:blue", linewidth=1.2, label=label)
     axes.axhline(test.level, color="grey", linewidth=0.8, linestyle=":")
-    low = min(float(each.curve.min()) for each in test.sweeps)
+    low = min(float(sweep.curve.min()) for sweep in test.sweeps)
     fall = max(test.level - low, 1e-12)
     axes.set(
         xscale="log",
@@ -58,7 +58,7 @@ def _sweeps(test: RangeTest, axes: Any) -> None:
 
 
 def _estimators(test: RangeTest, axes: Any, height: float) -> None:
-    """A row of small marks at the top: what each estimator says."""
+    """Mark the rate of each estimator in a row at the top."""
     for marker, name in zip("o^sDv", ESTIMATORS, strict=True):
         middle = float(np.median(test.rates(name)))
         if np.isfinite(middle):
@@ -68,9 +68,9 @@ def _estimators(test: RangeTest, axes: Any, height: float) -> None:
 
 
 def _trials(test: RangeTest, axes: Any) -> None:
-    kept = [each for each in test.trials if np.isfinite(each.level)]
-    rates, levels = [each.rate for each in kept], [each.level for each in kept]
-    errors = [_apart(each, test.best) for each in kept]
+    kept = [trial for trial in test.trials if np.isfinite(trial.level)]
+    rates, levels = [trial.rate for trial in kept], [trial.level for trial in kept]
+    errors = [_standard_error(trial, test.best) for trial in kept]
     axes.errorbar(rates, levels, yerr=errors, fmt="o-", color="tab:blue", markersize=4, capsize=2)
     for trial in test.trials:
         if not np.isfinite(trial.level):
@@ -82,8 +82,8 @@ def _trials(test: RangeTest, axes: Any) -> None:
         ylabel="loss of the held batches at the end",
         title="short trainings from the same start",
     )
-    shown = _round(min(rates), max(rates))
-    axes.set_xticks(shown, [f"{each:g}" for each in shown])
+    ticks = _ticks(min(rates), max(rates))
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     if not test.problem:
         _mark(test, axes)
@@ -96,15 +96,15 @@ def _trials(test: RangeTest, axes: Any) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _round(low: float, high: float) -> list[float]:
-    """The rates between two that are written with one figure: 0.001, 0.002, 0.005."""
+def _ticks(low: float, high: float) -> list[float]:
+    """Return the rates between two that have one significant digit: 0.001, 0.002, 0.005."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     rates = [first * 10.0**power for power in powers for first in (1, 2, 5)]
-    return [each for each in rates if low <= each <= high]
+    return [rate for rate in rates if low <= rate <= high]
 
 
-def _apart(trial: RateTrial, best: RateTrial) -> float:
-    """The standard error, over held batches, of the difference to the best."""
+def _standard_error(trial: RateTrial, best: RateTrial) -> float:
+    """Return the standard error, over held batches, of the difference to the best."""
     differences = trial.end - best.end
     return float(differences.std() / np.sqrt(max(len(differences) - 1, 1)))
 

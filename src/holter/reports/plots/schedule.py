@@ -1,4 +1,4 @@
-"""A picture of a learning-rate schedule."""
+"""Plot of a learning-rate schedule."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from holter.reports.plots._figure import figure
 
 
 def draw(rates: Sequence[float], path: Path) -> None:
-    """Draw the learning rate of each step into a PNG file."""
+    """Write the learning rate of each step to a PNG file."""
     with figure(path, 1) as (axes,):
         axes.plot(range(len(rates)), rates, color="tab:blue")
         axes.set(xlabel="step", ylabel="learning rate", xlim=(0, len(rates) - 1))

@@ -1,4 +1,4 @@
-"""A picture of the loss around the weights: along random directions, and on a plane of two."""
+"""Plot of the loss around the weights: along random directions, and on a plane of two."""
 
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ _STEEP = 30  # highest over lowest loss, above which colours and axes are logari
 
 
 def draw(run: Run, path: Path) -> None:
-    """Draw what `holter try sharpness` measured into a PNG file."""
+    """Write the results of `holter try sharpness` to a PNG file."""
     if SHARPNESS_LOSS not in run:
         raise HolterError(
-            "This run has no loss along directions; `holter try sharpness` measures it."
+            "This run has no loss along directions; `holter try sharpness SCRIPT` measures it."
         )
     with figure(path, 2 if SHARPNESS_PLANE in run else 1) as axes:
         _lines(run, axes[0])
@@ -33,13 +33,13 @@ def draw(run: Run, path: Path) -> None:
 
 def _lines(run: Run, axes: Any) -> None:
     distances = run[SHARPNESS_DISTANCE]["line"].values
-    curves = np.array([each.values for each in run[SHARPNESS_LOSS].values()], np.float64)
+    curves = np.array([series.values for series in run[SHARPNESS_LOSS].values()], np.float64)
     for curve in curves:
         axes.plot(distances, curve, color="tab:blue", alpha=0.3, linewidth=1)
     axes.plot(distances, curves.mean(0), color="tab:blue", linewidth=2, label="mean")
     steps = int(run[SHARPNESS_START][""].values[-1])
     axes.set(
-        xlabel="distance, in lengths of each filter",
+        xlabel="distance, in filter norms",
         ylabel="loss in eval mode",
         title=f"{len(curves)} random directions, after {steps} steps",
     )

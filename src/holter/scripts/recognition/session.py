@@ -74,7 +74,7 @@ class Session:
             ),
             budget=None,
             announce=False,
-            blackbox=False,
+            black_box=False,
         )
         Discovery(self.watch)
         self.start = Start()

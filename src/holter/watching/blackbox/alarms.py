@@ -113,5 +113,5 @@ class Spikes:
 
     def _level(self) -> tuple[float, float]:
         middle = statistics.median(self._band)
-        spread = 1.4826 * statistics.median(abs(each - middle) for each in self._band)
+        spread = 1.4826 * statistics.median(abs(loss - middle) for loss in self._band)
         return middle, max(spread, 1e-3 * abs(middle), 1e-12)

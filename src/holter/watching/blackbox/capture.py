@@ -84,9 +84,9 @@ def write_capture(
             "about": about,
         }
         (fresh / _ABOUT).write_bytes(encode(document, indent=1))
-        for each in fresh.iterdir():
-            each.chmod(0o644)  # safetensors leaves files that nobody else may read
-            _to_disk(each)
+        for file in fresh.iterdir():
+            file.chmod(0o644)  # safetensors leaves files that nobody else may read
+            _to_disk(file)
         fresh.rename(folder)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -95,7 +95,7 @@ def write_capture(
 
 def captures_in(run: Path) -> tuple[Path, ...]:
     """The captures of a run, the earliest first."""
-    return tuple(sorted(each for each in (run / "captures").glob("step-*") if each.is_dir()))
+    return tuple(sorted(folder for folder in (run / "captures").glob("step-*") if folder.is_dir()))
 
 
 def load_capture(folder: Path) -> Capture:
@@ -109,7 +109,7 @@ def load_capture(folder: Path) -> Capture:
             raise HolterError(f"{folder} was written by a newer holter; update to read it.")
         state, tensors = load_file(folder / _STATE), load_file(folder / _STEPS)
         alarm = Alarm(**{key: document["alarm"][key] for key in ("kind", "step", "says")})
-        steps = tuple(_read_step(each, tensors) for each in document["steps"])
+        steps = tuple(_read_step(fields, tensors) for fields in document["steps"])
         return Capture(folder, alarm, state, document["plain"], steps, document["about"])
     except FileNotFoundError as error:
         missing = next(n for n in (_ABOUT, _STATE, _STEPS) if not (folder / n).exists())
@@ -124,7 +124,7 @@ def _step(entry: Entry, tensors: dict[str, Tensor]) -> dict[str, Any]:
     name = str(entry.step)
     fetches = []
     for number, fetch in enumerate(entry.fetches):
-        now = tuple(each._version for each in tensors_of(fetch.batch))  # noqa: SLF001
+        now = tuple(tensor._version for tensor in tensors_of(fetch.batch))  # noqa: SLF001
         place = f"{name}/{number}"
         tensors[f"{place}/random"] = fetch.random
         if fetch.random_cuda is not None:
@@ -144,7 +144,7 @@ def _tree(value: Any, place: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
         return {"tensor": place}
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_tree(each, f"{place}/{n}", tensors) for n, each in enumerate(value)]}
+        return {kind: [_tree(item, f"{place}/{n}", tensors) for n, item in enumerate(value)]}
     if isinstance(value, Mapping):
         items = enumerate(value.items())
         return {"dict": [[str(k), _tree(v, f"{place}/{n}", tensors)] for n, (k, v) in items]}
@@ -157,13 +157,13 @@ def _read_step(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Step
     name = str(fields["step"])
     fetches = tuple(
         Fetched(
-            each["loader"],
-            _grown(each["tree"], tensors),
-            bool(each["whole"]) and "lost" not in json.dumps(each["tree"]),
+            fetch["loader"],
+            _grown(fetch["tree"], tensors),
+            bool(fetch["whole"]) and "lost" not in json.dumps(fetch["tree"]),
             tensors[f"{name}/{number}/random"],
             tensors.get(f"{name}/{number}/random_cuda"),
         )
-        for number, each in enumerate(fields["fetches"])
+        for number, fetch in enumerate(fields["fetches"])
     )
     return Step(
         int(fields["step"]),
@@ -179,18 +179,18 @@ def _grown(tree: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
     if kind == "tensor":
         return tensors[value]
     if kind in ("list", "tuple"):
-        grown = [_grown(each, tensors) for each in value]
+        grown = [_grown(item, tensors) for item in value]
         return grown if kind == "list" else tuple(grown)
     if kind == "dict":
-        return {key: _grown(each, tensors) for key, each in value}
+        return {key: _grown(item, tensors) for key, item in value}
     return value if kind == "plain" else None
 
 
 def _savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors that share no memory, on the host: the format takes no others."""
     return {
-        name: each.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
-        for name, each in tensors.items()
+        name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
     }
 
 

@@ -17,14 +17,14 @@ class Fetch:
 
     loader: str
     batch: Any
-    versions: tuple[int, ...]  # of its tensors: whoever writes into one raises its version
+    versions: tuple[int, ...]  # of its tensors: a write into one raises its version
     random: Tensor
     random_cuda: Tensor | None
 
     @classmethod
     def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
         """A batch that was delivered right now."""
-        versions = tuple(each._version for each in tensors_of(batch))  # noqa: SLF001
+        versions = tuple(tensor._version for tensor in tensors_of(batch))  # noqa: SLF001
         return cls(loader, batch, versions, *_random(cuda=cuda))
 
 
@@ -40,7 +40,7 @@ class Entry:
 
 
 class Ring:
-    """The last steps, so many as fit into `limit` bytes; the oldest go first."""
+    """The last steps, as many as fit into `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, *, steps: int, limit: int, cuda: bool) -> None:
         self._limit, self._cuda = limit, cuda
@@ -59,8 +59,8 @@ class Ring:
         if self.open is not None and self.open.fetches:
             self.most = max(min(self.most, self._limit // self._bytes(self.open)), 1)
         self.entries.append(Entry(step, *_random(cuda=self._cuda)))
-        for each in fetches:
-            self._hold(each)
+        for fetch in fetches:
+            self._hold(fetch)
         while len(self.entries) > self.most:
             self.entries.popleft()
 
@@ -71,17 +71,17 @@ class Ring:
     def discard(self, loader: str) -> None:
         """What a loader delivered for the step under way is not used by it after all."""
         if self.open is not None:
-            self.open.fetches = [each for each in self.open.fetches if each.loader != loader]
+            self.open.fetches = [fetch for fetch in self.open.fetches if fetch.loader != loader]
 
     def since(self, step: int) -> list[Entry]:
         """The steps from one on, without what the first step's loaders delivered for others."""
-        found = [each for each in self.entries if each.step >= step]
-        fed = [{fetch.loader for fetch in each.fetches} for each in found]
+        entries = [entry for entry in self.entries if entry.step >= step]
+        fed = [{fetch.loader for fetch in entry.fetches} for entry in entries]
         if any(fed[1:]):  # of several loaders, only the steps to come tell which one trains
-            usual = set().union(*fed[1:])
-            kept = [fetch for fetch in found[0].fetches if fetch.loader in usual]
-            found[0] = replace(found[0], fetches=kept)
-        return found
+            training = set().union(*fed[1:])
+            kept = [fetch for fetch in entries[0].fetches if fetch.loader in training]
+            entries[0] = replace(entries[0], fetches=kept)
+        return entries
 
     def _hold(self, fetch: Fetch) -> None:
         if self.open is None:
@@ -89,16 +89,16 @@ class Ring:
         self._measure(fetch)
         self.open.fetches.append(fetch)
         while self._bytes(self.open) > self._limit and len(self.open.fetches) > 1:
-            del self.open.fetches[0]  # someone goes through all the data before training
+            del self.open.fetches[0]  # a script may go through all its data before training
 
     def _measure(self, fetch: Fetch) -> None:
         seen = self._seen[fetch.loader] = self._seen.get(fetch.loader, -1) + 1
         if seen % _MEASURE_EVERY == 0:
-            nbytes = sum(each.nbytes for each in tensors_of(fetch.batch))
+            nbytes = sum(tensor.nbytes for tensor in tensors_of(fetch.batch))
             self._sizes[fetch.loader] = max(nbytes, 1)
 
     def _bytes(self, entry: Entry) -> int:
-        return sum(self._sizes[each.loader] for each in entry.fetches)
+        return sum(self._sizes[fetch.loader] for fetch in entry.fetches)
 
 
 def _random(*, cuda: bool) -> tuple[Tensor, Tensor | None]:
@@ -115,4 +115,4 @@ def tensors_of(batch: Any) -> list[Tensor]:
         parts = batch.values()
     else:
         return []
-    return [each for part in parts for each in tensors_of(part)]
+    return [tensor for part in parts for tensor in tensors_of(part)]

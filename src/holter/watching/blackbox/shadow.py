@@ -1,4 +1,4 @@
-"""Shadow: a copy of weights, buffers and optimizer state in host memory, taken now and then."""
+"""Shadow: periodic snapshots of weights, buffers and optimizer state in host memory."""
 
 import math
 import threading
@@ -18,7 +18,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state that a training had before `step`: tensors by name, and plain values."""
+    """The state of a training before `step`: tensors by name, and plain values."""
 
     step: int
     tensors: Mapping[str, Tensor]
@@ -35,9 +35,9 @@ class Shadow:
     def __init__(
         self, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
     ) -> None:
-        # A copy must not keep alive what the script has let go.
-        self._weak = {label: weakref.ref(each) for label, each in optimizers.items()}
-        self._weak_models = {label: weakref.ref(each) for label, each in models.items()}
+        # Weak: a snapshot must not keep alive what the script has deleted.
+        self._weak = {label: weakref.ref(optimizer) for label, optimizer in optimizers.items()}
+        self._weak_models = {label: weakref.ref(model) for label, model in models.items()}
         self._copies: list[dict[str, Tensor]] = [{}, {}]
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None, None]
         self._turn = 0
@@ -48,13 +48,13 @@ class Shadow:
 
     @property
     def _models(self) -> dict[str, nn.Module]:
-        found = {label: each() for label, each in self._weak_models.items()}
-        return {label: each for label, each in found.items() if each is not None}
+        live = {label: reference() for label, reference in self._weak_models.items()}
+        return {label: model for label, model in live.items() if model is not None}
 
     @property
     def _optimizers(self) -> dict[str, Optimizer]:
-        found = {label: each() for label, each in self._weak.items()}
-        return {label: each for label, each in found.items() if each is not None}
+        live = {label: reference() for label, reference in self._weak.items()}
+        return {label: optimizer for label, optimizer in live.items() if optimizer is not None}
 
     @property
     def rates(self) -> tuple[tuple[float, ...], ...]:
@@ -66,13 +66,13 @@ class Shadow:
 
     @property
     def nbytes(self) -> int:
-        """Host memory that both copies take, by what the state is now."""
+        """Host memory that both snapshots take, for the present size of the state."""
         return 2 * sum(
-            each.nbytes for each in state_tensors(self._models, self._optimizers).values()
+            tensor.nbytes for tensor in state_tensors(self._models, self._optimizers).values()
         )
 
     def is_ready(self) -> bool:
-        """Whether there is room to copy to; pinned memory is made in a thread, as it takes time."""
+        """Whether there is memory to copy to; a thread allocates pinned memory, which is slow."""
         if self._making is not None:
             if self._making.is_alive():
                 return False
@@ -80,7 +80,7 @@ class Shadow:
             return True
         state = state_tensors(self._models, self._optimizers)
         if (
-            not any(each.is_cuda for each in state.values())
+            not any(tensor.is_cuda for tensor in state.values())
             or self._copies[1].keys() == state.keys()
         ):
             return True
@@ -99,7 +99,7 @@ class Shadow:
         state = state_tensors(self._models, self._optimizers)
         copies = self._room(turn, state)
         sources, targets = list(state.values()), [copies[name] for name in state]
-        on_gpu = [place for place, each in enumerate(sources) if each.is_cuda]
+        on_gpu = [place for place, tensor in enumerate(sources) if tensor.is_cuda]
         volatile = {id(b) for model in self._models.values() for b in model.buffers()}
         with torch.no_grad():
             if on_gpu:  # the next forward writes into buffers: these are copied at once
@@ -107,9 +107,9 @@ class Shadow:
                     s.clone() if id(s) in volatile else s for s in (sources[p] for p in on_gpu)
                 ]
                 self._copy_behind(still, [targets[p] for p in on_gpu])
-            beside = [place for place, each in enumerate(sources) if not each.is_cuda]
-            if beside:
-                torch._foreach_copy_([targets[p] for p in beside], [sources[p] for p in beside])
+            on_host = [place for place, tensor in enumerate(sources) if not tensor.is_cuda]
+            if on_host:
+                torch._foreach_copy_([targets[p] for p in on_host], [sources[p] for p in on_host])
         self._taken[turn] = (step, plain_state(self._optimizers))
 
     def before_update(self) -> None:
@@ -135,24 +135,24 @@ class Shadow:
         """The latest copy of a state from before `step`; waits for one that is under way."""
         if self._stream is not None:
             self._stream.synchronize()
-        found = [
+        snapshots = [
             Snapshot(taken[0], self._copies[turn], taken[1])
             for turn, taken in enumerate(self._taken)
             if taken is not None and taken[0] <= step
         ]
-        return max(found, key=lambda each: each.step, default=None)
+        return max(snapshots, key=lambda snapshot: snapshot.step, default=None)
 
     def _room(self, turn: int, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         copies = self._copies[turn]
-        for name in [each for each in copies if each not in state]:
+        for name in [name for name in copies if name not in state]:
             del copies[name]
-        for name, each in state.items():
+        for name, tensor in state.items():
             held = copies.get(name)
-            if held is None or held.shape != each.shape or held.dtype != each.dtype:
+            if held is None or held.shape != tensor.shape or held.dtype != tensor.dtype:
                 copies[name] = torch.empty_like(
-                    each,
+                    tensor,
                     device="cpu",
-                    pin_memory=each.is_cuda,
+                    pin_memory=tensor.is_cuda,
                     memory_format=torch.contiguous_format,
                 )
         return copies
@@ -177,21 +177,21 @@ def state_tensors(
 
     Of a sharded tensor it is the shard that is here.
     """
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for label, model in models.items():
-        for name, each in (*model.named_parameters(), *model.named_buffers()):
-            found[f"model/{label}/{name}"] = each.detach()
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            tensors[f"model/{label}/{name}"] = tensor.detach()
     for label, optimizer in optimizers.items():
         for place, parameter in enumerate(held_by(optimizer)):
             for name, value in optimizer.state.get(parameter, {}).items():
                 if isinstance(value, Tensor):
-                    found[f"optimizer/{label}/{place}/{name}"] = value.detach()
-    names = list(found)
-    return dict(zip(names, local([found[name] for name in names]), strict=True))
+                    tensors[f"optimizer/{label}/{place}/{name}"] = value.detach()
+    names = list(tensors)
+    return dict(zip(names, local([tensors[name] for name in names]), strict=True))
 
 
 def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
-    """What optimizers keep beside tensors: settings of groups, and counts."""
+    """What optimizers keep besides tensors: settings of groups, and counts."""
     return {
         label: {
             "class": type(optimizer).__name__,
@@ -218,7 +218,7 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
 
 def held_by(optimizer: Optimizer) -> list[Tensor]:
     """The parameters of an optimizer, group by group."""
-    return [each for group in optimizer.param_groups for each in group["params"]]
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _timer() -> Any:
@@ -231,7 +231,7 @@ def _number(value: Any) -> float:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return all(isinstance(each, _PLAIN) for each in value)
+        return all(isinstance(item, _PLAIN) for item in value)
     return isinstance(value, (*_PLAIN, Tensor)) and (
         not isinstance(value, Tensor) or value.numel() == 1
     )

@@ -18,7 +18,7 @@ class Reading(NamedTuple):
 
     Device tensors stay on their device.
 
-    Pass the same `owners` tuple each time: it is told by identity. `at` gives the places of the
+    Pass the same `owners` tuple each time: it is compared by identity. `at` gives the places of the
     values where some owners have none.
     """
 
@@ -59,11 +59,11 @@ class Hooked(Protocol):
 def all_collectors() -> list[Collector]:
     """A fresh one of each: the class named like its module, in every module that has one."""
     made: list[Collector] = []
-    for module in sorted(each.name for each in pkgutil.iter_modules(__path__)):
+    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
         name = module.replace("_", " ").title().replace(" ", "")
-        found = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if isinstance(found, type) and {"emits", "at", "depth", "wakes_at", "read"} <= set(
-            vars(found)
+        candidate = getattr(import_module(f"{__name__}.{module}"), name, None)
+        if isinstance(candidate, type) and {"emits", "at", "depth", "wakes_at", "read"} <= set(
+            vars(candidate)
         ):
-            made.append(found())
+            made.append(candidate())
     return made

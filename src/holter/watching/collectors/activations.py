@@ -1,4 +1,4 @@
-"""What the modules of a model return: mean, spread, extremes, zeros, dead and saturated units."""
+"""What the modules of a model return: mean, spread, extremes, dead and saturated units."""
 
 import itertools
 import time
@@ -16,17 +16,16 @@ from holter.record.signals import (
     ACTIVATION_MEAN,
     ACTIVATION_SATURATED_FRACTION,
     ACTIVATION_STD,
-    ACTIVATION_ZERO_FRACTION,
     Signal,
 )
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import is_compiled, is_silent
 from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.watching.collectors.naming import unwrapped
-from holter.watching.collectors.outputs import Slot, Window, gathered, pooled, readable, shares
+from holter.watching.collectors.outputs import DeadUnits, Slot, gathered, pooled, readable, shares
 from holter.watching.collectors.roster import Model, Roster
 
-_SILENT = 3  # windows without a single call after which nobody listens any more
+_SILENT = 3  # windows without a single call after which the hook is removed for good
 
 _NO_OUTPUT = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was read before them
@@ -43,7 +42,7 @@ class Activations:
     It is torch's global forward hook that listens, for as long as a window is open. Hooks on each
     module would make `torch.jit.script` fail, would keep `nn.TransformerEncoderLayer` from its fast
     path in a validation between two steps, and would travel with copies and checkpoints of the
-    model. A global hook makes compiled modules warn or compile anew: with one of those among the
+    model. A global hook makes compiled modules warn or compile again: with one of those among the
     watched, none is set, and `declined` says so.
     """
 
@@ -51,7 +50,6 @@ class Activations:
         ACTIVATION_MEAN,
         ACTIVATION_STD,
         ACTIVATION_ABSMAX,
-        ACTIVATION_ZERO_FRACTION,
         ACTIVATION_DEAD_FRACTION,
         ACTIVATION_SATURATED_FRACTION,
     )
@@ -77,7 +75,7 @@ class Activations:
         try:
             return self._read(moment)
         except Exception:
-            self._stop()  # nobody will call again
+            self._stop()  # no call will follow
             raise
 
     def _read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> list[Reading]:
@@ -104,19 +102,19 @@ class Activations:
     # The window.
 
     def _listen(self, roster: Roster) -> None:
-        found: dict[int, tuple[str, nn.Module]] = {}
+        named: dict[int, tuple[str, nn.Module]] = {}
         for model in roster.models:
             if is_compiled(model.module):
                 self._decline(f"activations are not recorded: {model.label} is compiled")
                 self._stop()
                 return
             for name, module in self._leaves(model):
-                found.setdefault(id(module), (name, module))
+                named.setdefault(id(module), (name, module))
         slots: dict[int, Slot] = {}
-        for key, (_, module) in found.items():
-            known = self._slots.get(key)
-            slots[key] = known if known and known.module() is module else Slot(module)
-        pairs = [(name, slots[key]) for key, (name, _) in found.items()]
+        for key, (_, module) in named.items():
+            slot = self._slots.get(key)
+            slots[key] = slot if slot and slot.module() is module else Slot(module)
+        pairs = [(name, slots[key]) for key, (name, _) in named.items()]
         self._names = _kept(self._names, [name for name, _ in pairs])
         self._clipping = _kept(self._clipping, [name for name, slot in pairs if slot.clips])
         self._saturating = _kept(
@@ -213,7 +211,7 @@ class Activations:
             places = [slot.clip_place for slot in ended]
             readings.append(Reading(ACTIVATION_DEAD_FRACTION, self._clipping, dead, places))
             for slot in ended:
-                slot.window = Window()
+                slot.window = DeadUnits()
         for slot in called:
             slot.forget()
         return readings
@@ -221,22 +219,20 @@ class Activations:
     def _summaries(self, called: list["Slot"]) -> list[Reading]:
         """Pool the calls of each module: one short series of operations for all of them."""
         devices: dict[torch.device, list[Slot]] = {}
-        for slot in sorted(called, key=lambda each: len(each.rows)):
+        for slot in sorted(called, key=lambda slot: len(slot.rows)):
             devices.setdefault(slot.rows[0][0].device, []).append(slot)
         tables, order = [], []
         for device, slots in devices.items():
             tables.append(pooled(slots) / self._elements(device, slots))
             order += slots
-        mean, square, absmax, filled = gathered(tables).unbind(1)
+        mean, square, absmax = gathered(tables).unbind(1)
         # Rounding may take the difference below zero; NaN stays NaN.
         std = (square - mean.square()).clamp(min=0).sqrt()
-        zeros = (1 - filled).clamp(min=0)
         places = [slot.place for slot in order]
         return [
             Reading(ACTIVATION_MEAN, self._names, mean, places),
             Reading(ACTIVATION_STD, self._names, std, places),
             Reading(ACTIVATION_ABSMAX, self._names, absmax, places),
-            Reading(ACTIVATION_ZERO_FRACTION, self._names, zeros, places),
         ]
 
     def _elements(self, device: torch.device, slots: Sequence["Slot"]) -> Tensor:
@@ -244,7 +240,7 @@ class Activations:
         sizes = [slot.elements for slot in slots]
         if self._sizes[0] != device or self._sizes[1] != sizes:
             wide = torch.float32 if device.type == "mps" else torch.float64
-            divisors = torch.tensor([[n, n, 1, n] for n in sizes], dtype=wide, device="cpu")
+            divisors = torch.tensor([[n, n, 1] for n in sizes], dtype=wide, device="cpu")
             if device.type == "cuda":
                 divisors = divisors.pin_memory()  # from elsewhere it would wait for the device
             self._sizes = device, sizes, divisors.to(device, non_blocking=True)
@@ -252,5 +248,5 @@ class Activations:
 
 
 def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:
-    """The same tuple as before where nothing has changed: owners are told by identity."""
+    """The same tuple as before where nothing has changed: owners are compared by identity."""
     return names if names == tuple(now) else tuple(now)

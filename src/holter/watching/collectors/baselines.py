@@ -1,4 +1,4 @@
-"""What can be known of targets without the input: frequencies of classes, mean and spread."""
+"""What targets say without their inputs: class frequencies, mean and spread."""
 
 import math
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class Labels:
         return self if seen is None else replace(self, counts=seen.counts + self.counts)
 
     def of_all(self) -> Scalars:
-        """What is said of all targets so far."""
+        """The signals of all targets so far."""
         return {
             TARGET_ENTROPY: self._entropy(),
             TARGET_CLASSES: (self.counts > 0).sum(),
@@ -51,7 +51,7 @@ class Labels:
         }
 
     def of_batch(self) -> Scalars:
-        """What is said of the targets of one step."""
+        """The signals of the targets of one step."""
         return {TARGET_BATCH_ENTROPY: self._entropy()}
 
     def _entropy(self) -> Tensor:
@@ -101,18 +101,18 @@ class Moments:
         )
 
     def of_all(self) -> Scalars:
-        """What is said of all targets so far."""
+        """The signals of all targets so far."""
         mean = self._mean_if_any()
         if not self.is_binary:
             variance = self.squares / (self.samples * mean.numel())
             return {TARGET_MEAN: mean.mean(), TARGET_STD: variance.sqrt()}
-        found = {TARGET_LARGEST_CLASS_FRACTION: torch.maximum(mean, 1 - mean).mean()}
+        values = {TARGET_LARGEST_CLASS_FRACTION: torch.maximum(mean, 1 - mean).mean()}
         if self.has_entropy:
-            found[TARGET_ENTROPY] = self._entropy()
-        return found
+            values[TARGET_ENTROPY] = self._entropy()
+        return values
 
     def of_batch(self) -> Scalars:
-        """What is said of the targets of one step: with many units, a batch says little of each."""
+        """The signals of the targets of one step: with many units, a batch says little of each."""
         alone = self.is_binary and self.has_entropy and self.mean.numel() == 1
         return {TARGET_BATCH_ENTROPY: self._entropy()} if alone else {}
 
@@ -128,9 +128,9 @@ class Moments:
         """All units as if they were one."""
         units, mean = self.mean.numel(), self.mean.mean().reshape(1)
         squares = self.squares + (self.mean - mean).square().sum() * self.samples
-        known = self.has_entropy and (self.weight is None or self.weight.numel() == 1)
+        exact = self.has_entropy and (self.weight is None or self.weight.numel() == 1)
         return replace(
-            self, mean=mean, squares=squares, samples=self.samples * units, has_entropy=known
+            self, mean=mean, squares=squares, samples=self.samples * units, has_entropy=exact
         )
 
 
@@ -170,15 +170,15 @@ def _moments(call: Given) -> Moments:
     if call.function == "soft_margin_loss":
         values = (values + 1) / 2
     rows = values.reshape(target.shape[0] if target.dim() else 1, -1)
-    weight, known = None, True
+    weight, exact = None, True
     if binary:
-        weight, known = _of_yes(call, target)
+        weight, exact = _of_yes(call, target)
     if rows.shape[1] > _MOST_UNITS:
         rows = rows.reshape(-1, 1)
-        known &= weight is None or weight.numel() == 1
+        exact &= weight is None or weight.numel() == 1
     variance, mean = torch.var_mean(rows, 0, correction=0)
     samples = mean.new_full((), rows.shape[0])
-    return Moments(mean, variance.sum() * samples, samples, binary, weight, known)
+    return Moments(mean, variance.sum() * samples, samples, binary, weight, exact)
 
 
 def _of_yes(call: Given, target: Tensor) -> tuple[Tensor | None, bool]:

@@ -85,10 +85,10 @@ def _part(batch: Tensor, most: int) -> Tensor:
 
 @functools.lru_cache(maxsize=64)
 def _grid(shape: tuple[int, ...], most: int) -> tuple[slice, ...]:
-    """Every so many along each axis, so that at most so many are left."""
+    """Slices with a stride along each axis, so that a bounded number of values is left."""
     every, left = [1] * len(shape), list(shape)
     while math.prod(left) > most:
         axis = left.index(max(left))
         every[axis] += 1
         left[axis] = -(-shape[axis] // every[axis])
-    return tuple(slice(None, None, each) for each in every)
+    return tuple(slice(None, None, stride) for stride in every)

@@ -1,4 +1,4 @@
-"""The calls of some modules, heard before their forwards, for as long as somebody listens."""
+"""The calls of some modules, seen by a hook before their forwards while it is attached."""
 
 import contextlib
 import sys
@@ -58,12 +58,12 @@ class Calls(Generic[_K]):
             raise self._error
 
     def _called(self, module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling():  # first, for then nothing below becomes part of the graph
+        if torch.compiler.is_compiling():  # first, so that nothing below becomes part of the graph
             return
-        known = self._known.get(id(module))
-        if _silence or known is None or known[0]() is not module:
+        entry = self._known.get(id(module))
+        if _silence or entry is None or entry[0]() is not module:
             return
-        if self._tell(known[1], module, args) or self._after or self._before is None:
+        if self._tell(entry[1], module, args) or self._after or self._before is None:
             return
         if not isinstance(module, torch.jit.ScriptModule):
             self._after = module.register_forward_hook(self._returned, with_kwargs=True)
@@ -72,9 +72,9 @@ class Calls(Generic[_K]):
         if self._after is not None:
             self._after.remove()
             self._after = None
-        known = self._known.get(id(module))
-        if known is not None:
-            self._tell(known[1], module, kwargs)
+        entry = self._known.get(id(module))
+        if entry is not None:
+            self._tell(entry[1], module, kwargs)
 
     def _tell(self, key: _K, module: nn.Module, arguments: Any) -> bool:
         began = time.thread_time()
@@ -107,11 +107,11 @@ def is_silent() -> bool:
 
 
 def is_compiled(model: nn.Module) -> bool:
-    """Whether the model or a part of it is compiled: global hooks make those compile anew."""
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nobody has compiled
+    """Whether the model or a part of it is compiled: global hooks make those compile again."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nothing is compiled
     kind = () if dynamo is None else (dynamo.OptimizedModule,)
     return any(
-        isinstance(each, kind) or each._compiled_call_impl is not None  # noqa: SLF001
-        for each in model.modules()
-        if not isinstance(each, torch.jit.ScriptModule)
+        isinstance(module, kind) or module._compiled_call_impl is not None  # noqa: SLF001
+        for module in model.modules()
+        if not isinstance(module, torch.jit.ScriptModule)
     )

@@ -18,7 +18,9 @@ from holter.watching.collectors.moments import (
 from holter.watching.stats.shards import local
 from holter.watching.stats.summary import norms
 
-_WATCHED = 8  # parameters of an optimizer to look at: whoever clears gradients clears them all
+_WATCHED = (
+    8  # parameters of an optimizer to look at: a script that clears gradients clears them all
+)
 
 State = tuple[int, int]  # identity of a gradient, and how often it was written to
 
@@ -45,27 +47,27 @@ class Clearing:
     ) -> Iterable[Reading]:
         """The carried share, once a step, when the gradients of the step are complete."""
         if isinstance(moment, BackwardBegins):
-            for each in self._all():
-                each.look()
+            for watched in self._all():
+                watched.look()
         elif isinstance(moment, BackwardEnds):
-            for each in self._all():
-                each.remember()
+            for watched in self._all():
+                watched.remember()
         elif isinstance(moment, AfterUpdate):
             if moment.next_depth < self.depth:
                 return
             own = moment.subject.parameters[: moment.subject.held]
-            chosen = _spread([each for each in own if each.grad is not None])
-            self._watched[moment.subject.index] = [_Watched(each) for each in chosen]
+            chosen = _spread([parameter for parameter in own if parameter.grad is not None])
+            self._watched[moment.subject.index] = [_Watched(parameter) for parameter in chosen]
         else:
-            carried = [each.at_step() for each in self._watched.pop(moment.subject.index, ())]
-            known = [each for each in carried if each is not None]
-            if known:
-                share = sum(known) / len(known)
+            carried = [watched.at_step() for watched in self._watched.pop(moment.subject.index, ())]
+            read = [value for value in carried if value is not None]
+            if read:
+                share = sum(read) / len(read)
                 values = share.reshape(1) if isinstance(share, Tensor) else [share]
                 yield Reading(GRAD_CARRIED_FRACTION, moment.subject.owner, values)
 
     def _all(self) -> list["_Watched"]:
-        return [each for watched in self._watched.values() for each in watched]
+        return [parameter for watched in self._watched.values() for parameter in watched]
 
 
 class _Watched:

@@ -33,7 +33,7 @@ class Clipping:
     def read(self, moment: Clipped) -> Iterable[Reading]:
         """Norm, limit and coefficient of one clipping call, and whether it was in its place."""
         if moment.late and not math.isfinite(moment.limit):
-            return  # of gradients that were used already, somebody wants the norm
+            return  # the update is over: the script only wants the norm
         yield Reading(CLIP_SCALED, STEP, [moment.scaled])
         yield Reading(CLIP_LATE, STEP, [moment.late])
         yield Reading(CLIP_LIMIT, STEP, [moment.limit])

@@ -63,10 +63,10 @@ class Copies:
     def read(self, moment: Any) -> Iterable[Reading]:
         """The share of each loss function, at the end of the step."""
         if isinstance(moment, LossComputed):
-            found = given(moment.function, moment.arguments) if self._inputs else None
-            match = _match(found, self._inputs) if found is not None else None
-            if found is not None and match is not None:
-                self._matches.add(moment.function, found.target.device, match)
+            call = given(moment.function, moment.arguments) if self._inputs else None
+            match = _match(call, self._inputs) if call is not None else None
+            if call is not None and match is not None:
+                self._matches.add(moment.function, call.target.device, match)
         elif isinstance(moment, StepEnds):
             for function, matches in self._matches.take():
                 yield Reading(TARGET_INPUT_MATCH, self._owners[function], share(matches))
@@ -82,13 +82,15 @@ class Copies:
             self._inputs.clear()
 
     def _listen(self, roster: Roster, depth: Depth) -> None:
-        models = [each.module for each in roster.models]
-        if depth is not self.depth or any(is_compiled(each) for each in models):
+        models = [model.module for model in roster.models]
+        if depth is not self.depth or any(is_compiled(model) for model in models):
             self._calls.stop()
             return
         modules = [module for model in models for module in model.modules()]
         self._calls.know(
-            (each, each.num_embeddings) for each in modules if isinstance(each, nn.Embedding)
+            (module, module.num_embeddings)
+            for module in modules
+            if isinstance(module, nn.Embedding)
         )
         self._calls.listen()
 

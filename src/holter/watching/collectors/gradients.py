@@ -39,12 +39,13 @@ class Gradients:
     def read(self, moment: GradientsReady) -> Iterable[Reading]:
         """A value for each parameter that has a gradient."""
         subject = moment.subject
-        gradients = [each.grad for each in subject.parameters]
-        there = local([each for each in gradients if each is not None])
-        places = [i for i, each in enumerate(gradients) if each is not None]
-        if not all(each.numel() for each in there):  # of a small parameter a shard may be empty
-            places = [i for i, each in zip(places, there, strict=True) if each.numel()]
-            there = [each for each in there if each.numel()]
+        gradients = [parameter.grad for parameter in subject.parameters]
+        there = local([gradient for gradient in gradients if gradient is not None])
+        places = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        # Of a small parameter a shard may be empty.
+        if not all(gradient.numel() for gradient in there):
+            places = [i for i, gradient in zip(places, there, strict=True) if gradient.numel()]
+            there = [gradient for gradient in there if gradient.numel()]
         if not there:
             return
         at = places if len(there) < len(gradients) else None

@@ -52,8 +52,10 @@ class Hidden:
         if moment.ahead:
             return False
         if self._gradients is None:
-            kept = (each.grad for each in moment.roster.parameters)
-            self._gradients = frozenset(each.data_ptr() for each in kept if each is not None)
+            kept = (parameter.grad for parameter in moment.roster.parameters)
+            self._gradients = frozenset(
+                gradient.data_ptr() for gradient in kept if gradient is not None
+            )
         return moment.tensor.data_ptr() in self._gradients
 
 

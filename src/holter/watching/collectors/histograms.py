@@ -35,12 +35,14 @@ class Histograms:
         subject = moment.subject
         if isinstance(moment, AfterUpdate):
             self._updates += 1
-            held = [each.detach() for each in subject.parameters]
+            held = [parameter.detach() for parameter in subject.parameters]
             return [Reading(WEIGHT_HISTOGRAM, subject.names, self._shares(held))] if due else []
-        at = [i for i, each in enumerate(subject.parameters) if each.grad is not None]
+        at = [i for i, parameter in enumerate(subject.parameters) if parameter.grad is not None]
         if not due or not at:
             return []
-        gradients = [each.grad for each in subject.parameters if each.grad is not None]
+        gradients = [
+            parameter.grad for parameter in subject.parameters if parameter.grad is not None
+        ]
         shares = self._shares(gradients)
         if moment.scale is not None:
             shares = _divided(shares, moment.scale)

@@ -33,19 +33,19 @@ class Hyperparameters:
                 (EPSILON, [_epsilon(group) for group in groups]),
             ]
         readings = [_reading(signal, owners, values) for signal, values in quantities]
-        return [each for each in readings if each is not None]
+        return [reading for reading in readings if reading is not None]
 
 
 def _reading(
     signal: Signal, owners: tuple[str, ...], values: list[float | Tensor | None]
 ) -> Reading | None:
-    known = [each for each in values if each is not None]
-    if not known:
+    present = [value for value in values if value is not None]
+    if not present:
         return None
     at = None
-    if len(known) < len(owners):
-        at = [i for i, each in enumerate(values) if each is not None]
-    return Reading(signal, owners, _together(known), at)
+    if len(present) < len(owners):
+        at = [i for i, value in enumerate(values) if value is not None]
+    return Reading(signal, owners, _together(present), at)
 
 
 def _beta(group: dict[str, Any], index: int) -> float | Tensor | None:
@@ -59,9 +59,9 @@ def _epsilon(group: dict[str, Any]) -> float | Tensor | None:
 
 
 def _together(values: list[float | Tensor]) -> Tensor | list[float]:
-    device = next((each.device for each in values if isinstance(each, Tensor)), None)
+    device = next((value.device for value in values if isinstance(value, Tensor)), None)
     if device is None:
-        return [float(each) for each in values]
+        return [float(value) for value in values]
     return torch.stack(
-        [torch.as_tensor(each, dtype=torch.float32, device=device).reshape(()) for each in values]
+        [torch.as_tensor(value, dtype=torch.float32, device=device).reshape(()) for value in values]
     )

@@ -24,7 +24,7 @@ from holter.watching.collectors.naming import unwrapped
 from holter.watching.collectors.outputs import readable
 from holter.watching.collectors.roster import Roster
 
-_SILENT = 3  # windows without a single call after which nobody listens any more
+_SILENT = 3  # windows without a single call after which the hook is removed for good
 
 
 class _Taken(NamedTuple):
@@ -84,16 +84,16 @@ class Inputs:
         return ()
 
     def _listen(self, roster: Roster) -> None:
-        known = self._roster is not None and self._roster() is roster
-        # Who is compiled is asked for anew where much is read anyway.
-        if not known or self._depth is Depth.FULL:
+        is_known = self._roster is not None and self._roster() is roster
+        # What is compiled is checked again in full steps only, where much is read anyway.
+        if not is_known or self._depth is Depth.FULL:
             compiled = [model.label for model in roster.models if is_compiled(model.module)]
             if compiled:
                 self._decline(f"inputs are not recorded: {compiled[0]} is compiled")
                 self._silent = _SILENT
                 self._calls.stop()
                 return
-        if not known:
+        if not is_known:
             self._roster = weakref.ref(roster)
             self._owners = {
                 model.label: self._owners.get(model.label, (model.label,))
@@ -128,7 +128,7 @@ class Inputs:
                 values += [(INPUT_MEAN, mean), (INPUT_STD, std)]
                 values.append((INPUT_ABSMAX, self._batches.absmax(numbers)))
         self._taken[label] = _Taken(values, settled=module.training)
-        if all(each in self._taken and self._taken[each].settled for each in self._owners):
+        if all(owner in self._taken and self._taken[owner].settled for owner in self._owners):
             self._calls.stop()
         return True
 
@@ -146,9 +146,9 @@ class Inputs:
             )
         return [
             Reading(signal, self._owners[label], as_values(value))
-            for label, each in taken.items()
+            for label, batch in taken.items()
             if label in self._owners
-            for signal, value in each.values
+            for signal, value in batch.values
         ]
 
     def _decline(self, sentence: str) -> None:

@@ -70,7 +70,7 @@ class Given:
         return ignored
 
     def thinned(self) -> "Given":
-        """Every so many samples and positions of what is too large to be looked at whole."""
+        """A regular subset of the samples and positions, if there are too many to read all."""
         prediction, target = self.prediction, self.target
         if self.family is not Family.CLASSES:
             return replace(self, prediction=_thin(prediction), target=_thin(target))
@@ -97,9 +97,9 @@ class Given:
             kept = target != self.ignored
             return ((answer == target) & kept).sum(), kept.sum()
         if self.family is Family.BINARY and prediction.shape == target.shape:
-            said = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
+            predicted = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
             meant = target > (0 if self.function == "soft_margin_loss" else 0.5)
-            return (said == meant).sum(), target.numel()
+            return (predicted == meant).sum(), target.numel()
         return None
 
 
@@ -137,7 +137,7 @@ class Measurements(Generic[T]):
 
 
 class Owners(dict[str, tuple[str, ...]]):
-    """The same tuple for each loss function each time: owners are told by identity."""
+    """The same tuple for each loss function each time: owners are compared by identity."""
 
     def __missing__(self, function: str) -> tuple[str, ...]:
         owner = self[function] = (function,)
@@ -157,19 +157,19 @@ def given(function: str, arguments: Mapping[str, Any]) -> Given | None:
         or prediction.device != target.device
     ):
         return None
-    found = Given(function, family, prediction.detach(), target.detach(), arguments)
+    call = Given(function, family, prediction.detach(), target.detach(), arguments)
     if family is Family.CLASSES:
         wanted = list(prediction.shape)
-        if not found.is_soft:
-            wanted = wanted[: found.axis] + wanted[found.axis + 1 :]
+        if not call.is_soft:
+            wanted = wanted[: call.axis] + wanted[call.axis + 1 :]
         if not prediction.dim() or list(target.shape) != wanted:
             return None
-    return found
+    return call
 
 
 def share(hits: Sequence[Hits]) -> Tensor:
     """Of all together, the share that is right."""
-    right = torch.stack([each for each, _ in hits]).sum()
+    right = torch.stack([hit for hit, _ in hits]).sum()
     return (right / sum(total for _, total in hits)).reshape(1)
 
 

@@ -12,7 +12,7 @@ from holter.watching.collectors.moments import BackwardBegins, Depth, Logged, St
 
 
 class Losses:
-    """Adds up what `backward()` is called on; keeps beside it what the loop logs."""
+    """Adds up what `backward()` is called on, and keeps separately what the loop logs."""
 
     emits: ClassVar[tuple[Signal, ...]] = (LOSS, LOSS_LOGGED, BACKWARD_CALLS)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, Logged, StepEnds)

@@ -33,7 +33,7 @@ class Membership:
     def read(self, moment: BeforeUpdate) -> Iterable[Reading]:
         """A value for each parameter on the roster."""
         roster = moment.roster
-        trainable = [trains(each) for each in roster.parameters]
+        trainable = [trains(parameter) for parameter in roster.parameters]
         if roster.names is self._names and trainable == self._trainable:
             return
         self._names, self._trainable = roster.names, trainable

@@ -27,6 +27,6 @@ class Modes:
             owner = self._owners.setdefault(model.label, (model.label,))
             yield Reading(MODE_TRAINING, owner, [model.module.training])
             if model.mode_dependent:
-                evaluating = sum(not each.training for each in model.mode_dependent)
+                evaluating = sum(not module.training for module in model.mode_dependent)
                 share = evaluating / len(model.mode_dependent)
                 yield Reading(MODE_EVAL_FRACTION, owner, [share])

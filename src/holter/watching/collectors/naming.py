@@ -17,7 +17,7 @@ _BATCH_NORM = nn.modules.batchnorm._NormBase  # noqa: SLF001  (the base of all b
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An optimizer that was named, told by its parameters: scripts make optimizers anew."""
+    """An optimizer that has a name, identified by its parameters: scripts re-create optimizers."""
 
     index: int
     label: str
@@ -38,14 +38,14 @@ class Naming:
 
     def model(self, given: str, module: nn.Module, together: int) -> tuple[str, str]:
         """Label of a model, and prefix of its parameters' names; it is one of `together`."""
-        known = self._models.get(module)
-        if known is None:
+        labels = self._models.get(module)
+        if labels is None:
             alone = not self._count and not self._models and together == 1
             label = _unique(given or type(unwrapped(module)).__name__, self._labels)
             self._labels.add(label)
             self._count += 1
-            known = self._models[module] = (label, "" if alone else f"{label}.")
-        return known
+            labels = self._models[module] = (label, "" if alone else f"{label}.")
+        return labels
 
     def optimizer(
         self,
@@ -55,14 +55,16 @@ class Naming:
         models: Sequence[tuple[str, nn.Module]],
     ) -> tuple[int, str]:
         """Index and label of an optimizer; of two for the same parameters they are the same."""
-        parameters = [each for group in optimizer.param_groups for each in group["params"]]
-        keys = frozenset(id(each) for each in parameters)
-        for known in self._optimizers:
-            if known.parameters == keys and known.one() is not None:
-                return known.index, known.label
+        parameters = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
+        keys = frozenset(id(parameter) for parameter in parameters)
+        for earlier in self._optimizers:
+            if earlier.parameters == keys and earlier.one() is not None:
+                return earlier.index, earlier.label
         alone = not self._optimizers and together == 1
         label = given or ("" if alone else _trained_by(keys, models) or type(optimizer).__name__)
-        taken = {known.label for known in self._optimizers}
+        taken = {earlier.label for earlier in self._optimizers}
         label = _unique(label, taken)
         index = len(self._optimizers)
         self._optimizers.append(_Known(index, label, keys, weakref.ref(parameters[0])))
@@ -71,13 +73,13 @@ class Naming:
 
 def mode_dependent(model: nn.Module) -> tuple[nn.Module, ...]:
     """Dropout and batch norm in the trained parts of a model: eval mode changes what they do."""
-    found = [model] if _depends(model, in_trained=_is_trained(model)) else []
+    modules = [model] if _depends(model, in_trained=_is_trained(model)) else []
     for parent in model.modules():
         children = list(parent.children())
         if children:
             in_trained = _is_trained(parent)
-            found += [child for child in children if _depends(child, in_trained=in_trained)]
-    return tuple(dict.fromkeys(found))
+            modules += [child for child in children if _depends(child, in_trained=in_trained)]
+    return tuple(dict.fromkeys(modules))
 
 
 def named_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -88,7 +90,7 @@ def named_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 def unregistered_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Parameters that a model keeps in plain lists and dicts, where `parameters()` is blind."""
-    known = {id(each) for each in model.parameters()}
+    registered = {id(parameter) for parameter in model.parameters()}
     for path, module in unwrapped(model).named_modules():
         for attribute, value in vars(module).items():
             if attribute in _OWN or not isinstance(value, list | tuple | dict):
@@ -97,12 +99,19 @@ def unregistered_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
             for place, part in places:
                 start = f"{path}." * bool(path) + f"{attribute}[{place!r}]"
                 if isinstance(part, nn.Module):
-                    found = [(f"{start}.{name}", each) for name, each in part.named_parameters()]
+                    named = [
+                        (f"{start}.{name}", parameter)
+                        for name, parameter in part.named_parameters()
+                    ]
                 elif isinstance(part, nn.Parameter):
-                    found = [(start, part)]
+                    named = [(start, part)]
                 else:
                     continue
-                yield from ((name, each) for name, each in found if id(each) not in known)
+                yield from (
+                    (name, parameter)
+                    for name, parameter in named
+                    if id(parameter) not in registered
+                )
 
 
 def _depends(module: nn.Module, *, in_trained: bool) -> bool:
@@ -110,12 +119,12 @@ def _depends(module: nn.Module, *, in_trained: bool) -> bool:
         return module.p > 0 and in_trained
     if isinstance(module, _BATCH_NORM) and module.track_running_stats:
         own = list(module.parameters())
-        return any(each.requires_grad for each in own) if own else in_trained
+        return any(parameter.requires_grad for parameter in own) if own else in_trained
     return False
 
 
 def _is_trained(module: nn.Module) -> bool:
-    return any(each.requires_grad for each in module.parameters())
+    return any(parameter.requires_grad for parameter in module.parameters())
 
 
 def unwrapped(module: nn.Module) -> nn.Module:

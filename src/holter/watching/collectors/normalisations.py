@@ -57,7 +57,7 @@ class Normalisations:
         return ()
 
     def _listen(self, roster: Roster) -> None:
-        found: dict[Signal, dict[str, nn.Module]] = {signal: {} for signal in self.emits}
+        by_signal: dict[Signal, dict[str, nn.Module]] = {signal: {} for signal in self.emits}
         for model in roster.models:
             if is_compiled(model.module):
                 self._calls.stop()
@@ -66,15 +66,15 @@ class Normalisations:
                 kind = _kind(module)
                 if kind is not None:
                     path = f"{model.prefix}{name}".removesuffix(".") or model.label
-                    found[kind].setdefault(path, module)
-        for signal, modules in found.items():
+                    by_signal[kind].setdefault(path, module)
+        for signal, modules in by_signal.items():
             if self._names[signal] != tuple(modules):
                 self._names[signal] = tuple(modules)
         self._samples.clear()
         self._sizes.clear()
         self._calls.know(
             (module, (signal, place))
-            for signal, modules in found.items()
+            for signal, modules in by_signal.items()
             for place, module in enumerate(modules.values())
         )
         self._calls.listen()
@@ -100,7 +100,7 @@ class Normalisations:
                 NORMALISATION_SAMPLES, names, list(self._samples.values()), list(self._samples)
             )
         if self._sizes:
-            values = gathered([each.reshape(1) for each in self._sizes.values()])
+            values = gathered([value.reshape(1) for value in self._sizes.values()])
             names = self._names[NORMALISATION_INPUT_RMS]
             yield Reading(NORMALISATION_INPUT_RMS, names, values, list(self._sizes))
         self._samples, self._sizes = {}, {}

@@ -54,16 +54,16 @@ class OptimizerState:
     @torch.no_grad()
     def _adam(self, subject: Subject, optimizer: Optimizer) -> list[Reading]:
         alike: dict[tuple[torch.device, float], list[_Moments]] = {}
-        for each in _moments(subject, optimizer):
-            alike.setdefault((each.square.device, each.epsilon), []).append(each)
+        for buffer in _moments(subject, optimizer):
+            alike.setdefault((buffer.square.device, buffer.epsilon), []).append(buffer)
         if not alike:
             return []
-        moments = [each for group in alike.values() for each in group]
+        moments = [buffer for group in alike.values() for buffer in group]
         tiny, surprise = gathered([self._ratios(group) for group in alike.values()]).unbind(1)
         scale = vars(optimizer).get("grad_scale")  # by which a fused optimizer divides by itself
         if isinstance(scale, Tensor):
             surprise = surprise / scale.to(surprise.device, non_blocking=True)
-        places = [each.place for each in moments]
+        places = [buffer.place for buffer in moments]
         return [
             Reading(ADAM_TINY_FRACTION, subject.names, tiny, places),
             Reading(ADAM_SURPRISE, subject.names, surprise, places),
@@ -71,8 +71,8 @@ class OptimizerState:
 
     def _ratios(self, moments: Sequence[_Moments]) -> Tensor:
         """The share under epsilon, and the root mean square ratio: a row for each parameter."""
-        squares, epsilon = [each.square for each in moments], moments[0].epsilon
-        sizes = [each.numel() for each in squares]
+        squares, epsilon = [buffer.square for buffer in moments], moments[0].epsilon
+        sizes = [square.numel() for square in squares]
         roots = torch.cat(squares).sqrt_()
         corrections = _corrections(moments)
         if isinstance(corrections[0], float) and len(set(corrections)) == 1:
@@ -80,7 +80,7 @@ class OptimizerState:
         else:
             torch._foreach_div_(torch.split(roots, sizes), corrections)
         low = torch.split((roots < epsilon).float(), sizes)
-        ratios = torch.cat([each.gradient for each in moments]).div_(roots.clamp_min_(epsilon))
+        ratios = torch.cat([buffer.gradient for buffer in moments]).div_(roots.clamp_min_(epsilon))
         tiny = torch.stack(torch._foreach_norm(low, 1))  # noqa: SLF001
         norms = self._stats.norms(torch.split(ratios, sizes))
         shares = self._stats.shares(torch.stack([tiny, norms.square()]), squares)
@@ -100,8 +100,10 @@ def _age(subject: Subject, optimizer: Optimizer) -> list[float] | Tensor | None:
 
 
 def _moments(subject: Subject, optimizer: Optimizer) -> list[_Moments]:
-    places = {id(each): place for place, each in enumerate(subject.parameters[: subject.held])}
-    found = []
+    places = {
+        id(parameter): place for place, parameter in enumerate(subject.parameters[: subject.held])
+    }
+    moments = []
     for group in optimizer.param_groups:
         epsilon, betas = group.get("eps"), group.get("betas")
         if not isinstance(epsilon, float) or epsilon <= 0:
@@ -114,10 +116,10 @@ def _moments(subject: Subject, optimizer: Optimizer) -> list[_Moments]:
             state = optimizer.state.get(parameter)
             place = places.get(id(parameter))
             if state and place is not None:
-                each = _of_one(place, parameter, state, betas[1], epsilon)
-                if each is not None:
-                    found.append(each)
-    return found
+                one = _of_one(place, parameter, state, betas[1], epsilon)
+                if one is not None:
+                    moments.append(one)
+    return moments
 
 
 def _of_one(
@@ -162,13 +164,13 @@ def _part(tensor: Tensor) -> Tensor:
 
 def _corrections(moments: Sequence[_Moments]) -> Any:
     """What the root of each second moment is divided by, as it starts from zero."""
-    if not any(isinstance(each.age, Tensor) for each in moments):
-        return [math.sqrt(1 - each.beta**each.age) for each in moments]
+    if not any(isinstance(buffer.age, Tensor) for buffer in moments):
+        return [math.sqrt(1 - buffer.beta**buffer.age) for buffer in moments]
     device = moments[0].square.device
     powers = [
-        each.age.reshape(()).float() * math.log(each.beta)
-        if isinstance(each.age, Tensor)
-        else torch.full((), each.age * math.log(each.beta), device=device)
-        for each in moments
+        buffer.age.reshape(()).float() * math.log(buffer.beta)
+        if isinstance(buffer.age, Tensor)
+        else torch.full((), buffer.age * math.log(buffer.beta), device=device)
+        for buffer in moments
     ]
     return (-torch.expm1(torch.stack(powers))).sqrt().unbind()

@@ -1,4 +1,4 @@
-"""What is measured of the outputs of one module: sums, extremes, zeros, dead units, saturation."""
+"""What is measured of the outputs of one module: sums, extremes, dead units, saturation."""
 
 import dataclasses
 import itertools
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 SAMPLES = 1024  # of a unit that is zero for all of them, few come back to life
 STEPS = 4  # sampled steps after which a window ends even so
 CALLS = 64  # calls of one module after which their readings are folded: memory stays bounded
-_PIECE = 1 << 16  # elements whose zeros are counted at a time
 _DEPTH = 4  # how deep in tuples and mappings a tensor is looked for
 _WIDE = {
     torch.float16: torch.float32,
@@ -23,12 +22,12 @@ _WIDE = {
 }
 
 Count = Tensor | int  # on the CPU numbers are at hand
-Row = tuple[Tensor, Tensor, Tensor, Tensor, Count]  # sum, norm, least, largest, how many not zero
+Row = tuple[Tensor, Tensor, Tensor, Tensor]  # sum, norm, smallest, largest
 Saturated = Callable[[Tensor, torch.dtype], tuple[Count, int]]  # how many, of how many
 
 
 class Slot:
-    """One module: what is known of it, and what its calls have left since the window opened."""
+    """One module: its properties, and the statistics of its calls since the step began."""
 
     __slots__ = (
         "axes",
@@ -55,12 +54,12 @@ class Slot:
         self.clips = isinstance(module, nn.ReLU | nn.ReLU6) or (
             self.signed and getattr(module, "value", 0) == 0
         )
-        self.window = Window() if self.clips else None
+        self.window = DeadUnits() if self.clips else None
         self.saturated_in = _saturation(module)
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew; the window of dead units goes on."""
+        """Start again; the search for dead units continues."""
         self.rows: list[Row] = []
         self.elements = self.outputs = 0
         self.saturated: Count = 0
@@ -70,14 +69,14 @@ class Slot:
         dtype, size = output.dtype, output.numel()
         wide = _WIDE[dtype]
         if wide is not None and not output.is_cuda:
-            output, wide = output.to(wide), None  # a CPU converts once faster than three times
+            output, wide = output.to(wide), None  # one conversion is faster than two on a CPU
         if self.rows and self.rows[0][0].device != output.device:
             return  # the module has moved since its last call
         if len(self.rows) == CALLS:
             self.rows = [_folded(self.rows)]
         least, largest = torch.aminmax(output)
         norm = torch.linalg.vector_norm(output, dtype=wide)
-        self.rows.append((output.sum(dtype=wide), norm, least, largest, _filled(output, wide)))
+        self.rows.append((output.sum(dtype=wide), norm, least, largest))
         self.elements += size
         if self.window is not None and output.dim():
             self.window.add(output.abs() if self.signed else output, producer)
@@ -87,11 +86,11 @@ class Slot:
             self.outputs += outputs
 
 
-class Window:
+class DeadUnits:
     """The largest output of each unit over some steps; of a dead one it is zero.
 
-    Units are told apart by the module whose output is clipped: a ReLU that is called behind several
-    layers has the units of all of them, one behind a layer that is called twice has them once.
+    Units are distinguished by the module whose output is clipped: a ReLU that is called behind
+    several layers has the units of all of them, one behind a layer called twice has them once.
     """
 
     def __init__(self) -> None:
@@ -107,7 +106,7 @@ class Window:
             largest = output.reshape(-1, units).amax(0)
             samples = output.numel() // units
         else:
-            largest = output.amax([each for each in range(last + 1) if each != axis])
+            largest = output.amax([other for other in range(last + 1) if other != axis])
             samples = output.shape[0] if axis else 1
         key = (-1 if producer is None else producer.place, units)
         before = self._largest.get(key)
@@ -158,32 +157,14 @@ def readable(
     elif isinstance(output, tuple | list):
         parts = output
     elif dataclasses.is_dataclass(output) and not isinstance(output, type):
-        parts = [getattr(output, each.name, None) for each in dataclasses.fields(output)]
+        parts = [getattr(output, field.name, None) for field in dataclasses.fields(output)]
     else:
         return None
     for part in parts:
-        found = readable(part, depth - 1, kinds)
-        if found is not None:
-            return found
+        tensor = readable(part, depth - 1, kinds)
+        if tensor is not None:
+            return tensor
     return None
-
-
-def _filled(tensor: Tensor, wide: torch.dtype | None) -> Count:
-    """How many elements are not zero.
-
-    On a CPU in pieces that stay in its cache: `torch.count_nonzero` takes up to 36 times as long.
-    On a GPU as a norm, in one kernel without a mask; float32 rounds what is over 16 million.
-    """
-    if tensor.device.type != "cpu":
-        filled: Tensor = torch.linalg.vector_norm(tensor, 0, dtype=wide)
-        return filled
-    flat = tensor.numpy().ravel("K")
-    mask = np.empty(min(flat.size, _PIECE), np.bool_)
-    count = 0
-    for start in range(0, flat.size, _PIECE):
-        piece = flat[start : start + _PIECE]
-        count += int(np.count_nonzero(np.not_equal(piece, 0, out=mask[: piece.size])))
-    return count
 
 
 def _count(mask: Tensor) -> Count:
@@ -194,63 +175,59 @@ def _count(mask: Tensor) -> Count:
 def shares(counts: Sequence[tuple[Count, int]]) -> Tensor:
     """Each count over its total, on one device."""
     shares = [count / total for count, total in counts]
-    there = next((each.device for each in shares if isinstance(each, Tensor)), None)
+    there = next((share.device for share in shares if isinstance(share, Tensor)), None)
     if there is None:
         return torch.tensor(shares, dtype=torch.float32, device="cpu")
     # A number becomes a tensor of the device without a transfer.
     return torch.stack(
         [
-            each.to(there, non_blocking=True)
-            if isinstance(each, Tensor)
-            else torch.full((), each, device=there)
-            for each in shares
+            share.to(there, non_blocking=True)
+            if isinstance(share, Tensor)
+            else torch.full((), share, device=there)
+            for share in shares
         ]
     )
 
 
 def pooled(slots: Sequence[Slot]) -> Tensor:
-    """Sum, squares, largest magnitude and what is not zero of each, all its calls together.
+    """Sum, sum of squares and largest magnitude of each slot, over all its calls.
 
     The slots come in the order of their number of calls, so that those with as many are one block.
     """
     table = _table(row for slot in slots for row in slot.rows)
     blocks, start = [], 0
-    for calls, group in itertools.groupby(slots, key=lambda each: len(each.rows)):
+    for calls, group in itertools.groupby(slots, key=lambda slot: len(slot.rows)):
         stop = start + calls * sum(1 for _ in group)
-        blocks.append(_reduced(table[start:stop].view(-1, calls, 5)))
+        blocks.append(_reduced(table[start:stop].view(-1, calls, 4)))
         start = stop
     return torch.cat(blocks)
 
 
 def _reduced(calls: Tensor) -> Tensor:
-    total, norm, least, largest, filled = calls.unbind(2)
+    total, norm, least, largest = calls.unbind(2)
     magnitude = torch.maximum(-least, largest).amax(1)
-    return torch.stack([total.sum(1), norm.square().sum(1), magnitude, filled.sum(1)], 1)
+    return torch.stack([total.sum(1), norm.square().sum(1), magnitude], 1)
 
 
 def _folded(rows: Sequence[Row]) -> Row:
     """Many calls as if they were one."""
-    total, square, magnitude, filled = _reduced(_table(rows).view(1, -1, 5))[0].unbind()
-    here = int(filled) if filled.device.type == "cpu" else filled
-    return total, square.sqrt(), -magnitude, magnitude, here
+    total, square, magnitude = _reduced(_table(rows).view(1, -1, 4))[0].unbind()
+    return total, square.sqrt(), -magnitude, magnitude
 
 
 def _table(rows: Iterable[Row]) -> Tensor:
-    rows = list(rows)
-    table = torch.stack([each for row in rows for each in row if isinstance(each, Tensor)])
+    table = torch.stack([value for row in rows for value in row])
     wide = table.dtype if table.device.type == "mps" else torch.float64
-    table = table.to(wide).view(len(rows), -1)
-    if table.shape[1] == 5:
-        return table
-    counts = torch.tensor([row[4] for row in rows], dtype=wide, device="cpu")
-    return torch.cat([table, counts.reshape(-1, 1)], 1)
+    return table.to(wide).view(-1, 4)
 
 
 def gathered(parts: Sequence[Tensor]) -> Tensor:
     """One tensor of all parts, whatever devices they are on."""
     # From the CPU to a device, never the other way: that would wait for it.
-    target = next((each.device for each in parts if each.device.type != "cpu"), parts[0].device)
-    return torch.cat([each.to(target, non_blocking=True) for each in parts])
+    target = next(
+        (tensor.device for tensor in parts if tensor.device.type != "cpu"), parts[0].device
+    )
+    return torch.cat([tensor.to(target, non_blocking=True) for tensor in parts])
 
 
 def _units(module: nn.Module) -> tuple[int, tuple[int, ...]]:

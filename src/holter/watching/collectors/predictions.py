@@ -68,9 +68,9 @@ class Predictions:
     ) -> Iterable[Reading]:
         """All calls of each loss function together, at the end of the step."""
         if isinstance(moment, LossComputed):
-            found = given(moment.function, moment.arguments)
-            if found is not None and self._calls.has_room:
-                self._calls.add(moment.function, found.prediction.device, _measured(found))
+            call = given(moment.function, moment.arguments)
+            if call is not None and self._calls.has_room:
+                self._calls.add(moment.function, call.prediction.device, _measured(call))
         elif isinstance(moment, StepEnds):
             for function, calls in self._calls.take():
                 yield from _pooled(calls, self._owners[function])
@@ -85,7 +85,7 @@ def _measured(whole: Given) -> Measured:
     if values.dtype in _OF_HALF:
         values = values.to(torch.float32)
     over_classes = whole.family is Family.CLASSES
-    found = {
+    measured = {
         OUTPUT_MIN: least,
         OUTPUT_MAX: largest,
         OUTPUT_SIZE: torch.linalg.vector_norm(values) / values.numel() ** 0.5,
@@ -93,14 +93,14 @@ def _measured(whole: Given) -> Measured:
     }
     samples = [axis for axis in range(values.dim()) if (axis == thin.axis) is not over_classes]
     if values.numel() > _units(thin):
-        found[OUTPUT_SPREAD] = values.var(samples).mean().sqrt()
+        measured[OUTPUT_SPREAD] = values.var(samples).mean().sqrt()
     if over_classes:
-        found |= _over_classes(values, thin)
+        measured |= _over_classes(values, thin)
     elif whole.family is Family.BINARY:
         rows = values.reshape(-1, _units(thin))
         inside = ((rows >= 0) & (rows <= 1)).all(1)
-        found[OUTPUT_PROBABILITY_FRACTION] = inside.to(values.dtype).mean()
-    return found, thin.hits()
+        measured[OUTPUT_PROBABILITY_FRACTION] = inside.to(values.dtype).mean()
+    return measured, thin.hits()
 
 
 def _over_classes(values: Tensor, thin: Given) -> dict[Signal, Tensor]:
@@ -126,12 +126,12 @@ def _units(call: Given) -> int:
 
 
 def _pooled(calls: list[Measured], owner: tuple[str, ...]) -> Iterable[Reading]:
-    for signal in {signal: None for found, _ in calls for signal in found}:
-        values = [found[signal].reshape(1) for found, _ in calls if signal in found]
+    for signal in {signal: None for measured, _ in calls for signal in measured}:
+        values = [measured[signal].reshape(1) for measured, _ in calls if signal in measured]
         if len(values) > 1:
             values = [_together(signal)(torch.cat(values))]
         yield Reading(signal, owner, values[0].reshape(1))
-    hits = [each for _, each in calls if each is not None]
+    hits = [hits for _, hits in calls if hits is not None]
     if hits:
         yield Reading(ACCURACY, owner, share(hits))
 

@@ -56,7 +56,7 @@ class Reductions:
 
     def _readings(self) -> Iterable[Reading]:
         if self._shares:
-            here = [each for each in self._shares if each.device == self._shares[0].device]
+            here = [share for share in self._shares if share.device == self._shares[0].device]
             # A loss of 0 has no share in anything.
             yield Reading(LOSS_ROOT_SHARE, STEP, torch.cat(here).nanmean().reshape(1))
             self._shares.clear()

@@ -1,4 +1,4 @@
-"""Whether somebody writes to weights between one step and the next."""
+"""Whether the script writes to weights between one step and the next."""
 
 import weakref
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from holter.record.signals import WEIGHT_REWRITTEN_FRACTION, Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
 
-_WATCHED = 4  # parameters of an optimizer to look at: whoever loads weights loads them all
+_WATCHED = 4  # parameters of an optimizer to look at: a script that loads weights loads them all
 
 Written = tuple[weakref.ref[Tensor], int]  # a parameter, and how often it was written to
 
@@ -35,16 +35,16 @@ class Rewrites:
         before = self._left.pop(moment.subject.index, [])
         own = moment.subject.parameters[: moment.subject.held]
         if isinstance(moment, AfterUpdate):
-            if moment.next_depth >= self.depth:  # else the next update goes by unseen
+            if moment.next_depth >= self.depth:  # else the next update is not seen
                 chosen = own[:: max(1, len(own) // _WATCHED)][:_WATCHED]
-                self._left[moment.subject.index] = [_written(each) for each in chosen]
+                self._left[moment.subject.index] = [_written(parameter) for parameter in chosen]
             return ()
-        here = {id(each) for each in own}
-        known = [(each, count) for ref, count in before if (each := ref()) is not None]
-        known = [(each, count) for each, count in known if id(each) in here]
-        if moment.depth < self.depth or not known:
+        here = {id(parameter) for parameter in own}
+        written = [(p, count) for reference, count in before if (p := reference()) is not None]
+        written = [(parameter, count) for parameter, count in written if id(parameter) in here]
+        if moment.depth < self.depth or not written:
             return ()
-        share = sum(_written(each)[1] != count for each, count in known) / len(known)
+        share = sum(_written(parameter)[1] != count for parameter, count in written) / len(written)
         return (Reading(WEIGHT_REWRITTEN_FRACTION, moment.subject.owner, [share]),)
 
 

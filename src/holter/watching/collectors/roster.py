@@ -20,7 +20,7 @@ Keys = frozenset[int]  # identities of parameters
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """One optimizer and what its step concerns: its parameters first, then those of nobody."""
+    """One optimizer, its parameters, and then parameters that no optimizer holds."""
 
     index: int
     label: str
@@ -34,7 +34,7 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model that is trained, and those of its modules that mind the difference train/eval."""
+    """A model that is trained, and its modules that behave differently in eval mode."""
 
     label: str
     prefix: str
@@ -65,19 +65,21 @@ class Roster:
 
     def subjects_holding(self, parameters: Iterable[Tensor]) -> list[Subject]:
         """The subjects that any of `parameters` belongs to."""
-        wanted = {id(each) for each in parameters}
-        return [s for s in self.subjects if any(id(each) in wanted for each in s.parameters)]
+        wanted = {id(parameter) for parameter in parameters}
+        return [
+            s for s in self.subjects if any(id(parameter) in wanted for parameter in s.parameters)
+        ]
 
     def is_outdated(self) -> bool:
         """Whether a model has got, lost, frozen or thawed parameters since."""
-        known = zip(self.parameters, self.in_model, self.trainable, strict=True)
+        then_held = zip(self.parameters, self.in_model, self.trainable, strict=True)
         then = {
-            (id(each), trainable)
-            for each, inside, trainable in known
-            if inside and id(each) not in self.unregistered
+            (id(parameter), trainable)
+            for parameter, inside, trainable in then_held
+            if inside and id(parameter) not in self.unregistered
         }
-        current = (each for model in self.models for each in model.module.parameters())
-        return then != {(id(each), trains(each)) for each in current}
+        current = (parameter for model in self.models for parameter in model.module.parameters())
+        return then != {(id(parameter), trains(parameter)) for parameter in current}
 
     def joined_by(
         self,
@@ -85,14 +87,16 @@ class Roster:
         optimizers: Sequence[tuple[str, Optimizer]] = (),
     ) -> "Roster":
         """The roster as it is now, with further models and optimizers; empty labels are chosen."""
-        known = {id(model.module) for model in self.models}
-        fresh = [(given, module) for given, module in models if id(module) not in known]
+        registered = {id(model.module) for model in self.models}
+        fresh = [(given, module) for given, module in models if id(module) not in registered]
         modules = [(m.label, m.prefix, m.module) for m in self.models]
-        modules += [(*self.naming.model(given, each, len(fresh)), each) for given, each in fresh]
+        modules += [
+            (*self.naming.model(given, module, len(fresh)), module) for given, module in fresh
+        ]
         labelled = [(label, module) for label, _, module in modules]
         held = [
-            (*self.naming.optimizer(given, each, len(optimizers), labelled), each)
-            for given, each in optimizers
+            (*self.naming.optimizer(given, optimizer, len(optimizers), labelled), optimizer)
+            for given, optimizer in optimizers
         ]
         replaced = {index for index, _, _ in held}
         held += [
@@ -100,18 +104,18 @@ class Roster:
             for subject in self.subjects
             if (optimizer := subject.optimizer()) is not None and subject.index not in replaced
         ]
-        held.sort(key=lambda each: each[0])
+        held.sort(key=lambda holding: holding[0])
         return _assemble(self.naming, [Model(*m, mode_dependent(m[2])) for m in modules], held)
 
     def without_dead(self) -> "Roster":
         """The roster without optimizers that are gone, and without models that only they trained.
 
-        A watch must not keep alive what the script has let go.
+        A watch must not keep alive what the script has deleted.
         """
         live = [s for s in self.subjects if s.optimizer() is not None]
         if len(live) == len(self.subjects):
             return self
-        trained = {id(each) for subject in live for each in subject.parameters}
+        trained = {id(parameter) for subject in live for parameter in subject.parameters}
         kept = [m for m in self.models if any(id(p) in trained for p in m.module.parameters())]
         held = [(s.index, s.label, o) for s in live if (o := s.optimizer()) is not None]
         return _assemble(self.naming, kept, held)
@@ -125,7 +129,9 @@ def _assemble(
         for name, parameter in named_parameters(model.module):
             named.setdefault(id(parameter), (model.prefix + name, parameter))
     registered = frozenset(named)
-    families = [frozenset(id(each) for each in model.module.parameters()) for model in models]
+    families = [
+        frozenset(id(parameter) for parameter in model.module.parameters()) for model in models
+    ]
     for place, model in enumerate(models):
         for name, parameter in unregistered_parameters(model.module):
             if id(parameter) not in named:
@@ -141,7 +147,7 @@ def _assemble(
                 everyone.setdefault(id(parameter), (where, parameter))
     return Roster(
         models=tuple(models),
-        subjects=tuple(_subject(each, everyone, holder, families) for each in held),
+        subjects=tuple(_subject(holding, everyone, holder, families) for holding in held),
         names=tuple(name for name, _ in everyone.values()),
         parameters=tuple(parameter for _, parameter in everyone.values()),
         optimizers=tuple(holder.get(key, -1) for key in everyone),
@@ -165,21 +171,23 @@ def _subject(
 ) -> Subject:
     index, label, optimizer = entry
     # Its own even where another optimizer holds them too.
-    keys = {id(each) for group in optimizer.param_groups for each in group["params"]}
-    own = [each for key, each in everyone.items() if key in keys]
+    keys = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    own = [entry for key, entry in everyone.items() if key in keys]
     # Of the models it trains (of all models, if it trains none), what no optimizer holds.
-    trained = [each for each in families if each & keys]
-    if index == min(holder.values(), default=index):  # the first also sees to models of nobody
-        trained += [each for each in families if not each & set(holder)]
-    beside = set().union(*(trained or families))
-    nobodys = [each for key, each in everyone.items() if key in beside and key not in holder]
+    trained = [family for family in families if family & keys]
+    if index == min(
+        holder.values(), default=index
+    ):  # the first also covers models without an optimizer
+        trained += [family for family in families if not family & set(holder)]
+    family = set().union(*(trained or families))
+    unheld = [entry for key, entry in everyone.items() if key in family and key not in holder]
     start = f"{label} " if label else ""
     return Subject(
         index=index,
         label=label,
         optimizer=weakref.ref(optimizer),
-        names=tuple(name for name, _ in own + nobodys),
-        parameters=tuple(parameter for _, parameter in own + nobodys),
+        names=tuple(name for name, _ in own + unheld),
+        parameters=tuple(parameter for _, parameter in own + unheld),
         held=len(own),
         groups=tuple(f"{start}group {number}" for number in range(len(optimizer.param_groups))),
         owner=(label,),

@@ -47,7 +47,7 @@ class Measured(NamedTuple):
 
 
 class Targets:
-    """Adds up targets over the run; what is said of a batch is of all calls of a step."""
+    """Accumulates targets over the run; signals of a batch are pooled over all calls of a step."""
 
     emits: ClassVar[tuple[Signal, ...]] = (
         TARGET_ENTROPY,
@@ -76,9 +76,9 @@ class Targets:
     ) -> Iterable[Reading]:
         """All calls of each loss function together, at the end of the step."""
         if isinstance(moment, LossComputed):
-            found = given(moment.function, moment.arguments)
-            if found is not None and self._calls.has_room:
-                self._calls.add(moment.function, found.target.device, _measured(found))
+            call = given(moment.function, moment.arguments)
+            if call is not None and self._calls.has_room:
+                self._calls.add(moment.function, call.target.device, _measured(call))
         elif isinstance(moment, StepEnds):
             for function, calls in self._calls.take():
                 owner = self._owners[function]
@@ -95,24 +95,24 @@ class Targets:
                 key, one = call.baseline.key, call.baseline
                 fresh[key] = one.joined(fresh[key]) if key in fresh else one
         seen = self._seen.setdefault(function, {})
-        said: dict[Signal, list[Tensor]] = {}
+        by_signal: dict[Signal, list[Tensor]] = {}
         for key, batch in fresh.items():
             if key in seen or len(seen) < _BASELINES:
                 seen[key] = batch.joined(seen.get(key))
                 for signal, value in {**seen[key].of_all(), **batch.of_batch()}.items():
-                    said.setdefault(signal, []).append(value)
-        return {signal: _mean(values) for signal, values in said.items()}
+                    by_signal.setdefault(signal, []).append(value)
+        return {signal: _mean(values) for signal, values in by_signal.items()}
 
 
 def _measured(call: Given) -> Measured:
     target, ignored = call.target, call.ignored
-    known = baseline(call)
+    start = baseline(call)
     if call.family is Family.CLASSES:
         count = target.numel() // (call.prediction.shape[call.axis] if call.is_soft else 1)
         if ignored is None:
-            return Measured(known, count, None, None, None)
-        return Measured(known, (target != ignored).sum(), count, None, None)
-    return Measured(known, target.numel(), None, torch.aminmax(target), _is_broadcast(call))
+            return Measured(start, count, None, None, None)
+        return Measured(start, (target != ignored).sum(), count, None, None)
+    return Measured(start, target.numel(), None, torch.aminmax(target), _is_broadcast(call))
 
 
 def _is_broadcast(call: Given) -> bool:
@@ -150,5 +150,5 @@ def _values(value: Tensor | float) -> Tensor | list[float]:
 def _mean(values: list[Tensor]) -> Tensor:
     if len(values) == 1:
         return values[0]
-    here = [each.float() for each in values if each.device == values[0].device]
+    here = [value.float() for value in values if value.device == values[0].device]
     return torch.stack(here).mean()

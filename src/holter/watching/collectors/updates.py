@@ -30,12 +30,12 @@ class Updates:
         subject = moment.subject
         if isinstance(moment, BeforeUpdate):
             self._before.clear()  # of a step that raised
-            self._before[subject] = [each.detach().clone() for each in subject.parameters]
+            self._before[subject] = [parameter.detach().clone() for parameter in subject.parameters]
             return
         before = self._before.pop(subject, None)
         if before is None:
             return
-        after = [each.detach() for each in subject.parameters]
+        after = [parameter.detach() for parameter in subject.parameters]
         change, old, unchanged = self._stats.difference(before, after).unbind(dim=1)
         still = torch.zeros_like(change)  # what did not move has a ratio of 0, even if it is 0
         ratio = torch.where(change == 0, still, change / old)

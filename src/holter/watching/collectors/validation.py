@@ -42,8 +42,8 @@ class Validation:
         return ()
 
     def _count(self, moment: ValidationLoss) -> None:
-        found = given(moment.function, moment.arguments)
-        hits = found.thinned().hits() if found is not None else None
+        call = given(moment.function, moment.arguments)
+        hits = call.thinned().hits() if call is not None else None
         if hits is None:
             return
         right, total = self._hits.get(moment.function, (torch.zeros_like(hits[0]), 0))

@@ -116,7 +116,7 @@ class ValidationCalls:
             return False
         roster = self._roster() if self._roster is not None else None
         models = roster.models if roster is not None else ()
-        model = next((each for each in models if each.label == label), None)
+        model = next((model for model in models if model.label == label), None)
         if model is None:
             return True
         current = self._look(model)
@@ -135,7 +135,7 @@ class ValidationCalls:
         current = self._passes.setdefault(model.label, _Pass())
         if model.mode_dependent:
             current.mode.append(model.module.training)
-            training = sum(each.training for each in model.mode_dependent)
+            training = sum(module.training for module in model.mode_dependent)
             current.training.append(training / len(model.mode_dependent))
         return current
 
@@ -147,29 +147,30 @@ class ValidationCalls:
             return []
         return [
             Reading(signal, self._owners.setdefault(label, (label,)), as_values(value))
-            for label, each in passes.items()
-            for signal, value in _values(each)
+            for label, passed in passes.items()
+            for signal, value in _values(passed)
         ]
 
 
-def _values(each: _Pass) -> Iterator[tuple[Signal, Value]]:
-    if each.training:
-        yield VAL_TRAIN_FRACTION, sum(each.training) / len(each.training)
-        yield VAL_MODE_TRAINING, sum(each.mode) / len(each.mode)
-    if each.fingerprint is not None:
-        yield VAL_INPUT_FINGERPRINT, each.fingerprint
-    if each.spreads:
-        std, mean = _pooled(each.spreads)
+def _values(passed: _Pass) -> Iterator[tuple[Signal, Value]]:
+    if passed.training:
+        yield VAL_TRAIN_FRACTION, sum(passed.training) / len(passed.training)
+        yield VAL_MODE_TRAINING, sum(passed.mode) / len(passed.mode)
+    if passed.fingerprint is not None:
+        yield VAL_INPUT_FINGERPRINT, passed.fingerprint
+    if passed.spreads:
+        std, mean = _pooled(passed.spreads)
         yield VAL_INPUT_STD, std
         yield VAL_INPUT_MEAN, mean
 
 
 def _pooled(spreads: Sequence[_Spread]) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean of all batches together."""
-    total = sum(each.size for each in spreads)
-    mean = sum(each.mean.double() * (each.size / total) for each in spreads)
+    total = sum(spread.size for spread in spreads)
+    mean = sum(spread.mean.double() * (spread.size / total) for spread in spreads)
     square = sum(
-        (each.std.double().square() + (each.mean.double() - mean).square()) * (each.size / total)
-        for each in spreads
+        (spread.std.double().square() + (spread.mean.double() - mean).square())
+        * (spread.size / total)
+        for spread in spreads
     )
     return torch.as_tensor(square).sqrt(), torch.as_tensor(mean)

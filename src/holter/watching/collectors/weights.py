@@ -67,12 +67,13 @@ class Weights:
         subject = moment.subject
         places = [
             place
-            for place, each in enumerate(subject.parameters)
-            if type(each) in (Tensor, nn.Parameter)  # parts of one that is spread would be gathered
-            and each.dim() > 1
-            and each.shape[0] > 1
-            and each.numel() > each.shape[0]
-            and id(each) not in self._without_units
+            for place, parameter in enumerate(subject.parameters)
+            if type(parameter)
+            in (Tensor, nn.Parameter)  # parts of one that is spread would be gathered
+            and parameter.dim() > 1
+            and parameter.shape[0] > 1
+            and parameter.numel() > parameter.shape[0]
+            and id(parameter) not in self._without_units
         ]
         if places:
             values = _twin_fractions([subject.parameters[place] for place in places])
@@ -101,7 +102,7 @@ def _twin_fractions(weights: Sequence[Tensor]) -> Tensor:
             shares.append(torch.zeros(()))
         else:
             shares.append(_equal_rows(flat).float().mean())
-    return gathered([each.reshape(1) for each in shares])
+    return gathered([share.reshape(1) for share in shares])
 
 
 def _equal_rows(rows: Tensor) -> Tensor:

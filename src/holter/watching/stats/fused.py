@@ -135,9 +135,9 @@ class Fused:
             return self._tables[key]
         with torch.no_grad():
             if others is None:
-                first, second = [readable(each) for each in tensors], None
+                first, second = [readable(tensor) for tensor in tensors], None
             else:
-                pairs = [_comparable(*each) for each in zip(tensors, others, strict=True)]
+                pairs = [_comparable(*pair) for pair in zip(tensors, others, strict=True)]
                 first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
             # What a sparse tensor does not store is zero.
             absent = [
@@ -219,7 +219,7 @@ def _key(tensors: Sequence[Tensor], pair: bool) -> tuple[object, ...] | None:
         return None
     strides: tuple[object, ...] = ()
     if not all(map(Tensor.is_contiguous, tensors)):
-        strides = tuple((each.shape, each.stride()) for each in tensors)
+        strides = tuple((tensor.shape, tensor.stride()) for tensor in tensors)
     device = tensors[0].device
     return (
         pair,
@@ -239,28 +239,28 @@ def _build(
     tile: Tiling,
 ) -> _Table:
     device = tensors[0].device
-    if {each.device for each in (*tensors, *(others or ()))} != {device}:
+    if {tensor.device for tensor in (*tensors, *(others or ()))} != {device}:
         raise ValueError("the tensors are on several devices")
     if device.type != "cuda" and not _interpreted():
         raise ValueError(f"the kernels read CUDA tensors, not those of {device.type}")
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         raise ValueError("a table sent while a CUDA graph is captured would not outlive it")
     rows = np.zeros((len(tensors), _WIDTH), np.int64)
-    address = np.array([each.data_ptr() for each in tensors], np.int64)
-    sizes = np.array([each.numel() for each in tensors], np.int64)
-    width = np.array([each.itemsize for each in tensors], np.int64)
+    address = np.array([tensor.data_ptr() for tensor in tensors], np.int64)
+    sizes = np.array([tensor.numel() for tensor in tensors], np.int64)
+    width = np.array([tensor.itemsize for tensor in tensors], np.int64)
     rows[:, _BASE] = address - address % _WORD
     rows[:, _LOW] = address % _WORD // width
     rows[:, _HIGH] = rows[:, _LOW] + sizes
     rows[:, _ABSENT] = absent
     if others is not None:
-        other = np.array([each.data_ptr() for each in others], np.int64)
+        other = np.array([tensor.data_ptr() for tensor in others], np.int64)
         rows[:, _OTHER] = other - other % _WORD
     chunk = _WORD // width * tile.rows * tile.steps
     rows[:, _COUNT] = np.where(sizes > 0, -(-rows[:, _HIGH] // chunk), 0)
-    dtypes = list(dict.fromkeys(each.dtype for each in tensors))
+    dtypes = list(dict.fromkeys(tensor.dtype for tensor in tensors))
     rank = {dtype: i for i, dtype in enumerate(dtypes)}
-    ranks = np.array([rank[each.dtype] for each in tensors])
+    ranks = np.array([rank[tensor.dtype] for tensor in tensors])
     order = np.argsort(ranks, kind="stable")
     rows[order, _FIRST] = np.cumsum(rows[order, _COUNT]) - rows[order, _COUNT]
     owners = np.repeat(order, rows[order, _COUNT])

@@ -1,4 +1,4 @@
-"""All readings of a step in one buffer and one transfer that nobody waits for."""
+"""All readings of a step in one buffer and one asynchronous transfer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,9 +32,9 @@ class Packed:
             self._host.append(None)
             parts.setdefault(flat.device, []).append(flat)
             self._places.setdefault(flat.device, []).append((index, flat.numel()))
-        self._copies = {device: _send(each) for device, each in parts.items()}
-        if self._copies:  # a while goes by until these are read: what is there already has to stay
-            self._host = [None if each is None else each.copy() for each in self._host]
+        self._copies = {device: _send(tensor) for device, tensor in parts.items()}
+        if self._copies:  # these are read later: keep a copy of what is on the host already
+            self._host = [None if buffer is None else buffer.copy() for buffer in self._host]
 
     @property
     def arrived(self) -> bool:
@@ -51,7 +51,7 @@ class Packed:
                 self._host[index] = buffer[start : start + length].numpy()
                 start += length
         self._copies.clear()
-        return [each for each in self._host if each is not None]
+        return [buffer for buffer in self._host if buffer is not None]
 
 
 def _send(parts: Sequence[Tensor]) -> tuple[Tensor, Any]:

@@ -12,4 +12,4 @@ def local(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     if distributed is None:
         return tensors
     kind = distributed.DTensor
-    return [each.to_local() if isinstance(each, kind) else each for each in tensors]
+    return [tensor.to_local() if isinstance(tensor, kind) else tensor for tensor in tensors]

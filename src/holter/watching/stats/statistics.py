@@ -73,7 +73,7 @@ class Statistics:
 
     def shares(self, counts: Tensor, tensors: Sequence[Tensor]) -> Tensor:
         """Counts of elements as shares of each tensor's elements."""
-        key = counts.device, tuple(each.numel() for each in local(tensors))
+        key = counts.device, tuple(tensor.numel() for tensor in local(tensors))
         sizes = self._sizes.get(key)
         if sizes is None:
             sizes = torch.tensor(
@@ -93,6 +93,6 @@ class Statistics:
         if self._is_sought:
             self._is_sought = False
             self._fused = fused.Fused() if fused.available() else None
-        if self._fused is None or len({each.device for each in tensors}) > 1:
+        if self._fused is None or len({tensor.device for tensor in tensors}) > 1:
             return None
         return self._fused

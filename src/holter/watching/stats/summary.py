@@ -66,7 +66,7 @@ def _by_device(measure: Callable[..., Tensor], *lists: Sequence[Tensor]) -> Tens
         # Rows go from the CPU to a device, never the other way: that would wait for it.
         target = max(places, key=lambda device: device.type != "cpu")
         rows = [
-            measure(*([each[i] for i in at] for each in lists)).to(target, non_blocking=True)
+            measure(*([given[i] for i in at] for given in lists)).to(target, non_blocking=True)
             for at in places.values()
         ]
         order = [i for at in places.values() for i in at]
@@ -79,20 +79,22 @@ def _by_device(measure: Callable[..., Tensor], *lists: Sequence[Tensor]) -> Tens
 def _summarise(tensors: Sequence[Tensor]) -> Tensor:
     if not tensors:
         return torch.zeros(0, len(Stat))
-    stored = [_stored(each) for each in tensors]
+    stored = [_stored(tensor) for tensor in tensors]
     norm = _norms(stored)
     largest = _extremes(stored)
-    filled = torch.stack([torch.count_nonzero(each) for each in stored])
+    filled = torch.stack([torch.count_nonzero(tensor) for tensor in stored])
     # What a sparse tensor does not store is zero.
-    sizes = torch.tensor([each.numel() for each in tensors], device=filled.device)
+    sizes = torch.tensor([tensor.numel() for tensor in tensors], device=filled.device)
     return torch.stack([norm, largest, _nonfinite(stored, norm), (sizes - filled).float()], dim=1)
 
 
 def _norms(tensors: Sequence[Tensor]) -> Tensor:
     if not tensors:
         return torch.zeros(0)
-    real = [_real(_stored(each)) for each in tensors]
-    single = [each.to(torch.float32) if each.dtype == torch.float64 else each for each in real]
+    real = [_real(_stored(tensor)) for tensor in tensors]
+    single = [
+        tensor.to(torch.float32) if tensor.dtype == torch.float64 else tensor for tensor in real
+    ]
     norm = torch.stack(list(_foreach_norm(single, 2, torch.float32)))
     if norm.device.type == "cpu":
         # Squares of 1e20 overflow and squares of 1e-25 vanish in float32: look again, at these.
@@ -104,16 +106,16 @@ def _norms(tensors: Sequence[Tensor]) -> Tensor:
 def _extremes(tensors: Sequence[Tensor]) -> Tensor:
     if not tensors:
         return torch.zeros(0)
-    return torch.stack([_absmax(_stored(each)) for each in tensors])
+    return torch.stack([_absmax(_stored(tensor)) for tensor in tensors])
 
 
 def _difference(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
     if not before:
         return torch.zeros(0, 3)
     change = _foreach_sub(list(after), list(before))
-    # Two NaNs differ by NaN: such an element counts as changed, which no rule minds.
-    moved = torch.stack([torch.count_nonzero(each) for each in change])
-    sizes = torch.tensor([each.numel() for each in before], device=moved.device)
+    # Two NaNs differ by NaN: such an element counts as changed; no rule depends on it.
+    moved = torch.stack([torch.count_nonzero(tensor) for tensor in change])
+    sizes = torch.tensor([tensor.numel() for tensor in before], device=moved.device)
     return torch.stack([_norms(change), _norms(before), (sizes - moved).float()], dim=1)
 
 
@@ -162,4 +164,6 @@ def _nonfinite(tensors: Sequence[Tensor], norm: Tensor) -> Tensor:
         for i in torch.nonzero(~torch.isfinite(norm)).flatten().tolist():
             counts[i] = float(tensors[i].numel() - int(torch.isfinite(tensors[i]).sum()))
         return counts
-    return torch.stack([each.numel() - torch.isfinite(each).sum() for each in tensors]).float()
+    return torch.stack(
+        [tensor.numel() - torch.isfinite(tensor).sum() for tensor in tensors]
+    ).float()

@@ -1,3 +1,7 @@
+"""What is shown of the data sets: sizes, classes, order, samples."""
+
+from tabled import shown, table
+
 from holter.record import Event
 from holter.record.events import SampleShown
 from holter.record.signals import (
@@ -10,13 +14,11 @@ from holter.record.signals import (
     DATASET_MEAN,
     DATASET_STD,
 )
-from holter.reports._lines import painted
-from holter.reports.experiments.data import lines
 from synthetic import run_of
 
 
 def test_sizes_classes_and_samples() -> None:
-    shown = SampleShown("train", 17, inputs="[0.1 0.2] (2)", targets="1")
+    sample = SampleShown("train", 17, inputs="[0.1 0.2] (2)", targets="1")
     run = run_of(
         {
             DATASET_EXAMINED: {"train": [100], "valid": [50]},
@@ -28,15 +30,14 @@ def test_sizes_classes_and_samples() -> None:
             DATASET_CLASS_COUNT: {"train": [75, 25], "valid": [2] * 19 + [12]},
             DATASET_LABEL_CHANGES: {"train": [0.01]},
         },
-        events=[Event(0, 0.0, shown)],
+        events=[Event(0, 0.0, sample)],
     )
-    said = painted(lines(run, 90), color=False)
-    assert "100 of 400 samples read; inputs 0.5 ± 0.25, largest 1" in said
-    assert "0: 75.0%, 1: 25.0%" in said
-    assert "0.01 times as often" in said
-    assert "17  [0.1 0.2] (2)  ->  1" in said
-    assert "20 classes, from 19 with 24.0%" in said
-
-
-def test_nothing_to_say() -> None:
-    assert lines(run_of({}), 90) == []
+    assert table(run, "data").rows == (
+        ("train", 400, 100, 0.5, 0.25, 1.0),
+        ("valid", 50, 50, None, None, None),
+    )
+    assert table(run, "classes").rows == (("train", 0, 75.0), ("train", 1, 25.0))
+    assert table(run, "samples").rows == (("train", 17, "[0.1 0.2] (2)", "1"),)
+    text = " ".join(shown(run).split())
+    assert "0.01 times as often" in text
+    assert "20 classes; the largest, 19, has 24.0% of the samples" in text

@@ -1,9 +1,9 @@
-"""What is told of sharpness, clipping thresholds and batch sizes: numbers, in the width given."""
+"""What is shown of sharpness, clipping thresholds and batch sizes."""
 
 import numpy as np
 import pytest
+from tabled import shown, table
 
-from holter.record import Run
 from holter.record.signals import (
     BATCH_LARGEST,
     BATCH_NOISE_SCALE,
@@ -21,28 +21,15 @@ from holter.record.signals import (
     SHARPNESS_START,
 )
 from holter.reports._chart import chart
-from holter.reports._lines import painted
-from holter.reports.experiments import batch_size, clip_threshold, sharpness
+from holter.reports.experiments import Chart
 from synthetic import run_of, series
 
 LINE = np.linspace(-1, 1, 21)
 
 
-def shown(module: object, run: Run, width: int = 96) -> str:
-    text = painted(module.lines(run, width), color=False)
-    assert max(map(len, text.splitlines()), default=0) <= width
-    return text
-
-
-@pytest.mark.parametrize("module", [sharpness, clip_threshold, batch_size])
-def test_nothing_is_told_of_other_runs(module: object) -> None:
-    assert shown(module, run_of({})) == ""
-
-
 @pytest.mark.parametrize("width", [60, 96])
 def test_sharpness(width: int) -> None:
     text = shown(
-        sharpness,
         run_of(
             {
                 SHARPNESS_START: {"": [100.0]},
@@ -58,9 +45,8 @@ def test_sharpness(width: int) -> None:
         width,
     )
     words = " ".join(text.split())
-    assert "0.5 of the 380 that steps bear at a learning rate of 0.1" in words
-    assert "1 at the weights" in words
-    assert "1.5 at 0.5 (+50%)" in words
+    assert "50% of what is stable at a learning rate of 0.1" in words
+    assert "0.5 1.5 50" in words
 
 
 def test_sharpness_without_second_derivatives() -> None:
@@ -69,18 +55,20 @@ def test_sharpness_without_second_derivatives() -> None:
         SHARPNESS_DISTANCE: {"line": LINE},
         SHARPNESS_LOSS: {"direction 0": np.full(21, np.nan)},
     }
-    assert "after 0 training steps" in shown(sharpness, run_of(signals))
+    assert "after 0 training steps" in shown(run_of(signals))
 
 
 def test_clip_threshold() -> None:
     norms = np.append(np.linspace(1, 2, 100), np.inf)
     signals = {CLIP_THRESHOLD_NORM: {"": norms}, CLIP_THRESHOLD_LOSS: {"as set": [1.0]}}
-    text = shown(clip_threshold, run_of(signals))
-    assert "95th percentile 1.95" in text
-    assert "1 more are not finite" in text
-    assert "nothing is clipped now" in text
-    text = shown(clip_threshold, run_of(signals | {CLIP_THRESHOLD_LIMIT: {"": [1.5]}}))
-    assert "the present one of 1.5 cuts 50%" in text
+    (row,) = table(run_of(signals), "gradient norms").rows
+    assert row[:2] == ("all", 100)
+    assert row[3] == pytest.approx(1.95)
+    assert row[5:] == (1, None, None)
+    assert "nothing is clipped now" in shown(run_of(signals))
+    clipped = run_of(signals | {CLIP_THRESHOLD_LIMIT: {"": [1.5]}})
+    assert table(clipped, "gradient norms").rows[0][6:] == (1.5, 50)
+    assert "nothing is clipped now" not in shown(clipped)
 
 
 def test_batch_size() -> None:
@@ -94,23 +82,23 @@ def test_batch_size() -> None:
         BATCH_NOISE_SCALE: scale,
         BATCH_LARGEST: {"tried": [800.0]},
     }
-    text = shown(batch_size, run_of(signals))
-    rows = {line.split()[0]: line.split() for line in text.splitlines() if line.split()}
-    assert rows["100"][-1] == "now"
-    assert rows["200"] == ["200", "0.62", "1.25", "1.60", "1.26"]  # (1 + 300/200) / (1 + 300/100)
-    assert "800: steps with twice as many ran out of memory" in text
+    text = shown(run_of(signals))
+    rows = {row[0]: row[1:] for row in table(run_of(signals), "other batch sizes").rows}
+    assert rows[200] == pytest.approx((0.625, 1.25, 1.6, 1.6**0.5))  # (1 + 300/200) / (1 + 300/100)
+    assert "the batch size is 100 now" in text
+    assert "800; twice as many samples ran out of memory" in text
 
 
 def test_a_batch_size_that_cannot_be_advised() -> None:
     scale = {"estimate": [900.0], "lower": [20.0], "upper": [np.inf]}
-    text = shown(batch_size, run_of({BATCH_SIZE: {"": [64.0]}, BATCH_NOISE_SCALE: scale}))
-    assert "over 20" in text
+    text = shown(run_of({BATCH_SIZE: {"": [64.0]}, BATCH_NOISE_SCALE: scale}))
+    assert "900     20    inf" in text
     assert "too uncertain" in text
 
 
 def test_charts_go_up_where_values_do() -> None:
-    rows = [line[1][0] for line in chart([0, 1], [0, 1], width=30, height=4)[:-1]]
+    rows = [line[1][0] for line in chart(Chart((0, 1), (0, 1)), width=30, height=4)[:-1]]
     assert [row.strip(" ") != "" for row in rows] == [True] * 4
     assert rows[0].index(rows[0].strip()[0]) > rows[-1].index(rows[-1].strip()[0])
-    assert chart([0, 1], [1, np.nan], width=30) == []
-    assert len(chart([0, 1], [1, 1], width=30, height=4)) == 5
+    assert chart(Chart((0, 1), (1, np.nan)), width=30) == []
+    assert len(chart(Chart((0, 1), (1, 1)), width=30, height=4)) == 5

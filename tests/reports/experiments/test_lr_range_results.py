@@ -1,29 +1,18 @@
-"""What is told of a learning-rate range test: numbers, in the width given."""
+"""What is shown of a learning-rate range test."""
 
 import numpy as np
 import pytest
+from tabled import shown, table
 
-from holter.record import Run
-from holter.reports._lines import painted
-from holter.reports.experiments import lr_range
 from sweeps import ENDS, run_with
-from synthetic import run_of
-
-
-def shown(run: Run, width: int = 96) -> str:
-    text = painted(lr_range.lines(run, width), color=False)
-    assert max(map(len, text.splitlines()), default=0) <= width
-    return text
-
-
-def test_nothing_is_told_of_other_runs() -> None:
-    assert shown(run_of({})) == ""
 
 
 @pytest.mark.parametrize("width", [60, 96])
 def test_a_suggestion_with_all_that_led_to_it(width: int) -> None:
-    text = shown(run_with(1e-3, notes=("the loader does not shuffle",)), width)
-    assert "0.0023" in text
+    run = run_with(1e-3, notes=("the loader does not shuffle",))
+    text = shown(run, width)
+    name, rate, _ = table(run, "learning-rate range test").rows[0]
+    assert (name, round(rate, 4)) == ("suggestion", 0.0023)
     assert "steepest" in text
     assert "does not shuffle" in text
     assert text.count("diverged") == 3
@@ -39,7 +28,9 @@ def test_without_short_trainings() -> None:
 def test_a_configured_rate_that_fails(end: float) -> None:
     text = shown(run_with(0.2, ends=ENDS | {0.2: end}))
     assert ("not finite" in text) == np.isinf(end)
-    assert "-" not in text.partition("configured")[2].partition("\n")[0]
+    configured = table(run_with(0.2, ends=ENDS | {0.2: end}), "learning-rate range test").rows[1]
+    assert configured[:2] == ("configured", pytest.approx(0.2))
+    assert "gain" not in configured[2]
 
 
 def test_no_suggestion() -> None:

@@ -1,0 +1,70 @@
+"""Whether a condition did damage: the outcome of the run, as a part of a rule's verdict."""
+
+from dataclasses import dataclass
+from math import inf
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.rule import Rule
+from holter.record.findings import Confidence, Evidence, Normal, NotExamined, Severity
+from holter.record.signals import LOSS
+
+_LOSSES = 20  # needed to judge a run
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What the loss came to, with how much certainty it supports a finding."""
+
+    says: str
+    confidence: Confidence  # likely if the loss went badly, else a hint
+    evidence: tuple[Evidence, ...]  # none if the loss cannot be judged
+
+    @property
+    def severity(self) -> Severity | None:
+        """A warning if the loss cannot be judged; None leaves it to the rule."""
+        return None if self.evidence else Severity.WARNING
+
+
+def damage_of(
+    rule: Rule,
+    facts: Facts,
+    measured: str,
+    *,
+    min_fall: float = -inf,
+    max_loss: float = inf,
+    regardless: bool = False,
+) -> Damage | Normal | NotExamined:
+    """Return the damage that goes with a condition, or the verdict of `rule` if there is none.
+
+    A loss that fell by a share of at most `min_fall`, or that ends above `max_loss` times the best
+    constant prediction, makes a hint. So does one that cannot be judged because optimizers compete
+    or because it changes its sign. While losses are few, or the learning rate warms up, it is too
+    early. A condition to report `regardless` of damage is a hint at least.
+    """
+    outcome = facts.outcome
+    if outcome is not None and outcome.bad:
+        return Damage(outcome.says, Confidence.LIKELY, (outcome.evidence,))
+    poor = outcome is not None and (outcome.fall <= min_fall or _ends_above(facts, max_loss))
+    if outcome is not None and (poor or regardless):
+        return Damage(outcome.says, Confidence.HINT, (outcome.evidence,))
+    if outcome is not None:
+        return rule.harmless(f"{measured}, but {outcome.says}")
+    if _too_early(facts) and not regardless:
+        return rule.not_examined(f"{measured}; too few losses after warm-up to judge the damage")
+    return Damage("whether the loss fell cannot be judged", Confidence.HINT, ())
+
+
+def _ends_above(facts: Facts, max_loss: float) -> bool:
+    curve, baseline = facts.signed_curve, facts.baseline
+    if isinstance(curve, str) or isinstance(baseline, str) or not len(curve):
+        return False
+    return midmean(curve.part(0.8)) > max_loss * baseline.level * baseline.scale
+
+
+def _too_early(facts: Facts) -> bool:
+    """Whether the run has no outcome yet, but will have one when it is longer."""
+    losses = facts.run[LOSS].values() if LOSS in facts.run else ()
+    if max(map(len, losses), default=0) < _LOSSES:
+        return True
+    return facts.outcome is None and not isinstance(facts.curve, str)

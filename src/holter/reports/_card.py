@@ -1,0 +1,137 @@
+"""A finding on the screen: cause, evidence, fix and the next command, in brief or in full."""
+
+from collections.abc import Sequence
+
+from holter.diagnosis.differential import Diagnosis
+from holter.diagnosis.engine import all_rules
+from holter.record.findings import Evidence, Finding, Severity
+from holter.reports._facts import by_rule, step_range
+from holter.reports._lines import BLANK, Line, hanging
+
+COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+_LABEL = 7  # columns of `fix`, `prove`, `next`, `more`
+_FULL_LABEL = 16  # the same in the full card
+_MOST_NAMES = 3  # of rules in one line
+
+
+def brief_card(diagnosis: Diagnosis, width: int, *, evidence: int) -> list[Line]:
+    """Return the leading finding with at most so many lines of evidence, and what to do."""
+    finding = diagnosis.leading
+    assert finding is not None
+    lines = [*_heading(finding, diagnosis, width), *_indented(finding.summary, width)]
+    for reading in finding.evidence:
+        source = " ".join(filter(None, (reading.signal.name, reading.owner)))
+        item = _indented(f"{source}: {reading.says}", width)
+        if reading.says not in finding.summary and len(item) <= evidence:
+            lines += item
+            evidence -= len(item)
+    if diagnosis.explained:
+        rules = dict.fromkeys(effect.rule for effect in diagnosis.explained)
+        lines += _indented(f"also explains: {some(list(rules))}", width)
+    if not diagnosis.known:
+        lines += _open_question(diagnosis, width)
+    actions = _actions(diagnosis)
+    return [*lines, BLANK, *_labelled(actions, width, _LABEL)] if actions else lines
+
+
+def full_card(diagnosis: Diagnosis, width: int) -> list[Line]:
+    """Return the leading finding with all evidence, what it explains, and what was ruled out."""
+    finding = diagnosis.leading
+    assert finding is not None
+    lines = [*_heading(finding, diagnosis, width), *_indented(finding.summary, width), BLANK]
+    since = f"step {finding.onset}, level: {finding.level}"
+    lines += _labelled([("  since", since)], width, _FULL_LABEL)
+    lines += _evidence(finding.evidence, width)
+    explained = [f"{effect.rule}: {effect.summary}" for effect in diagnosis.explained]
+    lines += _list("explains", explained, width)
+    for label, reasons in (
+        ("ruled out", by_rule(diagnosis.ruled_out)),
+        ("not examined", by_rule(diagnosis.unexamined)),
+    ):
+        lines += _list(label, [f"{rule}: {why}" for rule, why in reasons.items()], width)
+    lines += _list("prove" if diagnosis.known else "next", diagnosis.experiments, width)
+    fix = [finding.fix] if finding.fix else []
+    return [*lines, *_list("fix" if diagnosis.known else "meanwhile", fix, width)]
+
+
+def title(rule: str) -> str:
+    """Return the condition of a rule as its page states it, without the period."""
+    entry = all_rules().get(rule)
+    return entry.title.rstrip(".") if entry is not None and entry.title else rule
+
+
+def some(names: Sequence[str], *, most: int = _MOST_NAMES) -> str:
+    """Return names in a row; of many the first ones, and how many more there are."""
+    if len(names) <= most + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def tag(finding: Finding) -> str:
+    """Return the name of the rule and how sure the finding is: `flat-loss · likely`."""
+    return f"{finding.rule} · {finding.confidence}{' · preview' if finding.preview else ''}"
+
+
+def _heading(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
+    """Return severity, condition, and the rule at the right margin or on its own line."""
+    condition = title(finding.rule) if diagnosis.known else "cause unknown"
+    severity = (f"{f'{finding.severity}'.upper()}  ", COLOR[finding.severity])
+    label = tag(finding)
+    room = width - len(severity[0]) - len(condition) - len(label)
+    if room >= 2:
+        return [(severity, (condition, "bold"), (" " * room, ""), (label, "dim"))]
+    lines = hanging(condition, width=width, lead=(severity,), style="bold")
+    return [*lines, ((" " * len(severity[0]), ""), (label, "dim"))]
+
+
+def _open_question(diagnosis: Diagnosis, width: int) -> list[Line]:
+    lines: list[Line] = []
+    ruled_out = list(by_rule(diagnosis.ruled_out))
+    untested = list(by_rule(diagnosis.unexamined))
+    if ruled_out:
+        lines += _indented(f"ruled out: {some(ruled_out)}", width)
+    if untested:
+        lines += _indented(f"not tested: {some(untested)}", width)
+    return lines
+
+
+def _actions(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    finding = diagnosis.leading
+    assert finding is not None
+    if not diagnosis.known:
+        return [("next", experiment) for experiment in diagnosis.experiments]
+    actions = [("fix", finding.fix)] if finding.fix else []
+    return actions + [("prove", experiment) for experiment in diagnosis.experiments[:1]]
+
+
+def _evidence(evidence: Sequence[Evidence], width: int) -> list[Line]:
+    """Return signal, owner and steps of each reading, and below what it says."""
+    lines: list[Line] = []
+    for place, reading in enumerate(evidence):
+        lead = (("  evidence" if place == 0 else "").ljust(_FULL_LABEL), "dim")
+        parts = (reading.signal.name, reading.owner, step_range(reading.steps))
+        lines.append((lead, ("  ".join(filter(None, parts)), "cyan")))
+        lines += hanging(reading.says, width=width, lead=((" " * (_FULL_LABEL + 2), ""),))
+    return lines
+
+
+def _list(label: str, items: Sequence[str], width: int) -> list[Line]:
+    pairs = [(f"  {label}" if place == 0 else "", item) for place, item in enumerate(items)]
+    return _labelled(pairs, width, _FULL_LABEL, hang=2 if len(items) > 1 else 0)
+
+
+def _labelled(
+    pairs: Sequence[tuple[str, str]], width: int, column: int, *, hang: int = 0
+) -> list[Line]:
+    """Return label and text in two columns; a label that repeats is shown once."""
+    lines: list[Line] = []
+    before = ""
+    for label, text in pairs:
+        lead = ((label if label != before else "").ljust(column), "dim")
+        lines += hanging(text, width=width, lead=(lead,), hang=hang)
+        before = label
+    return lines
+
+
+def _indented(text: str, width: int) -> list[Line]:
+    return hanging(text, width=width, lead=(("  ", ""),))

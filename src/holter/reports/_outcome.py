@@ -1,0 +1,69 @@
+"""How the run went, in one sentence: the first line of every report."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import why_unknown
+from holter.record import Run
+from holter.record.signals import LOSS, VAL_LOSS
+from holter.reports._facts import exception_line
+from holter.reports._numbers import count, number
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The state of a run (`learned`, `learned nothing`, `broke at step 812`) and its numbers."""
+
+    state: str
+    numbers: str
+    is_bad: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.state}. {self.numbers}"
+
+
+def headline(run: Run, checkup: Checkup) -> Headline:
+    """Return how the run went, from the outcome fact; where it cannot be judged, why not."""
+    steps = count(run.steps, "step")
+    if run.steps == 0:
+        return Headline("no training step was recorded", "there is nothing to judge")
+    raised = exception_line(run)
+    if raised is not None:
+        return Headline(f"broke at step {raised[0]}", raised[1], is_bad=True)
+    clear = "" if checkup.findings else f"; {_without_findings(checkup)}"
+    facts = Facts(run)
+    result = facts.outcome
+    if result is None:
+        reason = why_unknown(facts)
+        return Headline("outcome unknown", f"{_loss(run)}{steps}; {reason}{clear}")
+    if result.bad:
+        unexplained = "" if checkup.findings else "; no rule found a cause"
+        return Headline(result.state, f"{result.numbers}{unexplained}", is_bad=True)
+    return Headline(result.state, f"{result.numbers}{_validation(run)}{clear}")
+
+
+def _without_findings(checkup: Checkup) -> str:
+    examined = checkup.clear or checkup.normal
+    return "no problem found" if examined else "no rule could be applied"
+
+
+def _loss(run: Run) -> str:
+    """Return the first and the last loss of a run that has one loss."""
+    if LOSS not in run or len(run[LOSS]) != 1:
+        return ""
+    (series,) = run[LOSS].values()
+    if not len(series):
+        return ""
+    return f"loss {number(float(series.values[0]))} → {number(float(series.values[-1]))} over "
+
+
+def _validation(run: Run) -> str:
+    """Return the last validation loss of a run that has one."""
+    if VAL_LOSS not in run or len(run[VAL_LOSS]) != 1:
+        return ""
+    (series,) = run[VAL_LOSS].values()
+    values = series.values[np.isfinite(series.values)]
+    return f", validation {number(float(values[-1]))}" if len(values) else ""

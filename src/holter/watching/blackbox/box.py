@@ -1,0 +1,262 @@
+"""BlackBox: decides what is kept of a training, and writes it to disk when something breaks."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from holter.record.events import CaptureWritten, Occurrence, SkippedStep
+from holter.record.meta import Meta
+from holter.record.notices import tell
+from holter.record.signals import Signal
+from holter.watching.blackbox.alarms import Alarm, Alarms
+from holter.watching.blackbox.capture import write_capture
+from holter.watching.blackbox.memory import free_memory
+from holter.watching.blackbox.ring import Fetch, Ring
+from holter.watching.blackbox.shadow import Shadow, held_by
+from holter.watching.stats.shards import local
+
+SHARE = 0.3  # of the budget of a watch
+_STEPS = 4096  # in the ring at most
+_LONGEST_GAP, _SHORTEST_GAP = 2048, 16  # steps between two snapshots
+_MOST = {"nonfinite": 1, "spike": 3, "exception": 1, "asked": 16}  # captures of a kind in a run
+_RING_SHARE, _SHADOW_SHARE = 0.1, 0.25  # of the host's free memory
+_RING_BYTES = 4 << 30
+_LEAD = 16  # steps before a failure: losses of short steps are not read more often
+_ON_GPU = 128  # steps between the first snapshots, whose cost is known late
+_AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
+
+
+OnNonfinite = Literal["record", "skip", "raise", "stop"]
+
+
+class NonfiniteError(FloatingPointError):
+    """Gradients are not finite, and the watch was asked to end the training then."""
+
+
+class BlackBox:
+    """Keeps the last steps and snapshots of the state, and writes them to `folder` on an alarm.
+
+    A watch tells it of the training. It raises into the training only if `on_nonfinite` says so.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        about: Callable[[], Meta],
+        share: float | None,
+        event: Callable[[Occurrence], None],
+        note: Callable[[str], None],
+        on_nonfinite: OnNonfinite = "record",
+        capture_at: int | None = None,
+        rank: int = 0,
+    ) -> None:
+        self._folder, self._about, self._rank = folder, about, rank
+        self._on_nonfinite, self._capture_at = on_nonfinite, capture_at
+        self._attended: tuple[int, ...] = ()
+        self._event, self._note = event, note
+        self._share = None if share is None else share * SHARE
+        self._alarms = Alarms()
+        self._ring: Ring | None = None
+        self._shadow: Shadow | None = None
+        self._every = _SHORTEST_GAP
+        self._due = 0  # the step before which the next snapshot is taken
+        self._fetches = False  # whether the steps fetch from a loader
+        # The last batch of each loader before a model is watched: it may be that of the first step.
+        self._early: dict[str, Fetch] = {}
+        self._length: float | None = None  # of a step, in seconds
+        self._last = time.perf_counter()
+        self._written: dict[str, int] = {}
+        self._writing: threading.Thread | None = None
+        self.spent = 0.0  # seconds, over the whole training
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is memory for snapshots of the state."""
+        return self._shadow is not None
+
+    def attend(
+        self, step: int, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
+    ) -> None:
+        """Keep the state of these from `step` on, whose update is still to come."""
+        identities = tuple(id(owner) for owner in (*models.values(), *optimizers.values()))
+        if not optimizers or identities == self._attended:
+            return
+        self._attended = identities
+        early, self._early = list(self._early.values()), {}
+        shadow, free = Shadow(models, optimizers), free_memory()
+        # Optimizers create their state at the first step: mostly two tensors for each parameter.
+        expected = max(shadow.nbytes, 6 * sum(_bytes(model) for model in models.values()))
+        if expected > _SHADOW_SHARE * free:
+            self._shadow = None
+            self._note(
+                f"The black box is off: snapshots of the state would take"
+                f" {expected / 2**30:.1f} GiB of the {free / 2**30:.1f} GiB of free host memory."
+            )
+            return
+        cuda = any(p.is_cuda for model in models.values() for p in model.parameters())
+        limit = int(min(_RING_SHARE * free, _RING_BYTES))
+        self._shadow, self._due = shadow, 0
+        if self._ring is None:
+            self._ring = Ring(steps=_STEPS, limit=limit, cuda=cuda)
+            self._ring.begin(step, early)
+            self._fetches = bool(early)
+            if not cuda or shadow.nbytes <= _AT_ONCE:
+                shadow.take(step)  # taken again where the step begins later: with its batch
+
+    def fetched(self, step: int, loader: str, batch: Any) -> None:
+        """A loader delivered a batch for `step`."""
+        if not self._attended:
+            cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+            self._early[loader] = Fetch.of(loader, batch, cuda=cuda)
+        if self._ring is None or self._shadow is None:
+            return
+        began = time.perf_counter()
+        entry = self._ring.open
+        if entry is None or entry.step != step:
+            self._ring.begin(step)
+        self._fetches = True
+        if not (entry and entry.step == step and entry.fetches):
+            self._copy_if_due(step)
+        self._ring.fetched(loader, batch)
+        self.spent += time.perf_counter() - began
+
+    def pass_begins(self, loader: str) -> None:
+        """A loader starts again: what it delivered since the last update was not trained on."""
+        self._early.pop(loader, None)
+        if self._ring is not None:
+            self._ring.discard(loader)
+
+    def before_update(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
+        """Check the gradients before an update, if asked to and no GradScaler does."""
+        if self._shadow is not None:
+            self._shadow.before_update()
+        if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):
+            return
+        if self._on_nonfinite == "skip":
+            for parameter in held_by(optimizer):
+                parameter.grad = None  # such an update leaves weights and optimizer as they are
+            self._event(SkippedStep(optimizer="", by="holter"))
+            tell(f"the gradients of step {step} are not finite: step skipped")
+            return
+        self.capture(Alarm("nonfinite", step, "gradients are not finite"))
+        self.finish()
+        sentence = (
+            f"The gradients of step {step} are not finite; the weights have not been updated."
+        )
+        if self._on_nonfinite == "stop":
+            tell(sentence)
+            raise SystemExit(1)
+        raise NonfiniteError(sentence)
+
+    def updated(self, step: int) -> None:
+        """End the entry of `step` in the ring: an optimizer has stepped."""
+        if self._ring is None or self._shadow is None:
+            return
+        began = time.perf_counter()
+        entry = self._ring.open
+        if entry is not None and entry.step == step and not entry.rates:
+            entry.rates = self._shadow.rates
+        if entry is None or entry.step <= step:  # two optimizers may share a step
+            self._ring.begin(step + 1)
+        if not self._fetches:
+            self._copy_if_due(step + 1)
+        if step == self._capture_at:
+            self.capture(Alarm("asked", step, "asked for"))
+        length, self._last = began - self._last, began
+        before = length if self._length is None else self._length
+        self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # a pause is not a long step
+        self.spent += time.perf_counter() - began
+
+    def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> None:
+        """Look for an alarm in readings that have arrived on the host."""
+        alarm = self._alarms.see(step, readings)
+        if alarm is not None:
+            self.capture(alarm)
+
+    def capture(self, alarm: Alarm) -> Path | None:
+        """Write the last steps in a thread; return the folder they go to, or None."""
+        if self._ring is None or self._shadow is None or self._is_writing:
+            return None
+        if self._written.get(alarm.kind, 0) >= _MOST[alarm.kind]:
+            return None
+        # With some steps before the failure, if the older snapshot reaches back so far.
+        snapshot = self._shadow.newest_before(alarm.step - _LEAD)
+        snapshot = snapshot or self._shadow.newest_before(alarm.step)
+        if snapshot is None:
+            return None
+        entries = self._ring.since(snapshot.step)
+        if not entries or entries[0].step != snapshot.step:
+            self._note(
+                f"The batches since the snapshot at step {snapshot.step} did not fit in memory;"
+                f" no capture of step {alarm.step} was written."
+            )
+            return None
+        self._written[alarm.kind] = self._written.get(alarm.kind, 0) + 1
+        name = f"step-{alarm.step:08d}-{alarm.kind}"
+        path = self._folder / "captures" / (f"{name}-rank-{self._rank}" if self._rank else name)
+        about = {**self._about().to_json(), "rank": self._rank}
+
+        def write() -> None:
+            try:
+                write_capture(path, alarm, snapshot, entries, about)
+            except Exception as error:
+                tell(f"the capture of step {alarm.step} could not be written ({error})")
+                return
+            self._event(CaptureWritten(alarm.kind, alarm.step, path.name))
+            tell(
+                f"{alarm.says} at step {alarm.step}; the last {len(entries)} steps are in {path}."
+                f" To find the cause: holter try replay {self._folder}"
+            )
+
+        self._writing = threading.Thread(target=write, name="holter-capture")
+        self._writing.start()
+        return path
+
+    def finish(self) -> None:
+        """Wait for a capture that is being written."""
+        if self._writing is not None:
+            self._writing.join()
+            self._writing = None
+
+    @property
+    def _is_writing(self) -> bool:
+        return self._writing is not None and self._writing.is_alive()
+
+    def _copy_if_due(self, step: int) -> None:
+        assert self._shadow is not None
+        assert self._ring is not None
+        if step < self._due or self._is_writing or not self._shadow.is_ready():
+            return
+        if self._alarms.suspects:  # the snapshot from before a spike is kept until it is decided
+            return
+        began = time.perf_counter()
+        self._shadow.take(step)
+        took = time.perf_counter() - began
+        copied = self._shadow.cost  # of the snapshot before this one
+        if copied is None:
+            self._every = _ON_GPU
+        elif self._share is not None and self._length:
+            wanted = (took + copied) / (self._share * self._length)
+            self._every = int(min(max(wanted, _SHORTEST_GAP), _LONGEST_GAP))
+        self._every = max(min(self._every, self._ring.most // 2), 1)
+        self._due = step + self._every
+
+
+def _is_finite(optimizer: Optimizer) -> bool:
+    """Whether all gradients are finite; waits for a GPU."""
+    gradients = [p.grad for p in held_by(optimizer) if p.grad is not None]
+    if not gradients:
+        return True
+    norms = torch._foreach_norm(list(local(gradients)))  # noqa: SLF001  (as clip_grad_norm_ does)
+    return bool(torch.stack([norm.float().to(norms[0].device) for norm in norms]).isfinite().all())
+
+
+def _bytes(model: nn.Module) -> int:
+    return sum(parameter.nbytes for parameter in model.parameters())

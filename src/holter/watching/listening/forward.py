@@ -1,0 +1,113 @@
+"""ForwardListener: what a training loop does before it calls backward."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from holter.record.events import ModeChanged, PassBegan
+from holter.watching.collectors.moments import (
+    Attended,
+    BatchFetched,
+    Depth,
+    EvaluationBegins,
+    LossComputed,
+    NonfiniteReplaced,
+)
+from holter.watching.loaders import Loaders, facts, samples
+from holter.watching.loop import Loop
+from holter.watching.shield import shielded
+from holter.watching.taps import TappedLoss
+
+
+class ForwardListener:
+    """Hears of batches, modes, losses, and of some functions that models call."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.shield = loop.shield
+        self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
+        self._loaders = Loaders()
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether a model is in eval mode."""
+        return self._loop.evaluation.is_on
+
+    @property
+    def minds_losses(self) -> bool:
+        """Whether a collector reads the losses of the step that this forward pass belongs to."""
+        return self._stepper.listens_to(LossComputed, self._open.forward_depth)
+
+    @property
+    def minds_forward(self) -> bool:
+        """Whether everything is read of the step that this forward pass belongs to."""
+        return self._open.forward_depth is Depth.FULL
+
+    @shielded
+    def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
+        """Name a loader, and record each pass over it."""
+        label, is_new = self._loaders.begin(loader, iterator)
+        if is_new:
+            self._loop.recorder.event(facts(label, loader))
+        self._loop.recorder.event(PassBegan(label))
+        if self._loop.black_box is not None and self._open.is_ahead:
+            self._loop.black_box.pass_begins(label)
+
+    @shielded
+    def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
+        """Publish size and wait of a batch; keep a training batch in the black box."""
+        label = self._loaders.name_of(iterator)
+        if label is None:
+            return
+        self._stepper.publish(BatchFetched(label, samples(batch), waited))
+        box = self._loop.black_box
+        if box is not None and torch.is_grad_enabled() and not self.is_evaluating:
+            box.fetched(self._stepper.coming_step, label, batch)
+
+    @shielded
+    def nonfinite_replaced(self, tensor: Tensor) -> None:
+        """Publish what `nan_to_num` is called on."""
+        moment = NonfiniteReplaced(tensor, self._open.is_ahead, self._stepper.roster)
+        self._stepper.publish_forward(moment)
+
+    @shielded
+    def attended(
+        self,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        *,
+        is_causal: bool,
+        scale: float | None,
+    ) -> None:
+        """Publish the inputs of attention."""
+        if self._open.is_ahead and not self.is_evaluating:
+            self._stepper.publish_forward(Attended(query, key, mask, is_causal, scale))
+
+    @shielded
+    def mode_changed(self, module: nn.Module) -> None:
+        """Record when a model changes between train and eval mode."""
+        roster, evaluation = self._stepper.roster, self._loop.evaluation
+        for model in roster.models:
+            if model.module is module:
+                evaluation.look_at(roster.models)
+                is_change = evaluation.mode_changed(module)
+                if not module.training:
+                    self._stepper.publish(EvaluationBegins(roster))
+                if is_change:
+                    self._loop.recorder.event(ModeChanged(model.label, module.training))
+
+    @shielded
+    def loss_computed(self, call: TappedLoss) -> None:
+        """Tell the loss of a validation batch from one that is trained on."""
+        if not call.has_graph and not torch.is_grad_enabled():
+            self._loop.validation_loss(call.detached())
+        elif call.has_graph and self.is_evaluating:
+            before = self._loop.evaluation.postpone(call.detached())
+            if before is not None:
+                self._loop.validation_loss(before)
+            self._open.hear()  # the backward that may follow decides
+        elif call.has_graph:
+            kept = call.detached()
+            self._stepper.publish_forward(LossComputed(kept.function, kept.loss, kept.arguments))

@@ -1,0 +1,215 @@
+"""UpdateListener: a training loop from backward to the update of the weights."""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from holter.record.events import SkippedStep
+from holter.watching.collectors.moments import (
+    AfterUpdate,
+    BackwardBegins,
+    BackwardEnds,
+    BeforeUpdate,
+    Clipped,
+    Depth,
+    ScalerStepped,
+    SchedulerStepped,
+)
+from holter.watching.loop import Loop
+from holter.watching.shield import shielded
+from holter.watching.steps import Stage
+
+
+class UpdateListener:
+    """Hears of backward passes, clipping, loss scaling, optimizers and schedulers."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.shield = loop.shield
+        self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
+        self._loss_scale = loop.stepper.loss_scale
+        self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a backward is of no interest."""
+        return self._open.is_deaf
+
+    @property
+    def minds_backward_ends(self) -> bool:
+        """Whether a collector reads what backward left."""
+        return self._stepper.listens_to(BackwardEnds, self._open.depth)
+
+    @shielded
+    def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
+        """Open a step if the last one has been updated."""
+        loop, step = self._loop, self._open
+        in_eval = loop.evaluation.is_on
+        loop.decide(training=in_eval)
+        if not self._stepper.roster.subjects:
+            loop.backwards += 1
+        if step.depth is Depth.NONE:
+            loop.end_if_updated()
+            if step.depth is Depth.NONE:
+                step.backward_unread()
+                return
+        if loop.scout is not None:
+            loop.scout.before_backward()
+        loop.end_if_updated(in_eval=in_eval)
+        scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
+        opens = step.backward()
+        roster = self._stepper.roster
+        self._stepper.publish(BackwardBegins(tuple(scalars), opens, roster, whole))
+        self._loss_scale.backward_began()
+
+    @shielded
+    def backward_ends(self) -> None:
+        """Let collectors read what backward left."""
+        self._stepper.publish(BackwardEnds())
+
+    @shielded
+    def clip_begins(self, parameters: Iterable[Tensor]) -> None:
+        """Read gradients before they are clipped."""
+        subjects = self._stepper.roster.subjects_holding(parameters)
+        for subject in subjects:
+            self._stepper.gradients_ready(subject)
+        scaled = any(self._loss_scale.is_on(subject.optimizer()) for subject in subjects)
+        late = bool(subjects) and all(subject in self._open.stepped for subject in subjects)
+        self._clipping = (scaled, late)
+
+    @shielded
+    def clip_ends(self, norm: Tensor | None, limit: float) -> None:
+        """Publish what the script's clipping measured."""
+        self._stepper.publish(Clipped(norm, limit, *self._clipping))
+
+    @shielded
+    def loss_scaled(self, scaler: GradScaler, loss: Tensor, scaled: Tensor) -> None:
+        """Remember which loss a scaled loss stands for."""
+        self._loss_scale.multiplied(scaler, loss, scaled)
+
+    @shielded
+    def gradients_unscaled(self, optimizer: Optimizer) -> None:
+        """Remember that the gradients of this optimizer no longer carry the scale."""
+        self._loss_scale.divided(optimizer)
+
+    @shielded
+    def scaler_stepped(self, optimizer: Optimizer) -> None:
+        """Publish the scale; a step that the optimizer's hooks did not see was skipped."""
+        subject = self._stepper.roster.subject_of(optimizer)
+        if subject is None or self._open.scaler_reports_unread():
+            return
+        skipped = subject not in self._open.stepped
+        if skipped:
+            self._stepper.leave_unread()
+            self._stepper.gradients_ready(subject)
+            self._open.updated(subject)
+            self._loop.recorder.event(SkippedStep(subject.label))
+            self._loop.record_schedules()
+        scale = self._loss_scale.current(self._stepper.device)
+        if scale is not None:
+            flag = self._loss_scale.skipped(unseen=skipped)
+            self._stepper.publish(ScalerStepped(scale, flag))
+
+    @shielded
+    def scheduler_stepped(self, scheduler: LRScheduler) -> None:
+        """Record a scheduler; count its step once training has begun."""
+        trained = self._stepper.has_trained
+        schedule = self._loop.schedules.stepped(scheduler, trained=trained)
+        if schedule is not None:
+            self._loop.recorder.event(schedule)
+        if trained:
+            self._stepper.publish(SchedulerStepped())
+
+    @shielded
+    def parameters_joined(self, optimizer: Optimizer) -> None:
+        """Register an optimizer that is new, or has a new parameter group."""
+        roster = self._stepper.roster
+        if roster.subject_of(optimizer) is not None:
+            self._loop.renew(roster.joined_by())
+        elif self._loop.scout is not None:
+            self._loop.scout.optimizer_made(optimizer)
+
+    @shielded
+    def before_any_step(self, optimizer: Optimizer, *_: Any) -> None:
+        """Tell the scout of a step: torch calls this hook for every optimizer."""
+        if self._loop.scout is not None:
+            self._loop.scout.before_step(optimizer)
+
+    # The hooks of watched optimizers take a short way through steps that are not read.
+
+    def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """See a watched optimizer begin its step."""
+        if self._open.is_deaf:
+            self._stepper.leave_unread()
+        else:
+            self._before_step(optimizer, args, kwargs)
+        box = self._loop.black_box
+        if box is not None and os.getpid() == self.shield.process:
+            scaled = self._loss_scale.is_on(optimizer)
+            box.before_update(self._loop.recorder.step, optimizer, scaled=scaled)
+
+    @shielded
+    def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        subject = self._stepper.roster.subject_of(optimizer)
+        if subject is None:
+            return
+        self._loss_scale.step_begins(optimizer)
+        has_closure = _closure(args, kwargs) is not None
+        # The same optimizer again without a backward, or a closure that will call backward itself.
+        unread = self._open.stage is Stage.UNREAD
+        if unread or subject in self._open.stepped or (has_closure and self._open.is_updated):
+            self._loop.close_step()
+        if self._open.depth is Depth.FULL and self._stepper.roster.is_outdated():
+            self._loop.renew(self._stepper.roster.joined_by())
+            subject = self._stepper.roster.subject_of(optimizer) or subject
+        if not has_closure:
+            self._stepper.gradients_ready(subject)
+        roster = self._stepper.roster
+        self._stepper.publish(BeforeUpdate(subject, optimizer, self._open.depth, roster))
+
+    def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """See a watched optimizer end its step."""
+        if self._open.is_deaf and os.getpid() == self.shield.process and self._passes_unread():
+            return
+        self._after_step(optimizer, args, kwargs)
+
+    def _passes_unread(self) -> bool:
+        """Pass over an update if nothing is read of this step and of the next one."""
+        if len(self._stepper.roster.subjects) != 1:
+            return False
+        if self._stepper.choose_next_depth() is not Depth.NONE:
+            return False
+        if self._loop.black_box is not None:
+            self._loop.black_box.updated(self._loop.recorder.step)
+        self._open.updated_unread(time.perf_counter())
+        return True
+
+    @shielded
+    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        subject = self._stepper.roster.subject_of(optimizer)
+        if subject is None:
+            return
+        if not self._open.is_updated:
+            self._stepper.choose_next_depth()
+        if _closure(args, kwargs) is not None:
+            self._stepper.gradients_ready(subject)
+        depth, next_depth = self._open.depth, self._open.next_depth
+        self._stepper.publish(AfterUpdate(subject, self._stepper.roster, depth, next_depth))
+        self._open.updated(subject)
+        if self._loop.black_box is not None:
+            self._loop.black_box.updated(self._loop.recorder.step)
+        if self._loop.schedules.are_waiting:
+            self._loop.record_schedules()
+
+
+def _closure(args: Any, kwargs: Any) -> Any:
+    """The closure given to `optimizer.step()`; hooks see the optimizer itself as first argument."""
+    given = kwargs.get("closure")
+    if given is not None:
+        return given
+    return next((argument for argument in args if callable(argument)), None)

@@ -1,0 +1,157 @@
+"""Loop: a training loop that is watched: who is trained, the step that is open, how it ends."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from holter.watching.blackbox.box import BlackBox
+from holter.watching.collectors import Collector
+from holter.watching.collectors.calls import silence
+from holter.watching.collectors.moments import (
+    Closing,
+    Joined,
+    Logged,
+    LossComputed,
+    ValidationLoss,
+)
+from holter.watching.collectors.roster import Roster
+from holter.watching.evaluating import Evaluation
+from holter.watching.recorder import Recorder
+from holter.watching.schedules import Schedules
+from holter.watching.shield import Shield, shielded
+from holter.watching.stepping import Stepper
+from holter.watching.steps import Stage
+from holter.watching.taps import TappedLoss
+
+
+class Scout(Protocol):
+    """Finds models and optimizers by itself, and adds them to the watch in time."""
+
+    def optimizer_made(self, optimizer: Optimizer) -> None:
+        """An optimizer that is not watched was given parameters."""
+
+    def before_backward(self) -> None:
+        """A backward is about to begin."""
+
+    def before_step(self, optimizer: Optimizer) -> None:
+        """Any optimizer, watched or not, is about to step."""
+
+
+class Loop:
+    """What the listeners share: they tell it of losses, and when a step is over."""
+
+    def __init__(
+        self, recorder: Recorder, collectors: Iterable[Collector], *, budget: float | None
+    ) -> None:
+        self.recorder = recorder
+        self.shield = Shield(recorder)
+        self.stepper = Stepper(recorder, collectors, budget=budget, shield=self.shield)
+        self.evaluation = Evaluation()
+        self.schedules = Schedules()
+        self.black_box: BlackBox | None = None
+        self.scout: Scout | None = None
+        self.backwards = 0  # before there was anything to watch
+
+    def renew(self, roster: Roster) -> None:
+        """Continue with another roster; what was seen of the open step stays seen."""
+        self.stepper.renew(roster)
+        self.evaluation.look_at(roster.models)
+        if self.black_box is not None:
+            optimizers = {
+                subject.label: optimizer
+                for subject in roster.subjects
+                if (optimizer := subject.optimizer()) is not None
+            }
+            models = {model.label: model.module for model in roster.models}
+            self.black_box.attend(self.stepper.coming_step, models, optimizers)
+
+    def join(self, roster: Roster) -> None:
+        """Register new models or optimizers; if no step is open, the next forward pass starts one.
+
+        Not shielded, because a scout calls this from within a call that is.
+        """
+        self.renew(roster)
+        if not self.stepper.open.has_begun:
+            self.stepper.publish(Joined(roster, self.stepper.open.depth))
+
+    @shielded
+    def let_go(self) -> None:
+        """Drop optimizers that no longer exist, and the models that only they trained."""
+        self.renew(self.stepper.roster.without_dead())
+
+    @shielded
+    def log(self, values: Mapping[str, Tensor]) -> None:
+        """Publish values that the script gives for the open step."""
+        self.stepper.publish(Logged(values))
+
+    @shielded
+    def finish(self) -> None:
+        """Close the last step, if it was updated."""
+        self.stepper.publish(Closing())
+        self.record_schedules()
+        if self.stepper.open.is_updated:
+            self.close_step()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Record nothing while it lasts: what torch tells is no part of the training."""
+        step = self.stepper.open
+        before = self.shield.is_closed, step.is_deaf, self.black_box
+        self.shield.is_closed, step.is_deaf, self.black_box = True, False, None
+        try:
+            with silence():
+                yield
+        finally:
+            self.shield.is_closed, step.is_deaf, self.black_box = before
+            step.began = None  # the pause is no part of a step
+
+    def close_step(self) -> None:
+        """End the open step without a backward that opens another."""
+        self.decide(training=False)
+        self.end_if_updated()
+
+    def end_if_updated(self, *, in_eval: bool = False) -> None:
+        """End the open step if its update is over."""
+        if self.stepper.open.stage is Stage.UNREAD:
+            self.stepper.leave_unread()
+        elif self.stepper.open.stage is Stage.UPDATED:
+            self.stepper.end_step(in_eval=in_eval)
+
+    def decide(self, *, training: bool) -> None:
+        """Settle whether the last losses computed in eval mode were trained on."""
+        for call in self.evaluation.take_undecided():
+            if training:
+                self.stepper.publish(LossComputed(call.function, call.loss, call.arguments))
+            else:
+                self.validation_loss(call)
+
+    def validation_loss(self, call: TappedLoss) -> None:
+        """Publish the loss of a validation batch."""
+        self.evaluation.was_validated = True
+        moment = ValidationLoss(
+            call.function,
+            call.loss.mean(),
+            call.samples,
+            call.arguments,
+            call.has_graph,
+            self.stepper.roster,
+        )
+        self.stepper.publish(moment)
+
+    def record_schedules(self) -> None:
+        """Record the schedulers that were stepped before the first update."""
+        for schedule in self.schedules.began():
+            self.recorder.event(schedule)
+
+    def blind_spots(self) -> list[str]:
+        """What this training may have done that no tap can see, a sentence each."""
+        spots = self.stepper.declined()
+        if self.evaluation.is_blind and self.recorder.steps:
+            spots.append(
+                "The model was evaluated, but no torch loss function was called while it was:"
+                " validation losses computed by hand are not recorded."
+            )
+        return spots

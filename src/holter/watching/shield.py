@@ -1,0 +1,96 @@
+"""Shield: keeps errors of holter out of the training, and measures what its calls cost."""
+
+import functools
+import os
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from holter.record.events import HolterFailed
+from holter.record.notices import tell
+from holter.watching.recorder import Recorder
+
+_P = ParamSpec("_P")
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds that holter has spent on the open step, and `ahead` on the one after it."""
+
+    spent: float = 0.0
+    ahead: float = 0.0
+    effort: float = 0.0  # processor time, measured only while the allowance lasts
+    is_generous: bool = True  # the allowance lasts: waiting for a busy machine is no effort
+
+    def was_ahead(self, seconds: float) -> None:
+        """Move the cost of preparing the next step to that step."""
+        self.spent -= seconds
+        self.ahead += seconds
+
+    def step_ended(self, *, is_generous: bool) -> None:
+        """Begin the next step with what was spent on it ahead."""
+        self.spent, self.ahead, self.effort = self.ahead, 0.0, 0.0
+        self.is_generous = is_generous
+
+
+class Shield:
+    """The guard of one watch: whether it still listens, what it costs, what has failed."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.cost = Cost()
+        self.notes: list[str] = []  # what could not be recorded; reports show it
+        self.is_closed = False
+        self.is_busy = False  # inside a call: what holter itself makes torch do is not recorded
+        self.process = os.getpid()
+        self._recorder = recorder
+
+    def fail(self, where: str, error: Exception) -> None:
+        """Record an internal error, and print the first of its kind."""
+        trace = "".join(traceback.format_exception(error))
+        self._recorder.event(HolterFailed(where, repr(error), trace))
+        sentence = f"{where} failed ({error!r}); training continues without it"
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+            tell(sentence + ".")
+
+
+class Shielded(Protocol):
+    """Has a shield."""
+
+    shield: Shield
+
+
+_S = TypeVar("_S", bound=Shielded)
+
+
+def shielded(
+    method: Callable[Concatenate[_S, _P], None],
+) -> Callable[Concatenate[_S, _P], None]:
+    """Make a method safe for torch to call.
+
+    It never raises into training, its time is measured, and it does nothing once the watch is
+    closed, in a forked process, or inside another shielded call.
+    """
+
+    @functools.wraps(method)
+    def guarded(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        shield = self.shield
+        if shield.is_closed or shield.is_busy or os.getpid() != shield.process:
+            return
+        cost = shield.cost
+        began = time.perf_counter()
+        busy = time.thread_time() if cost.is_generous else 0.0
+        shield.is_busy = True
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:
+            shield.fail(method.__name__, error)
+        finally:
+            shield.is_busy = False
+            cost.spent += time.perf_counter() - began
+            if busy:
+                cost.effort += time.thread_time() - busy
+
+    return guarded

@@ -1,0 +1,83 @@
+"""Taps on models: their modes, and functions that they call in a forward pass."""
+
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holter.watching.taps.tap import Call, Tap
+
+
+class ModuleListener(Protocol):
+    """Hears of what models do."""
+
+    @property
+    def minds_forward(self) -> bool:
+        """Whether to tell which functions are called in a forward pass."""
+
+    def nonfinite_replaced(self, tensor: Tensor) -> None:
+        """Non-finite values of a tensor are about to be replaced."""
+
+    def attended(
+        self,
+        query: Tensor,
+        key: Tensor,
+        mask: Tensor | None,
+        *,
+        is_causal: bool,
+        scale: float | None,
+    ) -> None:
+        """Attention was computed."""
+
+    def mode_changed(self, module: nn.Module) -> None:
+        """`train()` or `eval()` was called on a module."""
+
+
+def tap_modules(listener: ModuleListener) -> list[Tap]:
+    """Tap `train()`, attention and `nan_to_num`."""
+    attention = Tap(functional, "scaled_dot_product_attention", partial(_attention, listener))
+    mode = Tap(nn.Module, "train", partial(_train, listener))
+    return [*_replacing(listener), attention, mode]
+
+
+def _replacing(listener: ModuleListener) -> list[Tap]:
+    def around(original: Call) -> Call:
+        def replaced(*args: Any, **kwargs: Any) -> Any:
+            if listener.minds_forward and torch.is_grad_enabled():
+                given = args[0] if args else kwargs.get("input")
+                if isinstance(given, Tensor):
+                    listener.nonfinite_replaced(given)
+            return original(*args, **kwargs)
+
+        return replaced
+
+    return [
+        Tap(target, name, around)
+        for target in (torch, Tensor)
+        for name in ("nan_to_num", "nan_to_num_")
+    ]
+
+
+def _attention(listener: ModuleListener, original: Call) -> Call:
+    def attend(
+        query: Any, key: Any, value: Any, attn_mask: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        result = original(query, key, value, attn_mask, *args, **kwargs)
+        if listener.minds_forward and torch.is_grad_enabled():
+            causal = args[1] if len(args) > 1 else kwargs.get("is_causal", False)
+            scale = kwargs.get("scale")
+            listener.attended(query, key, attn_mask, is_causal=bool(causal), scale=scale)
+        return result
+
+    return attend
+
+
+def _train(listener: ModuleListener, original: Call) -> Call:
+    def train(self: nn.Module, mode: bool = True) -> Any:
+        result = original(self, mode)
+        listener.mode_changed(self)
+        return result
+
+    return train

@@ -1,0 +1,75 @@
+from math import inf
+
+import numpy as np
+import pytest
+
+from holter.diagnosis.damage import Damage, damage_of
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.rules.exploding_weights import exploding_weights
+from holter.record import Run
+from holter.record.findings import Confidence, Normal, NotExamined, Severity
+from holter.record.signals import LOSS, LR, TARGET_ENTROPY
+from layered import broken, falling, flat, rising
+from synthetic import run_of
+
+
+def judged(run: Run, **limits: float) -> object:
+    return damage_of(exploding_weights, Facts(run), "measured", **limits)
+
+
+@pytest.mark.parametrize("loss", [flat(), rising(), broken()])
+def test_a_bad_loss_is_damage(loss: np.ndarray) -> None:
+    damage = judged(run_of({LOSS: {"": loss}}))
+    assert isinstance(damage, Damage)
+    assert damage.confidence is Confidence.LIKELY
+    assert damage.severity is None
+    assert damage.evidence[0].signal is LOSS
+
+
+def test_a_loss_that_fell_is_none() -> None:
+    verdict = judged(run_of({LOSS: {"": falling()}}))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "no-damage"
+
+
+@pytest.mark.parametrize(("min_fall", "hint"), [(-inf, False), (0.1, False), (0.3, True)])
+def test_a_loss_that_fell_a_little_is_a_hint(min_fall: float, hint: bool) -> None:
+    damage = judged(run_of({LOSS: {"": falling(end=1.9)}}), min_fall=min_fall)
+    assert isinstance(damage, Damage) == hint
+
+
+@pytest.mark.parametrize(("max_loss", "hint"), [(inf, False), (0.9, False), (0.7, True)])
+def test_a_loss_near_the_best_constant_prediction_is_a_hint(max_loss: float, hint: bool) -> None:
+    entropy = {TARGET_ENTROPY: {"cross_entropy": np.full(200, 2.3)}}
+    damage = judged(run_of({LOSS: {"": falling(end=1.9)}, **entropy}), max_loss=max_loss)
+    assert isinstance(damage, Damage) == hint
+
+
+@pytest.mark.parametrize("losses", [{"a": flat(), "b": flat()}, {"": flat() - 2.3}])
+def test_a_loss_that_cannot_be_judged_is_a_hint(losses: dict[str, np.ndarray]) -> None:
+    damage = judged(run_of({LOSS: losses}))
+    assert isinstance(damage, Damage)
+    assert damage.confidence is Confidence.HINT
+    assert damage.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        {},
+        {LOSS: {"": flat(19)}},
+        {LOSS: {"a": flat(19), "b": flat(19)}},
+        {LOSS: {"": flat()}, LR: {"group": np.linspace(0.01, 1, 200)}},  # still warming up
+    ],
+)
+def test_too_early(signals: dict) -> None:
+    assert isinstance(judged(run_of(signals)), NotExamined)
+
+
+@pytest.mark.parametrize("loss", [falling(), flat(19)])
+def test_a_condition_to_report_regardless_is_a_hint(loss: np.ndarray) -> None:
+    damage = damage_of(
+        exploding_weights, Facts(run_of({LOSS: {"": loss}})), "measured", regardless=True
+    )
+    assert isinstance(damage, Damage)
+    assert damage.confidence is Confidence.HINT
