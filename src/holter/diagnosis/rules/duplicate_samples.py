@@ -7,6 +7,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CONFLICTS,
@@ -28,7 +29,7 @@ class Duplicates:
     distinct: float
 
     def __str__(self) -> str:
-        return f"{self.copies:.0%} of {self.examined:.0f} training inputs occur more than once"
+        return f"{percent(self.copies)} of {self.examined:.0f} training inputs occur more than once"
 
 
 @exception
@@ -113,14 +114,16 @@ def duplicate_samples(
             duplicates,
             f"{conflicts * examined:.0f} of {examined:.0f} training inputs occur with several"
             f" classes{_pair(facts, 'conflicts')}",
-            Evidence(DATASET_CONFLICTS, (0, 0), f"{conflicts:.0%} of those read", "train"),
+            Evidence(DATASET_CONFLICTS, (0, 0), f"{percent(conflicts)} of those read", "train"),
             "compare these pairs, and correct the wrong labels",
         )
     else:
         yield _finding(
             duplicates,
             f"{duplicates}{_pair(facts, 'duplicates')}",
-            Evidence(DATASET_REPEATED, (0, 0), f"{repeated:.0%} of the distinct inputs", "train"),
+            Evidence(
+                DATASET_REPEATED, (0, 0), f"{percent(repeated)} of the distinct inputs", "train"
+            ),
             "read each sample once: drop duplicates before splitting",
         )
 

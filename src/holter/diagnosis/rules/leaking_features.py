@@ -31,13 +31,15 @@ class Leak:
     signal: Signal
     says: str
     confidence: Confidence = Confidence.LIKELY
+    width: int = 1  # columns that make one feature
 
 
 @exception
 def many_columns(leak: Leak, table: Series, max_share: float) -> str | None:
     """Where the only column, or many columns, predict the target, that is the task itself."""
     total = len(table)
-    if total > 1 and len(leak.columns) <= max(max_share * total, 1):
+    features = len(leak.columns) / leak.width
+    if len(leak.columns) < total and features <= max(max_share * total, 1):
         return None
     return f"{len(leak.columns)} of {total} columns predict the target: {leak.says}"
 
@@ -153,6 +155,7 @@ def _copies_of_class(values: Series, copy: Series, kinds: int) -> Leak | None:
             DATASET_COLUMN_COPY,
             "each separates one class from all others",
             confidence,
+            width=kinds,
         )
     return None
 
