@@ -1,4 +1,4 @@
-"""Only the last layer is trained, on the few features of a frozen network."""
+"""Only the last layer is trained, on the single feature of a frozen network."""
 
 import torch
 from torch import nn
@@ -6,11 +6,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 rows = torch.randn(2048, 16)
-features = nn.Sequential(nn.Linear(16, 2), nn.Linear(2, 24))
-labels = (rows[:, 0] > 0).long() + 2 * (rows[:, 1] > 0).long()
+features = nn.Sequential(nn.Linear(16, 1), nn.Linear(1, 48))
+labels = (features[0](rows)[:, 0] + rows[:, 1] > 0).long()
 loader = DataLoader(TensorDataset(rows, labels), batch_size=64, shuffle=True)
 
-model = nn.Sequential(features.requires_grad_(False), nn.Linear(24, 4))
+model = nn.Sequential(features.requires_grad_(False), nn.Linear(48, 2))
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(model[1].parameters(), lr=1e-2)
 

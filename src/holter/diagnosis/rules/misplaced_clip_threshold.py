@@ -184,7 +184,8 @@ def _losses(facts: Facts) -> Losses | None:
     few = max(len(present) // 5, 5)
     parts = (present[:few], present[-few:], advised[-few:])
     error = midmean_error(noise(parts[1:]), few, few)
-    return Losses(*(midmean(part) for part in parts), error=error)
+    first, present_end, advised_end = (midmean(part) for part in parts)
+    return Losses(first, present_end, advised_end, error)
 
 
 def _evidence(facts: Facts) -> Iterator[Evidence]:
