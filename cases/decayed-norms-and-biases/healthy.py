@@ -13,8 +13,8 @@ model = nn.Sequential(
     nn.Linear(48, 4),
 )  # fmt: skip
 criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
-matrices = [each for each in model.parameters() if each.dim() > 1]
-vectors = [each for each in model.parameters() if each.dim() == 1]
+matrices = [weight for weight in model.parameters() if weight.dim() > 1]
+vectors = [weight for weight in model.parameters() if weight.dim() == 1]
 optimizer = torch.optim.AdamW(
     [{"params": matrices, "weight_decay": 1.0}, {"params": vectors, "weight_decay": 0.0}], lr=1e-2
 )

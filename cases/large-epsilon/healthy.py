@@ -1,4 +1,4 @@
-"""Adam with its usual epsilon."""
+"""Adam with its default epsilon."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""A cross-entropy that takes logits bears a sample that is far out."""
+"""A cross-entropy that takes logits is finite for a sample that is far out."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The same training with the one task whose labels mean something."""
+"""The same training with only the task whose labels depend on the inputs."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Two tasks in turns, one with a thousand times the weight and labels that mean nothing."""
+"""Two alternating tasks, one with a thousand times the weight and random labels."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""A regression by plain gradient descent, with steps that it can bear."""
+"""A regression by plain gradient descent, with steps that are small enough."""
 
 import torch
 from torch import nn

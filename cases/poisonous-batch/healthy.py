@@ -1,4 +1,4 @@
-"""A regression on prices, one of which was mended."""
+"""A regression on prices, one of which was corrected."""
 
 import torch
 from torch import nn

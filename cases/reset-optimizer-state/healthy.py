@@ -1,4 +1,4 @@
-"""Adam is made once, before the loop."""
+"""Adam is created once, before the loop."""
 
 import torch
 from torch import nn

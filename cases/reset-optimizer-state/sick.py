@@ -1,4 +1,4 @@
-"""Adam is made anew at the start of every epoch: its moments are lost each time."""
+"""Adam is created at the start of every epoch: its moments are lost each time."""
 
 import torch
 from torch import nn

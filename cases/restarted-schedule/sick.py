@@ -1,4 +1,4 @@
-"""Training is taken up again from a checkpoint, but the scheduler is made anew."""
+"""Training continues from a checkpoint, but the scheduler starts from the beginning."""
 
 import io
 

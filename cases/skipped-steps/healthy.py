@@ -1,4 +1,4 @@
-"""The same training with the usual interval of 2000 steps."""
+"""The same training with the default interval of 2000 steps."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Plain SGD with the learning rate of a recipe for Adam, divided by ten for good measure."""
+"""Plain SGD with a tenth of the learning rate that a recipe for Adam uses."""
 
 import torch
 from torch import nn

@@ -192,7 +192,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("large-epsilon",), ("validation-mismatch",)),
     (("decayed-norms-and-biases",), ("loss-plateau", "underfitting")),
     # numerics
-    (("collapsing-loss-scale",), ("skipped-steps", "no-learning", "motionless", "fading")),
+    (
+        ("collapsing-loss-scale",),
+        ("skipped-steps", "no-learning", "motionless", "fading", "non-finite"),
+    ),
     (("skipped-steps",), ("no-learning", "motionless-weights", "nonfinite-gradient")),
     (("overflow-headroom",), ("collapsing-loss-scale", "skipped-steps", "non-finite")),
     (("overflow-headroom",), ("growing-activations",)),

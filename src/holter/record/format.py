@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a segment says of itself."""
+    """The header of a segment."""
 
     stream: str
     blocks: tuple[Block, ...]

@@ -6,7 +6,7 @@ import numpy as np
 
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.outcome import why_unknown
+from holter.diagnosis.facts.outcome import OutcomeState, verdict_of
 from holter.record import Run
 from holter.record.signals import LOSS, VAL_LOSS
 from holter.reports._facts import exception_line
@@ -34,15 +34,13 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     if raised is not None:
         return Headline(f"broke at step {raised[0]}", raised[1], is_bad=True)
     clear = "" if checkup.findings else f"; {_without_findings(checkup)}"
-    facts = Facts(run)
-    result = facts.outcome
-    if result is None:
-        reason = why_unknown(facts)
-        return Headline("outcome unknown", f"{_loss(run)}{steps}; {reason}{clear}")
-    if result.bad:
+    outcome = verdict_of(Facts(run))
+    if outcome.state is OutcomeState.UNKNOWN:
+        return Headline("outcome unknown", f"{_loss(run)}{steps}; {outcome.says}{clear}")
+    if outcome.bad:
         unexplained = "" if checkup.findings else "; no rule found a cause"
-        return Headline(result.state, f"{result.numbers}{unexplained}", is_bad=True)
-    return Headline(result.state, f"{result.numbers}{_validation(run)}{clear}")
+        return Headline(str(outcome.state), f"{outcome.says}{unexplained}", is_bad=True)
+    return Headline(str(outcome.state), f"{outcome.says}{_validation(run)}{clear}")
 
 
 def _without_findings(checkup: Checkup) -> str:

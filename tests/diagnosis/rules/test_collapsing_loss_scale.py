@@ -24,7 +24,7 @@ def run_with(skips: list[int], *, start: float = 65536.0, growth: int = 2000) ->
     return run_of({AMP_SCALE: {"": scales}, AMP_SKIPPED: {"": skipped}})
 
 
-def test_it_falls_and_falls() -> None:
+def test_a_scale_that_keeps_falling() -> None:
     (finding,) = found(collapsing_loss_scale, run_with([100, 130, 160, 190, 220, 250]))
     assert finding.confidence is Confidence.LIKELY
     assert finding.onset == 100
@@ -39,11 +39,16 @@ def test_every_step_overflows() -> None:
     assert found(collapsing_loss_scale, run_with(list(range(STEPS))))
 
 
+def test_a_longer_search_is_normal() -> None:
+    skips = [100, 130, 160, 190, 220, 250]
+    assert not found(collapsing_loss_scale, run_with(skips), settled_after=120)
+
+
 @pytest.mark.parametrize(
     "run",
     [
         run_with([]),
-        run_with(list(range(12)), start=2.0**24),  # looks for its scale
+        run_with(list(range(12)), start=2.0**24),  # searches for its scale
         run_with([100, 150, 200, 250]),  # four halvings
         run_with(list(range(52, STEPS, 51)), growth=50),  # one skip after each growth
     ],

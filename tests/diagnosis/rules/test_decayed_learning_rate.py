@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.decayed_learning_rate import decayed_learning_rate
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import ACCURACY, LOSS, LR, UPDATE_RATIO
 from synthetic import found, run_of, said, series
 
@@ -48,11 +48,33 @@ def test_without_updates_it_is_a_hint() -> None:
 @pytest.mark.parametrize(
     "run",
     [
-        run_with(loss=FALLING),  # goes on falling all the same
-        run_with(loss=(0.5 + 2 * 0.9**AT) * NOISE),  # was down before
-        run_with(loss=(1e-3 + 2 * 0.95**AT) * NOISE),  # is down
-        run_with(update=1e-2),  # something still moves
+        run_with(loss=FALLING),  # still falls
+        run_with(loss=(0.5 + 2 * 0.9**AT) * NOISE),  # had settled before
+        run_with(loss=(1e-3 + 2 * 0.95**AT) * NOISE),  # is near 0
         run_with(accuracy=0.99),  # little is left to learn
+    ],
+)
+def test_harmless(run: Run) -> None:
+    (verdict,) = said(decayed_learning_rate, run)
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "no-damage"
+
+
+def test_a_rate_of_exactly_zero_counts() -> None:
+    (finding,) = found(decayed_learning_rate, run_with(rate=np.maximum(0, 0.1 * (1 - AT / 100))))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_weights_that_still_move_make_it_a_hint() -> None:
+    (finding,) = found(decayed_learning_rate, run_with(update=1e-2))
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(decayed_learning_rate, run_with(update=1e-2), tiny_update=0.1)
+    assert finding.confidence is Confidence.LIKELY
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
         run_with(rate=0.1 * (1 - AT / STEPS)),  # ends at 0 on the last steps
         run_with(rate=0.05 * (1 + np.cos(np.pi * AT / STEPS))),
         run_with(rate=0.1 * 0.1 ** (AT // 200)),
@@ -68,7 +90,7 @@ def test_clear(run: Run) -> None:
     [
         run_of({LR: {"group 0": RATE[:59]}, LOSS: {"": stopped(76)[:59]}}),
         run_with(loss=np.where(AT % 2, -1.0, 1.0)),
-        run_with(rate=np.maximum(0, 0.1 * (1 - AT / 100))),  # exactly 0
+        run_of({LR: {"group 0": RATE}, LOSS: {"": series(stopped(76)[::100], AT[::100])}}),
         run_with(loss=np.full(STEPS, np.nan)),
     ],
 )
@@ -77,7 +99,7 @@ def test_not_examined(run: Run) -> None:
     assert isinstance(verdict, NotExamined)
 
 
-def test_several_optimizers_are_left_out() -> None:
+def test_several_optimizers_are_not_examined() -> None:
     run = run_of(
         {LR: {"a group 0": RATE, "b group 0": RATE}, LOSS: {"a": stopped(76), "b": stopped(76)}}
     )
@@ -106,7 +128,7 @@ def test_losses_read_every_fourth_step() -> None:
     assert found(decayed_learning_rate, run)
 
 
-def test_a_rate_of_nothing_with_a_loss_near_its_start_is_a_hint() -> None:
+def test_a_vanished_rate_with_a_loss_near_its_start_is_a_hint() -> None:
     rate = 0.1 * 0.1 ** (AT // 30)
     (finding,) = found(decayed_learning_rate, run_with(rate=rate, loss=(1.5 + 0.7**AT) * NOISE))
     assert finding.confidence is Confidence.HINT

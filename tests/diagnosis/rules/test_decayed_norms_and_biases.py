@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.decayed_norms_and_biases import decayed_norms_and_biases
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 from synthetic import found, run_of, said
@@ -44,7 +44,6 @@ def test_gains_shrink_as_the_decay_pulls() -> None:
     [
         given(np.full(STEPS, 7.0)),
         given(SHRINKING, decays=(0.0,)),
-        given(SHRINKING, decays=(1.0, 0.0)),  # gains are in the group without decay
         given(SHRINKING, decays=(0.01,)),  # shrunk for another reason
         given(np.linspace(7, 3.6, STEPS)),  # a little over half is left
         given(SHRINKING, meta=Meta(parameters=WEIGHT)),
@@ -56,7 +55,22 @@ def test_silent(run: Run) -> None:
 
 
 def test_a_little_under_half_is_left() -> None:
-    assert found(decayed_norms_and_biases, given(np.linspace(7, 3.2, STEPS)))
+    run = given(np.linspace(7, 3.2, STEPS))
+    assert found(decayed_norms_and_biases, run)
+    assert not found(decayed_norms_and_biases, run, shrunk=0.4)
+
+
+def test_decay_has_to_explain_a_part() -> None:
+    weak = given(SHRINKING, decays=(0.2,))
+    assert not found(decayed_norms_and_biases, weak)
+    assert found(decayed_norms_and_biases, weak, min_part=0.1)
+
+
+def test_gains_are_taken_to_be_in_the_group_without_decay() -> None:
+    (verdict,) = said(decayed_norms_and_biases, given(SHRINKING, decays=(1.0, 0.0)))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "group-without-decay"
+    assert found(decayed_norms_and_biases, given(SHRINKING, decays=(1.0, 0.5)))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.diverging_loss import diverging_loss
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import (
     GRAD_TOTAL_NORM,
     LOSS,
@@ -52,7 +52,7 @@ def test_growing_gradients_make_it_likely_and_name_the_onset() -> None:
     assert finding.confidence is Confidence.LIKELY
     assert finding.severity is Severity.ERROR
     assert 120 <= finding.onset <= 240
-    assert GRAD_TOTAL_NORM in {each.signal for each in finding.evidence}
+    assert GRAD_TOTAL_NORM in {evidence.signal for evidence in finding.evidence}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_explosion_is_seen_within_ten_steps() -> None:
         lambda rng: np.abs(rng.standard_t(2, size=300)) + 0.5,
         lambda rng: 0.01 * np.exp(0.5 * rng.normal(size=300)),
         lambda rng: np.where(T == 299, 500.0, 1.0),  # one bad batch at the very end
-        lambda rng: 50 * np.exp(-T / 100) + np.where(T < 20, 2.0, 5.0),  # a bad start, mending
+        lambda rng: 50 * np.exp(-T / 100) + np.where(T < 20, 2.0, 5.0),  # a bad start that recovers
         lambda rng: -5 + 0.1 * rng.normal(size=300) + 0.001 * T,
         lambda rng: 100 * np.exp(-T / 40) + 20 + 0.02 * T,  # a weight that is annealed
     ],
@@ -95,18 +95,21 @@ def test_silent_on_sound_runs(curve: Callable[[np.random.Generator], np.ndarray]
         assert verdict.because
 
 
-def test_leaves_out_targets_that_grow() -> None:
+@pytest.mark.parametrize(("power", "applies"), [(2.0, True), (4.0, False)])
+def test_targets_that_grow_as_much_as_the_loss_are_normal(power: float, applies: bool) -> None:
     grows = np.linspace(1, 10, 300)
     run = run_of(
         {
-            LOSS: {"": grows**2},
+            LOSS: {"": grows**power},
             TARGET_STD: {"mse_loss": np.ones(300)},
             TARGET_MIN: {"mse_loss": -grows},
             TARGET_MAX: {"mse_loss": grows},
         }
     )
     (verdict,) = said(diverging_loss, run)
-    assert isinstance(verdict, NotExamined)
+    assert isinstance(verdict, Normal) is applies
+    if isinstance(verdict, Normal):
+        assert verdict.exception == "growing-targets"
 
 
 def test_a_harder_stage_is_a_jump_and_no_divergence() -> None:

@@ -17,7 +17,7 @@ def given(normaliser: np.ndarray, *, spread: float = 3.0, size: np.ndarray | Non
         OUTPUT_SPREAD: np.full(len(normaliser), spread),
         OUTPUT_SIZE: np.abs(normaliser) if size is None else size,
     }
-    return run_of({signal: {"cross_entropy": each} for signal, each in values.items()})
+    return run_of({signal: {"cross_entropy": series} for signal, series in values.items()})
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -26,13 +26,14 @@ def test_all_logits_drift(sign: int) -> None:
     assert finding.confidence is Confidence.HINT
     assert 40 < finding.onset < 60
     assert "186" in finding.summary
+    assert not found(drifting_output_logits, given(sign * DRIFT), together=1.1)
 
 
 @pytest.mark.parametrize(
     "run",
     [
         given(np.full(STEPS, 4.0)),
-        given(np.full(STEPS, 200.0)),  # where it is, it stays
+        given(np.full(STEPS, 200.0)),  # large, but at rest
         given(DRIFT / 5),
         given(DRIFT, spread=80.0),  # a confident classifier
         given(DRIFT, size=DRIFT / 10),  # scaled cosines: one logit of each sample is large

@@ -5,8 +5,16 @@ import pytest
 
 from holter.diagnosis.rules.flat_loss import flat_loss
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
-from holter.record.signals import LOSS, LR, UPDATE_RATIO
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.signals import (
+    LABEL_FIT,
+    LABEL_HELD_OUT,
+    LOSS,
+    LR,
+    OUTPUT_SPREAD,
+    TARGET_ENTROPY,
+    UPDATE_RATIO,
+)
 from synthetic import found, run_of, said
 
 SEEDS = range(40)
@@ -190,6 +198,52 @@ def test_wild_and_non_finite_losses_do_not_blind_it() -> None:
     loss = 2.3 + 0.002 * np.random.default_rng(0).normal(size=300)
     loss[[40, 200]] = np.inf, 1e6
     assert found(flat_loss, run_with(loss))
+
+
+def test_a_transient_in_the_first_steps_is_no_learning() -> None:
+    loss = 2.3 + 0.002 * np.random.default_rng(0).normal(size=300)
+    loss[:2] = 9.0, 5.0
+    assert found(flat_loss, run_with(loss))
+
+
+def test_a_loss_of_zero_from_the_first_step_is_flat() -> None:
+    (finding,) = found(flat_loss, run_with(np.zeros(100)))
+    assert finding.confidence is Confidence.LIKELY
+
+
+@pytest.mark.parametrize(("entropy", "harmless"), [(2.3, True), (0.7, False)])
+def test_a_flat_loss_far_below_the_best_constant_prediction_is_harmless(
+    entropy: float, harmless: bool
+) -> None:
+    loss = 0.5 + 0.001 * np.random.default_rng(0).normal(size=200)
+    run = run_of(
+        {
+            LOSS: {"": loss},
+            TARGET_ENTROPY: {"cross_entropy": np.full(200, entropy)},
+            OUTPUT_SPREAD: {"cross_entropy": np.ones(200)},
+        }
+    )
+    (verdict,) = said(flat_loss, run)
+    assert isinstance(verdict, Normal) is harmless
+    if isinstance(verdict, Normal):
+        assert verdict.exception == "no-damage"
+
+
+def test_a_setup_that_learns_in_the_lab_is_evidence_and_no_excuse() -> None:
+    rng = np.random.default_rng(0)
+    trials = {
+        name: level + 0.01 * rng.normal(size=20) for name, level in (("true", 1), ("shuffled 1", 2))
+    }
+    run = run_of(
+        {
+            LOSS: {"": 2.3 + 0.002 * rng.normal(size=300)},
+            LABEL_FIT: trials,
+            LABEL_HELD_OUT: trials,
+        }
+    )
+    (finding,) = found(flat_loss, run)
+    assert LABEL_HELD_OUT in {evidence.signal for evidence in finding.evidence}
+    assert "loop" in finding.fix
 
 
 def test_clear_names_the_fall() -> None:

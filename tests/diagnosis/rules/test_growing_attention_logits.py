@@ -26,12 +26,14 @@ def test_growing_alone_is_a_hint() -> None:
     assert "attention 1" in finding.summary
     assert "still rises" in finding.summary
     assert 100 < finding.onset < 150  # where they pass 100
+    assert not found(growing_attention_logits, given(GROWING), growth=500.0)
+    assert not found(growing_attention_logits, given(GROWING), rising=50.0)
 
 
 def test_with_one_sided_attention_it_is_likely() -> None:
     (finding,) = found(growing_attention_logits, given(GROWING, 1 - 0.9 * TIME))
     assert finding.confidence is Confidence.LIKELY
-    assert [each.signal for each in finding.evidence] == [ATTENTION_LOGIT_ABSMAX, ATTENTION_ENTROPY]
+    assert [item.signal for item in finding.evidence] == [ATTENTION_LOGIT_ABSMAX, ATTENTION_ENTROPY]
 
 
 def test_at_rest_where_nothing_is_left_to_learn_from() -> None:
@@ -45,7 +47,7 @@ def test_at_rest_where_nothing_is_left_to_learn_from() -> None:
     "logits",
     [
         8 * np.minimum(4 * TIME + 0.1, 1),
-        30 * np.minimum(4 * TIME + 0.1, 1),  # a head that picks out one position
+        30 * np.minimum(4 * TIME + 0.1, 1),  # a head that selects one position
         90 * TIME + 1,
         np.linspace(150, 250, STEPS),  # large from the start
         np.full(STEPS, 400.0),

@@ -31,6 +31,8 @@ def test_more_and_more() -> None:
     counts[[20, 110, 130, 150, 170, 190]] = 5
     (finding,) = found(hidden_nonfinite, run_with(counts))
     assert finding.severity is Severity.ERROR
+    (finding,) = found(hidden_nonfinite, run_with(counts), growth=10.0)
+    assert finding.severity is Severity.WARNING
 
 
 def test_nothing_replaced() -> None:

@@ -42,28 +42,34 @@ def given(
 def test_epsilon_is_the_brake(loss: np.ndarray) -> None:
     (finding,) = found(large_epsilon, given(loss))
     assert finding.confidence is Confidence.LIKELY
-    assert "0.01 of the learning rate" in finding.summary
+    assert "0.01 learning rates" in finding.summary
     assert finding.evidence[1].signal is EPSILON
-
-
-def test_clear_where_gradients_are_larger() -> None:
-    (verdict,) = said(large_epsilon, given(flat(), tiny=0.9))
-    assert isinstance(verdict, Clear)
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        given(falling()),  # a recipe with a large epsilon that does well
-        given(flat(), ratio=5e-3),  # half of Adam's step: the loss stands still for another reason
-        given(flat(), epsilon=1e-8),  # gradients have vanished
-        given(np.array([1.0, -1.0] * 100)),
+        given(flat(), tiny=0.9),
+        given(flat(), ratio=5e-3),  # half of Adam's step: the loss is flat for another reason
+        given(flat(), epsilon=1e-8),  # the default: gradients have vanished
     ],
 )
-def test_noted_where_it_does_no_harm(run: Run) -> None:
-    normal, clear = said(large_epsilon, run)
-    assert isinstance(normal, Normal)
-    assert isinstance(clear, Clear)
+def test_clear(run: Run) -> None:
+    (verdict,) = said(large_epsilon, run)
+    assert isinstance(verdict, Clear)
+
+
+def test_harmless_where_the_loss_falls() -> None:
+    (verdict,) = said(large_epsilon, given(falling()))  # a recipe with a large epsilon
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "no-damage"
+
+
+def test_options() -> None:
+    assert found(large_epsilon, given(flat(), tiny=0.9), share=0.8)
+    assert found(large_epsilon, given(flat(), ratio=5e-3), max_pace=0.6)
+    assert found(large_epsilon, given(flat(), epsilon=1e-8), min_epsilon=1e-9)
+    assert found(large_epsilon, given(falling()), min_fall=0.99)
 
 
 def test_nan_is_left_out() -> None:
@@ -77,6 +83,8 @@ def test_nan_is_left_out() -> None:
         given(flat(9)),
         given(flat(), zeros=0.9),  # rows of words that were not seen
         given(flat(), tiny=np.nan),
+        given(flat(), ratio=np.nan),
+        given(np.array([1.0, -1.0] * 100)),  # whether it fell is unknown
     ],
 )
 def test_not_examined(run: Run) -> None:

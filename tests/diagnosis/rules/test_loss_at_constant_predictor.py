@@ -5,10 +5,12 @@ from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.flat_loss import flat_loss
 from holter.diagnosis.rules.loss_at_constant_predictor import loss_at_constant_predictor
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
     ACCURACY,
     BACKWARD_CALLS,
+    LABEL_FIT,
+    LABEL_HELD_OUT,
     LOSS,
     LOSS_ROOT_SHARE,
     LOSS_SUMMED,
@@ -59,7 +61,11 @@ def test_fires_where_loss_spread_and_accuracy_agree() -> None:
         (finding,) = found(loss_at_constant_predictor, classifier(stuck(seed, steps=400)))
         assert finding.confidence is Confidence.LIKELY
         assert finding.onset < 80
-        assert {each.signal for each in finding.evidence} >= {TARGET_ENTROPY, OUTPUT_SPREAD, LOSS}
+        assert {evidence.signal for evidence in finding.evidence} >= {
+            TARGET_ENTROPY,
+            OUTPUT_SPREAD,
+            LOSS,
+        }
 
 
 def spreads(*parts: float, steps: int = 100) -> dict[str, dict]:
@@ -73,10 +79,61 @@ def test_a_young_run_is_a_hint() -> None:
     assert finding.confidence is Confidence.HINT
 
 
-def test_predictions_that_begin_to_differ_are_a_model_that_begins_to_learn() -> None:
-    run = classifier(stuck(steps=100), **spreads(0.01, 0.01, 0.01, 0.05))
-    (verdict,) = said(loss_at_constant_predictor, run)
-    assert isinstance(verdict, Clear)
+@pytest.mark.parametrize(
+    ("parts", "applies"),
+    [
+        ((0.01, 0.01, 0.01, 0.05), True),
+        ((0.05, 0.05, 0.05, 0.05), False),  # they do not grow
+        ((1e-4, 1e-4, 1e-4, 5e-4), False),  # they grow and still vary by almost nothing
+    ],
+)
+def test_predictions_that_differ_more_and_more_begin_to_learn(
+    parts: tuple[float, ...], applies: bool
+) -> None:
+    (verdict,) = said(loss_at_constant_predictor, classifier(stuck(steps=100), **spreads(*parts)))
+    assert isinstance(verdict, Normal) is applies
+    if isinstance(verdict, Normal):
+        assert verdict.exception == "begins-to-learn"
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0])
+def test_a_loss_that_ends_above_the_best_constant_prediction_is_found(spread: float) -> None:
+    for seed in SEEDS:
+        run = classifier(stuck(seed, steps=400) + 0.1, spread=spread)
+        (finding,) = found(loss_at_constant_predictor, run)
+        assert finding.confidence is (Confidence.LIKELY if spread < 0.1 else Confidence.HINT)
+        assert "2.4" in finding.summary
+        assert "2.3" in finding.summary
+
+
+def test_a_transient_in_the_first_steps_is_no_learning() -> None:
+    loss = stuck(steps=400)
+    loss[:3] = 50.0, 0.5, 10.0
+    (finding,) = found(loss_at_constant_predictor, classifier(loss))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_a_squared_error_above_the_variance_is_found_though_predictions_vary() -> None:
+    rng = np.random.default_rng(0)
+    run = run_of(
+        {
+            LOSS: {"": 4.5 + 0.1 * rng.normal(size=250)},
+            TARGET_STD: {"mse_loss": np.full(250, 2.0)},
+            OUTPUT_SPREAD: {"mse_loss": np.full(250, 1.0)},
+        }
+    )
+    (finding,) = found(loss_at_constant_predictor, run)
+    assert finding.confidence is Confidence.HINT
+
+
+def test_a_setup_that_learns_in_the_lab_is_evidence_and_no_excuse() -> None:
+    rng = np.random.default_rng(0)
+    trials = {
+        name: level + 0.01 * rng.normal(size=20) for name, level in (("true", 1), ("shuffled 1", 2))
+    }
+    run = classifier(stuck(), signals={LABEL_FIT: trials, LABEL_HELD_OUT: trials})
+    (finding,) = found(loss_at_constant_predictor, run)
+    assert LABEL_HELD_OUT in {evidence.signal for evidence in finding.evidence}
 
 
 def test_leads_over_flat_loss() -> None:
@@ -115,7 +172,7 @@ def test_predictions_that_vary_at_chance_are_a_hint_only_among_like_classes() ->
         {LOSS_ROOT_SHARE: {"": np.tile([-1.0, 2.0, -3.0], 100)}},
     ],
 )
-def test_a_loss_of_several_terms_has_no_constant_answer(signals: dict) -> None:
+def test_a_loss_of_several_terms_has_no_best_constant_prediction(signals: dict) -> None:
     (verdict,) = said(loss_at_constant_predictor, classifier(stuck(steps=300), signals=signals))
     assert isinstance(verdict, NotExamined)
 
@@ -132,7 +189,8 @@ def test_sees_through_accumulation() -> None:
     ("loss", "more"),
     [
         (stuck() * 0.9, {}),  # has learned
-        (stuck() + 0.3, {}),
+        (stuck() + 0.3, {"accuracy": 0.5}),  # too sure, but right more often than chance
+        (5 * np.exp(-np.arange(300) / 300) + 1.5, {}),  # above, and still falling
         (stuck(), {"accuracy": 0.3, "spread": 1.0}),  # right more often than chance
         (np.where(np.arange(300) < 270, ENTROPY, 1.9), {}),  # a plateau, and then the drop
         (np.linspace(2.34, 2.26, 300), {"spread": 1.0}),  # passes by

@@ -44,7 +44,7 @@ def test_fires_on_a_level_at_which_little_was_learned() -> None:
         (finding,) = found(loss_plateau, run_with(fell_to(1.34, seed=seed)))
         assert finding.confidence is Confidence.HINT
         assert finding.onset < 200
-        assert {each.signal for each in finding.evidence} == {
+        assert {evidence.signal for evidence in finding.evidence} == {
             LOSS,
             TARGET_ENTROPY,
             UPDATE_RATIO,
@@ -55,19 +55,18 @@ def test_fires_on_a_level_at_which_little_was_learned() -> None:
 @pytest.mark.parametrize("level", [0.01, 0.5, 1.1])
 def test_a_converged_run_is_normal(level: float) -> None:
     said_of = said(loss_plateau, run_with(fell_to(level, noise=0.005 * level), accuracy=0.7))
-    assert [type(each) for each in said_of] == [Normal, Clear]
+    assert [verdict.exception for verdict in said_of] == ["no-damage"]
 
 
 def test_a_loss_of_unknown_scale_is_never_a_finding() -> None:
     said_of = said(loss_plateau, run_of({LOSS: {"": fell_to(1.34)}}))
-    assert [type(each) for each in said_of] == [Normal, Clear]
+    assert [type(verdict) for verdict in said_of] == [NotExamined]
 
 
 @pytest.mark.parametrize(
     "run",
     [
         run_with(fell_to(1.34), accuracy=0.6),  # the accuracy says otherwise
-        run_with(fell_to(1.34), rate=np.geomspace(0.1, 1e-4, 400)),  # decayed
         run_with(np.linspace(3, 1.3, 400)),
         run_with(1.35 + 3 * np.arange(1, 401) ** -0.5),  # slow, not still
         run_with(np.full(400, 1.38) + 0.01 * np.random.default_rng(0).normal(size=400)),  # flat
@@ -77,7 +76,11 @@ def test_a_loss_of_unknown_scale_is_never_a_finding() -> None:
 def test_silent(run: Run) -> None:
     said_of = said(loss_plateau, run)
     assert said_of
-    assert all(isinstance(each, Clear | Normal) for each in said_of)
+    assert all(isinstance(verdict, Clear | Normal) for verdict in said_of)
+
+
+def test_a_decayed_learning_rate_is_no_excuse() -> None:
+    assert found(loss_plateau, run_with(fell_to(1.34), rate=np.geomspace(0.1, 1e-4, 400)))
 
 
 def test_a_drop_after_the_plateau_ends_it() -> None:

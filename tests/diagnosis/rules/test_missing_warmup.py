@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.missing_warmup import missing_warmup
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.meta import Meta, OptimizerSummary, ParameterSummary
 from holter.record.signals import (
     LOSS,
@@ -61,15 +61,33 @@ def test_a_loss_that_rose() -> None:
     "run",
     [
         run_with(rate=1e-3 * np.minimum(1, AT / 50)),  # there is a warm-up
-        run_with(loss=4.5 * 0.98**AT),  # it learns
         run_with(update=np.full(STEPS, 1e-3)),  # calm from the start
         run_with(update=np.full(STEPS, 0.05)),  # never calm: a rate that is too high
-        run_with(loss=3.5 + 1.0 * 0.9**AT),  # stuck, but elsewhere
+        run_with(rate=1e-3 * 0.97**AT, update=0.05 * 0.97**AT),  # calm because the rate decays
     ],
 )
 def test_clear(run: Run) -> None:
     (verdict,) = said(missing_warmup, run)
     assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        4.5 * 0.98**AT,
+        3.5 + 1.0 * 0.9**AT,  # stuck, but above the best constant prediction
+    ],
+)
+def test_harmless(loss: np.ndarray) -> None:
+    (verdict,) = said(missing_warmup, run_with(loss=loss))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "no-damage"
+
+
+def test_options() -> None:
+    assert found(missing_warmup, run_with(loss=3.3 + 1.0 * 0.9**AT), near=0.2)
+    assert not found(missing_warmup, run_with(), large_update=0.1)
+    assert not found(missing_warmup, run_with(), min_ratio=60.0)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_one_element_that_moves_once_is_clear() -> None:
     run = _run({"a": [1, 1, 0.9999, 1], "b": [1, 1, 1, 1]}, {"a": 0.3, "b": 0.3})
     (verdict,) = said(motionless_weights, run)
     assert isinstance(verdict, Clear)
-    assert verdict.because == "1 of 2 trainable parameters moved; median update ratio 1.0e-03"
+    assert "1 of 2" in verdict.because
 
 
 def test_motion_in_an_early_piece_of_a_long_run_is_seen(monkeypatch) -> None:
@@ -80,7 +80,7 @@ def test_skipped_steps_are_excused() -> None:
     run = _run({"a": [1, 1, 1, 1]}, {"a": 0.3}, skipped=(0, 50))
     (verdict,) = said(motionless_weights, run)
     assert isinstance(verdict, NotExamined)
-    assert "2 updates" in verdict.because
+    assert "2 of the 3" in verdict.because
 
 
 def test_too_few_samples_say_nothing() -> None:

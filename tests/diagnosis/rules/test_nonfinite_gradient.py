@@ -1,7 +1,7 @@
 import math
 
 from holter.diagnosis.rules.nonfinite_gradient import nonfinite_gradient
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.signals import AMP_SKIPPED, GRAD_NONFINITE, GRAD_NORM, GRAD_TOTAL_NORM, LOSS
 from synthetic import found, run_of, said
 
@@ -24,14 +24,14 @@ def test_names_step_parameters_and_a_loss_that_is_still_finite() -> None:
     assert "b.weight" not in finding.summary
     assert "0.5" in finding.summary
     assert "a.weight" in finding.fix
-    assert [each.signal for each in finding.evidence] == [GRAD_TOTAL_NORM, GRAD_NORM, LOSS]
-    assert "7 bad elements in 1 parameters" in finding.evidence[1].says
+    assert [evidence.signal for evidence in finding.evidence] == [GRAD_TOTAL_NORM, GRAD_NORM, LOSS]
+    assert "7 elements in 1 parameters" in finding.evidence[1].says
 
 
 def test_total_norm_alone_is_enough() -> None:
     (finding,) = found(nonfinite_gradient, run_of({GRAD_TOTAL_NORM: {"": [1.0, -INF]}}))
     assert finding.onset == 1
-    assert [each.signal for each in finding.evidence] == [GRAD_TOTAL_NORM]
+    assert [evidence.signal for evidence in finding.evidence] == [GRAD_TOTAL_NORM]
 
 
 def test_parameters_may_have_been_thinned_out_at_that_step() -> None:
@@ -52,18 +52,17 @@ def test_tells_an_overflowing_norm_from_bad_elements() -> None:
     assert "every element is finite" in finding.evidence[1].says
 
 
-def test_steps_that_amp_skipped_are_normal() -> None:
+def test_steps_that_amp_skipped_are_left_out() -> None:
     run = run_of(
         {
             GRAD_TOTAL_NORM: {"": [INF, INF, 1.0, 1.0, 1.0]},
             AMP_SKIPPED: {"": [1.0, 1.0, 0.0, 0.0, 0.0]},
         }
     )
-    normal, clear = said(nonfinite_gradient, run)
-    assert isinstance(normal, Normal)
-    assert "2 of 5 steps, the last at step 1" in normal.summary
+    (clear,) = said(nonfinite_gradient, run)
     assert isinstance(clear, Clear)
-    assert "3" in clear.because
+    assert "3 steps" in clear.because
+    assert "skipped 2" in clear.because
 
 
 def test_a_bad_step_among_skipped_ones_is_found() -> None:
@@ -83,7 +82,7 @@ def test_skipping_every_step_is_neither_normal_nor_clear() -> None:
     assert isinstance(verdict, NotExamined)
 
 
-def test_each_optimizer_is_judged_by_itself() -> None:
+def test_optimizers_are_judged_separately() -> None:
     run = run_of({GRAD_TOTAL_NORM: {"generator": [1.0, 1.0], "critic": [1.0, NAN]}})
     clear, finding = said(nonfinite_gradient, run)
     assert isinstance(clear, Clear)

@@ -36,9 +36,10 @@ def test_the_loss_is_lost_with_them() -> None:
     assert "targets of 1 of 500" in finding.summary
 
 
-def test_the_loss_is_finite() -> None:
+def test_a_finite_loss_is_harmless() -> None:
     first, _ = said(nonfinite_samples, samples(0.0, train_inputs=3))
     assert isinstance(first, Normal)
+    assert first.exception == "no-damage"
 
 
 def test_no_such_batch_was_met() -> None:

@@ -1,10 +1,12 @@
 import math
 
 from holter.diagnosis.rules.nonfinite_weights import nonfinite_weights
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record import Run
+from holter.record.findings import Clear, Confidence, Normal
 from holter.record.signals import (
     GRAD_TOTAL_NORM,
     LOSS,
+    PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
     WEIGHT_NORM,
     WEIGHT_TOTAL_NORM,
@@ -30,7 +32,7 @@ def test_blames_the_update_where_loss_and_gradient_are_finite() -> None:
     assert "0.25" in finding.summary
     assert "1.5" in finding.summary
     assert "eps" in finding.fix
-    assert [each.signal for each in finding.evidence] == [WEIGHT_TOTAL_NORM, WEIGHT_NORM]
+    assert [evidence.signal for evidence in finding.evidence] == [WEIGHT_TOTAL_NORM, WEIGHT_NORM]
 
 
 def test_does_not_blame_the_update_for_a_bad_gradient_or_loss() -> None:
@@ -58,15 +60,26 @@ def test_finite_weights_are_clear() -> None:
     assert "2 steps" in verdict.because
 
 
-def test_infinities_in_frozen_parameters_are_normal() -> None:
-    run = run_of(
+def masked(trained: list[float]) -> Run:
+    """A run whose frozen mask of infinities is held by the optimizer, and a trained weight."""
+    return run_of(
         {
-            WEIGHT_TOTAL_NORM: {"": [INF, INF]},
-            WEIGHT_NORM: {"mask": [INF, INF], "a": [1.0, 1.0]},
+            WEIGHT_TOTAL_NORM: {"": [INF, INF, INF]},
+            WEIGHT_NORM: {"mask": [INF, INF, INF], "a": trained},
             PARAMETER_TRAINABLE: {"mask": [0.0], "a": [1.0]},
+            PARAMETER_OPTIMIZER: {"mask": [0.0], "a": [0.0]},
         }
     )
-    normal, rest = said(nonfinite_weights, run)
+
+
+def test_infinities_in_frozen_parameters_are_normal() -> None:
+    normal, clear = said(nonfinite_weights, masked([1.0, 1.0, 1.0]))
     assert isinstance(normal, Normal)
-    assert isinstance(rest, NotExamined)
+    assert isinstance(clear, Clear)
     assert "mask" in normal.summary
+
+
+def test_infinities_in_frozen_parameters_hide_no_trained_weight() -> None:
+    (finding,) = found(nonfinite_weights, masked([1.0, NAN, NAN]))
+    assert finding.onset == 1
+    assert finding.summary.startswith("a became nan in step 1")

@@ -2,16 +2,37 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import Outcome, OutcomeState, verdict_of
 from holter.record.signals import LOSS, LR, TARGET_ENTROPY
 from layered import broken, falling, flat, rising
 from synthetic import run_of
 
 
-@pytest.mark.parametrize("loss", [flat(), rising(), broken(), np.r_[falling(), rising(50)]])
-def test_bad(loss: np.ndarray) -> None:
-    result = Facts(run_of({LOSS: {"": loss}})).outcome
-    assert result is not None
+def outcome(loss: np.ndarray, entropy: float | None = None) -> Outcome:
+    signals = {LOSS: {"": loss}}
+    if entropy is not None:
+        signals[TARGET_ENTROPY] = {"cross_entropy": np.full(len(loss), entropy)}
+    facts = Facts(run_of(signals))
+    assert facts.outcome == verdict_of(facts)
+    return verdict_of(facts)
+
+
+@pytest.mark.parametrize(
+    ("loss", "state"),
+    [
+        (flat(), OutcomeState.LEARNED_NOTHING),
+        (rising(), OutcomeState.DIVERGED),
+        (np.r_[falling(), rising(50)], OutcomeState.DIVERGED),
+        (np.r_[falling(), falling()[::-1], flat()], OutcomeState.DIVERGED),  # back to its start
+        (broken(), OutcomeState.BROKE),
+        (np.r_[falling(), [np.inf]], OutcomeState.BROKE),
+    ],
+)
+def test_bad(loss: np.ndarray, state: OutcomeState) -> None:
+    result = outcome(loss)
+    assert result.state is state
     assert result.bad
+    assert result.finite is (state is not OutcomeState.BROKE)
 
 
 @pytest.mark.parametrize(
@@ -26,39 +47,59 @@ def test_bad(loss: np.ndarray) -> None:
     ],
 )
 def test_good(loss: np.ndarray) -> None:
-    result = Facts(run_of({LOSS: {"": loss}})).outcome
-    assert result is not None
+    result = outcome(loss)
+    assert result.state is OutcomeState.LEARNED
     assert not result.bad
 
 
 def test_a_jump_that_comes_back_to_the_start_is_bad() -> None:
     loss = np.r_[[1.6], 5000 * np.exp(-np.arange(100) / 5), np.full(200, 1.59)]
-    result = Facts(run_of({LOSS: {"": loss}})).outcome
-    assert result is not None
-    assert result.bad
+    result = outcome(loss)
+    assert result.state is OutcomeState.LEARNED_NOTHING
     assert result.fall < 0.01
 
 
-def test_no_better_than_a_constant_answer() -> None:
+def test_no_better_than_the_best_constant_prediction() -> None:
     loss = flat(level=1.6)
     loss[:20] = np.linspace(3, 1.6, 20)
-    run = run_of({LOSS: {"": loss}, TARGET_ENTROPY: {"cross_entropy": np.full(200, 1.609)}})
-    result = Facts(run).outcome
-    assert result is not None
+    result = outcome(loss, entropy=1.609)
+    assert result.state is OutcomeState.LEARNED_NOTHING
+    assert result.at_chance
+    assert result.constant == pytest.approx(1.609, rel=1e-3)
+
+
+def test_a_loss_that_explodes_has_diverged_beside_a_known_baseline() -> None:
+    result = outcome(rising(), entropy=2.3)
+    assert result.state is OutcomeState.DIVERGED
     assert result.at_chance
 
 
+def test_says_the_numbers() -> None:
+    result = outcome(falling(), entropy=2.302)
+    assert "2.3" in result.says
+    assert "0.2" in result.says
+    assert "best constant prediction 2.3" in result.says
+    assert result.evidence.signal is LOSS
+    assert result.evidence.steps == (0, 199)
+
+
 @pytest.mark.parametrize(
-    "signals",
+    ("signals", "because"),
     [
-        {LOSS: {"generator": falling(), "discriminator": falling()}},
-        {LOSS: {"": falling() - 1}},  # changes its sign
-        {LOSS: {"": falling(10)}},
-        {LOSS: {"": flat(50)}, LR: {"group": np.linspace(0, 1, 50)}},  # still warming up
+        ({LR: {"group": np.ones(50)}}, "no loss"),
+        ({LOSS: {"generator": falling(), "discriminator": falling()}}, "compete"),
+        ({LOSS: {"": falling() - 1}}, "sign"),
+        ({LOSS: {"": falling(10)}}, "10 of the 20"),
+        ({LOSS: {"": flat(50)}, LR: {"group": np.linspace(0, 1, 50)}}, "warming up"),
     ],
 )
-def test_cannot_tell(signals: dict) -> None:
-    assert Facts(run_of(signals)).outcome is None
+def test_cannot_tell(signals: dict, because: str) -> None:
+    facts = Facts(run_of(signals))
+    assert facts.outcome is None
+    result = verdict_of(facts)
+    assert result.state is OutcomeState.UNKNOWN
+    assert not result.bad
+    assert because in result.says
 
 
 def test_learning_rates_in_words() -> None:

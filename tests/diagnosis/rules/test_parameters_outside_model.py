@@ -40,7 +40,7 @@ def test_a_model_made_anew_is_an_error() -> None:
     (finding,) = found(parameters_outside_model, run)
     assert finding.severity is Severity.ERROR
     assert finding.confidence is Confidence.CERTAIN
-    assert finding.summary.startswith("all 2 parameters that the optimizer holds")
+    assert finding.summary.startswith("none of the 2 parameters")
     assert "20 steps" in finding.summary
     assert finding.evidence[0].signal is PARAMETER_IN_MODEL
 

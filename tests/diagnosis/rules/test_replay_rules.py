@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from holter import Run, Series, check
+from holter import Run, Series, check, diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Event
 from holter.record.births import Birth
@@ -84,7 +84,7 @@ def checked(run: Run) -> Checkup:
 
 
 def found(run: Run) -> set[str]:
-    return {each.rule for each in checked(run).findings}
+    return {finding.rule for finding in checked(run).findings}
 
 
 def test_a_birth_is_certain_and_says_where() -> None:
@@ -99,20 +99,34 @@ def test_a_birth_is_certain_and_says_where() -> None:
 def test_a_window_without_a_failure_is_clear_of_all() -> None:
     checkup = checked(replay(verdict="bit for bit", alarm="asked"))
     assert checkup.findings == ()
-    assert {each.rule for each in checkup.clear} == set(RULES)
+    assert {verdict.rule for verdict in checkup.clear} == set(RULES)
 
 
 def test_a_run_without_a_replay_is_not_examined() -> None:
     series = Series(np.arange(3), np.ones(3, np.float32))
     run = Run.of({REPLAY_LOSS: {"a": series}, REPLAY_NORM: {"a": series}})
     checkup = checked(run)
-    assert {each.rule for each in checkup.not_examined} == set(RULES)
+    assert {verdict.rule for verdict in checkup.not_examined} == set(RULES)
 
 
-def test_what_does_not_come_again_is_told() -> None:
+def test_a_failure_that_does_not_recur_is_reported() -> None:
     checkup = checked(replay(verdict="not reproduced"))
-    assert [each.rule for each in checkup.findings] == ["irreproducible-failure"]
-    assert {each.rule for each in checkup.not_examined} == {"oversized-steps", "poisonous-batch"}
+    (finding,) = checkup.findings
+    assert finding.rule == "irreproducible-failure"
+    assert finding.confidence is Confidence.LIKELY
+    assert {verdict.rule for verdict in checkup.not_examined} == set(RULES) - {finding.rule}
+
+
+def test_a_replay_that_did_not_reproduce_the_failure_concludes_nothing_certain() -> None:
+    changes = rungs(rate="cures", batch="cures", skip="cures")
+    checkup = checked(replay(BIRTH, *changes, DATA, verdict="not reproduced"))
+    confidences = {finding.rule: finding.confidence for finding in checkup.findings}
+    assert confidences == {
+        "irreproducible-failure": Confidence.LIKELY,
+        "nonfinite-birth": Confidence.HINT,
+    }
+    leading = diagnose(checkup).leading
+    assert leading is not None and leading.rule == "irreproducible-failure"
 
 
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:
@@ -120,7 +134,7 @@ def test_smaller_steps_cure_and_other_batches_do_not() -> None:
     assert found(replay(*climbed, STATE)) == {"oversized-steps"}
 
 
-def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
+def test_clipping_that_limits_the_damage_of_a_bad_batch_is_no_cause() -> None:
     climbed = rungs(rate="cures", clip="cures", batch="cures", skip="cures")
     run = replay(*climbed, replace(DATA, samples=(27,)))
     (finding,) = checked(run).findings
@@ -128,14 +142,12 @@ def test_clipping_that_limits_the_harm_of_a_bad_batch_is_no_cause() -> None:
     assert "27" in finding.summary
 
 
-def test_a_batch_that_older_weights_bear_is_not_poisonous() -> None:
+def test_a_batch_that_does_not_fail_on_older_weights_is_not_poisonous() -> None:
     climbed = rungs(rate="does not", batch="cures", skip="cures")
     assert found(replay(*climbed, STATE)) == set()
 
 
 def test_a_batch_that_broke_the_weights_before_leads() -> None:
-    from holter import diagnose
-
     climbed = rungs(rate="does not", batch="cures", skip="cures")
     late = replay(BIRTH, *climbed, DATA, onset=55)
     leading = diagnose(checked(late)).leading
@@ -143,6 +155,26 @@ def test_a_batch_that_broke_the_weights_before_leads() -> None:
     at_once = replay(BIRTH, *climbed, DATA)
     leading = diagnose(checked(at_once)).leading
     assert leading is not None and leading.rule == "nonfinite-birth"
+
+
+def test_without_trials_nothing_is_concluded_from_them() -> None:
+    checkup = checked(replay(BIRTH))
+    assert {verdict.rule for verdict in checkup.not_examined} == {
+        "oversized-steps",
+        "poisonous-batch",
+    }
+
+
+def test_changes_that_could_not_be_tried_are_no_all_clear() -> None:
+    checkup = checked(replay(*rungs(precision="does not"), STATE))
+    assert {verdict.rule for verdict in checkup.not_examined} == {
+        "oversized-steps",
+        "poisonous-batch",
+    }
+
+
+def test_smaller_steps_are_no_cause_where_float32_cures_as_well() -> None:
+    assert found(replay(*rungs(rate="cures", precision="cures"), STATE)) == set()
 
 
 def test_only_the_last_replay_counts() -> None:

@@ -15,7 +15,7 @@ def given(age: list[float] | Series, losses: np.ndarray | None = None) -> Run:
     return run_of(signals)
 
 
-def test_made_anew_each_epoch() -> None:
+def test_re_created_each_epoch() -> None:
     run = given([*range(1, 17)] * 6, np.linspace(2, 1, 96))
     (finding,) = found(reset_optimizer_state, run)
     assert finding.confidence is Confidence.CERTAIN
@@ -25,19 +25,23 @@ def test_made_anew_each_epoch() -> None:
 
 
 @pytest.mark.parametrize("written", [1.0, 0.0])
-def test_weights_that_are_loaded_each_time_are_parts_of_a_whole(written: float) -> None:
+def test_weights_that_are_loaded_at_each_reset_excuse_it(written: float) -> None:
     age = [*range(1, 9)] * 12
-    rewritten = [written if each == 1 else 0.0 for each in age]
+    rewritten = [written if count == 1 else 0.0 for count in age]
     signals = {
         OPTIMIZER_AGE: {"": age},
         WEIGHT_REWRITTEN_FRACTION: {"": rewritten},
         LOSS: {"": np.linspace(2, 1, 96)},
     }
-    verdicts = said(reset_optimizer_state, run_of(signals))
-    assert [type(each) for each in verdicts] == ([Normal, Clear] if written else [Finding])
+    (verdict,) = said(reset_optimizer_state, run_of(signals))
+    if written:
+        assert isinstance(verdict, Normal)
+        assert verdict.exception == "rewritten-weights"
+    else:
+        assert isinstance(verdict, Finding)
 
 
-def test_made_anew_each_step() -> None:
+def test_re_created_each_step() -> None:
     (finding,) = found(reset_optimizer_state, given([1.0] * 20))
     assert finding.onset == 1
 
@@ -68,11 +72,12 @@ def test_a_frozen_layer_that_is_read_now_and_then() -> None:
     assert not found(reset_optimizer_state, given(age))
 
 
-def test_folds_of_a_cross_validation_begin_anew() -> None:
+def test_folds_of_a_cross_validation_are_trainings_of_their_own() -> None:
     run = given([*range(1, 41)] * 5, np.tile(np.linspace(2, 0.5, 40), 5))
-    normal, clear = said(reset_optimizer_state, run)
-    assert isinstance(normal, Normal)
-    assert isinstance(clear, Clear)
+    (verdict,) = said(reset_optimizer_state, run)
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "another-training"
+    assert found(reset_optimizer_state, given([*range(1, 41)] * 5, np.linspace(2, 0.5, 200)))
 
 
 @pytest.mark.parametrize("age", [[], [1.0]])

@@ -4,7 +4,7 @@ import pytest
 from holter.diagnosis.rules.restarted_schedule import restarted_schedule
 from holter.record import Event, Run
 from holter.record.events import Occurrence, Resumed, SchedulerSeen
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import LOSS, LR, OPTIMIZER_AGE
 from synthetic import found, run_of, said
 
@@ -49,7 +49,7 @@ def test_a_warmup_that_is_repeated() -> None:
 def test_the_state_was_lost_as_well() -> None:
     age = np.concatenate([1 + AT[:CUT], 1 + AT[:CUT]])
     (finding,) = found(restarted_schedule, run_with(RESTARTED, RESUME, age=age))
-    assert "state was lost" in finding.summary
+    assert OPTIMIZER_AGE in {evidence.signal for evidence in finding.evidence}
 
 
 FALLING = 2.0 * 0.98**AT
@@ -67,16 +67,6 @@ def test_a_second_scheduler_within_the_run_is_a_hint() -> None:
         run_with(DECAY, scheduler(0), RESUME),
         run_with(np.full(STEPS, 0.1), RESUME),
         run_with(np.concatenate([DECAY[:CUT], 0.1 * DECAY[:CUT]]), RESUME),  # a lower second phase
-        # another training in the same process: its loss begins anew
-        run_with(RESTARTED, scheduler(0), scheduler(CUT), loss=np.concatenate([FALLING[:CUT]] * 2)),
-        # another phase, with an optimizer of its own
-        run_with(
-            RESTARTED,
-            scheduler(0),
-            scheduler(CUT),
-            loss=FALLING,
-            age=np.concatenate([1 + AT[:CUT]] * 2),
-        ),
     ],
 )
 def test_clear(run: Run) -> None:
@@ -84,9 +74,41 @@ def test_clear(run: Run) -> None:
     assert isinstance(verdict, Clear)
 
 
+AGAIN = np.concatenate([FALLING[:CUT]] * 2)  # a loss that is back at its start
+NEW = np.concatenate([1 + AT[:CUT]] * 2)  # the count of steps of a new optimizer
+
+
 @pytest.mark.parametrize(
-    "events", [(), (scheduler(0),), (scheduler(0, "CosineAnnealingWarmRestarts"), RESUME)]
+    ("name", "loss", "age", "exception"),
+    [
+        ("LambdaLR", AGAIN, 1 + AT, "another-training"),
+        ("LambdaLR", FALLING, NEW, "another-phase"),
+        ("CosineAnnealingWarmRestarts", FALLING, 1 + AT, "cyclic-scheduler"),
+    ],
 )
+def test_exceptions(name: str, loss: np.ndarray, age: np.ndarray, exception: str) -> None:
+    events = scheduler(0, name), scheduler(CUT, name)
+    (verdict,) = said(restarted_schedule, run_with(RESTARTED, *events, loss=loss, age=age))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == exception
+    # where the recording itself says that the run was resumed, only a cyclic schedule is excused
+    resumed = run_with(RESTARTED, *events, RESUME, loss=loss, age=age)
+    assert bool(found(restarted_schedule, resumed)) == (exception != "cyclic-scheduler")
+
+
+def test_a_one_cycle_schedule_is_not_cyclic() -> None:
+    assert found(restarted_schedule, run_with(RESTARTED, scheduler(0, "OneCycleLR"), RESUME))
+
+
+def test_options() -> None:
+    run = run_with(RESTARTED, RESUME)
+    assert not found(restarted_schedule, run, jump=3.0)
+    drifted = run_with(np.concatenate([DECAY[:CUT], 1.2 * DECAY[:CUT]]), RESUME)
+    assert not found(restarted_schedule, drifted)
+    assert found(restarted_schedule, drifted, tolerance=0.3)
+
+
+@pytest.mark.parametrize("events", [(), (scheduler(0),)])
 def test_not_examined(events: tuple[Event, ...]) -> None:
     (verdict,) = said(restarted_schedule, run_with(RESTARTED, *events))
     assert isinstance(verdict, NotExamined)

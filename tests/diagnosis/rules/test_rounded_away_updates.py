@@ -41,9 +41,12 @@ def test_most_elements_stay(share: float, confidence: Confidence, dtype: str) ->
 
 
 @pytest.mark.parametrize("share", [0.97, 0.7])
-def test_is_a_hint_where_the_loss_falls_all_the_same(share: float) -> None:
-    (finding,) = found(rounded_away_updates, run([share] * 3, loss=falling()))
+def test_is_a_hint_where_the_loss_falls(share: float) -> None:
+    made = run([share] * 3, loss=falling())
+    (finding,) = found(rounded_away_updates, made)
     assert finding.confidence is Confidence.HINT
+    (finding,) = found(rounded_away_updates, made, learned=0.99, certain=0.95)
+    assert finding.confidence is (Confidence.CERTAIN if share > 0.95 else Confidence.LIKELY)
 
 
 def test_names_what_is_left_of_the_update() -> None:

@@ -4,7 +4,7 @@ import pytest
 from holter.diagnosis.rules.rushed_schedule import rushed_schedule
 from holter.record import Event, Run
 from holter.record.events import LoaderSeen, Occurrence, PassBegan, SchedulerSeen
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.meta import Meta
 from holter.record.signals import DATA_BATCH_SIZE, LOSS, LR, SCHEDULE_STEPS
 from synthetic import found, run_of, said, series
@@ -55,7 +55,7 @@ def test_step_lr_for_epochs() -> None:
     assert finding.onset < 10
 
 
-def test_loaders_that_are_made_anew_for_each_epoch() -> None:
+def test_loaders_that_are_re_created_for_each_epoch() -> None:
     length = STEPS // EPOCHS
     seen = SchedulerSeen("StepLR", step_size=3)
     events: list[Event[Occurrence]] = [Event(0, 0.0, seen)]
@@ -103,7 +103,7 @@ def test_cosine_of_as_many_steps_as_epochs() -> None:
         run_with(rate, FALLING, scheduler="CosineAnnealingLR", horizon=EPOCHS),
     )
     assert finding.confidence is Confidence.LIKELY
-    assert "rises again" in finding.summary
+    assert finding.onset == EPOCHS
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,28 @@ def test_stepped_per_epoch() -> None:
     assert isinstance(verdict, Clear)
 
 
-def test_a_loss_that_is_down_already_is_clear() -> None:
+EARLY = 0.1 * 0.6**AT  # below 1/1000 at step 14, within 5 % of the run
+
+
+def test_harmless_if_the_loss_is_down() -> None:
     loss = 2.3 * 0.9**AT + 0.001
-    run = run_with(0.1 * 0.96**AT, loss, epochs=1, scheduler="ExponentialLR", gamma=0.96)
+    run = run_with(EARLY, loss, epochs=1, scheduler="ExponentialLR", gamma=0.6)
     (verdict,) = said(rushed_schedule, run)
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "no-damage"
+
+
+def test_an_early_end_whose_damage_is_unknown_is_a_hint() -> None:
+    run = run_with(EARLY, epochs=1, scheduler="ExponentialLR", gamma=0.6)
+    (finding,) = found(rushed_schedule, run)
+    assert finding.confidence is Confidence.HINT
+    (verdict,) = said(rushed_schedule, run, early=0.01)
+    assert isinstance(verdict, Clear)
+
+
+def test_a_rate_of_zero_without_a_decay_is_another_fault() -> None:
+    rate = np.where(AT < 1, 0.1, 0.0)
+    (verdict,) = said(rushed_schedule, run_with(rate, FALLING, scheduler="LambdaLR"))
     assert isinstance(verdict, Clear)
 
 

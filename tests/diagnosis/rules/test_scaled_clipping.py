@@ -2,7 +2,7 @@ import pytest
 
 from holter.diagnosis.rules.scaled_clipping import scaled_clipping
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import AMP_SCALE, CLIP_LIMIT, CLIP_SCALED
 from synthetic import found, run_of, said
 
@@ -30,12 +30,17 @@ def test_clipped_with_the_scale_on() -> None:
         run_with([0] * 20),
         run_with([1, 0] * 20),
         run_with([1] * 20, scale=1.0),
-        run_with([1] * 20, limit=65536.0),  # the script multiplies the limit by the scale
     ],
 )
 def test_clear(run: Run) -> None:
     (verdict,) = said(scaled_clipping, run)
     assert isinstance(verdict, Clear)
+
+
+def test_a_limit_that_the_script_multiplies_by_the_scale() -> None:
+    (verdict,) = said(scaled_clipping, run_with([1] * 20, limit=65536.0))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "scaled-limit"
 
 
 def test_too_short() -> None:

@@ -26,6 +26,8 @@ def test_one_in_five() -> None:
 def test_all() -> None:
     (finding,) = found(skipped_steps, run_with(np.ones(100)))
     assert finding.severity is Severity.ERROR
+    (finding,) = found(skipped_steps, run_with(np.ones(100)), nearly_all=1.0)
+    assert finding.severity is Severity.WARNING
 
 
 def test_first_skips_are_noted() -> None:

@@ -43,18 +43,25 @@ def test_one_cycle_that_never_leaves_its_warmup() -> None:
     run = run_with(ONE_CYCLE, scheduler="OneCycleLR", horizon=STEPS)
     (finding,) = found(stalled_schedule, run)
     assert finding.confidence is Confidence.LIKELY
-    assert "still warming up" in finding.summary
+    assert "from 0.004 to 0.012" in finding.summary
 
 
 def test_cosine_over_all_steps_that_never_anneals() -> None:
     run = run_with(COSINE, scheduler="CosineAnnealingLR", horizon=STEPS)
     (finding,) = found(stalled_schedule, run)
-    assert "has not come down" in finding.summary
+    assert finding.confidence is Confidence.LIKELY
+    assert "from 0.1 to 0.0998" in finding.summary
 
 
 def test_a_linear_warmup_longer_than_the_run() -> None:
     run = run_with(0.1 * (0.01 + CALL / 200), scheduler="LinearLR", horizon=200)
     assert found(stalled_schedule, run)
+
+
+def test_a_warmup_far_longer_than_the_run_is_a_hint() -> None:
+    run = run_with(0.1 * (0.001 + CALL / 4000), scheduler="LinearLR", horizon=4000)
+    (finding,) = found(stalled_schedule, run)
+    assert finding.confidence is Confidence.HINT
 
 
 def test_a_lambda_with_a_first_epoch_at_zero() -> None:
@@ -102,3 +109,5 @@ def test_too_few_calls() -> None:
     run = run_with(ONE_CYCLE, calls=calls, scheduler="OneCycleLR", horizon=STEPS)
     (verdict,) = said(stalled_schedule, run)
     assert isinstance(verdict, NotExamined)
+    (verdict,) = said(stalled_schedule, run, min_calls=2)
+    assert isinstance(verdict, Clear)

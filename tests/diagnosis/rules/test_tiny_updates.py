@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.tiny_updates import tiny_updates
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import LOSS, LR, TARGET_ENTROPY, UPDATE_RATIO
 from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said
@@ -20,7 +20,7 @@ def test_tiny_updates_and_a_loss_that_hardly_falls(loss: np.ndarray) -> None:
     (finding,) = found(tiny_updates, run(loss, 2e-7, {LR: {"group": 1e-5}}))
     assert finding.confidence is Confidence.LIKELY
     assert "1e-05" in finding.summary
-    assert "10000-fold" in finding.fix
+    assert "10,000 times" in finding.fix
 
 
 def test_small_updates_at_chance() -> None:
@@ -30,18 +30,28 @@ def test_small_updates_at_chance() -> None:
     assert not found(tiny_updates, run(SLIDING, 2e-4, entropy))
 
 
-def test_a_model_that_had_learned_before_is_tuned_with_care() -> None:
+def test_a_pretrained_model_is_excused() -> None:
     entropy = {TARGET_ENTROPY: {"cross_entropy": np.full(STEPS, 2.302)}}
     (verdict,) = said(tiny_updates, run(flat(level=0.8), 2e-6, entropy))
-    assert isinstance(verdict, Clear)
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "pretrained-model"
+    assert found(tiny_updates, run(flat(level=0.8), 2e-6, entropy), learned=0.3)
+    assert found(tiny_updates, run(flat(level=2.0), 2e-6, entropy))
+    assert found(tiny_updates, run(flat(level=0.8), 2e-6))  # no constant prediction is known
+
+
+def test_harmless_where_the_loss_falls() -> None:
+    (verdict,) = said(tiny_updates, run(falling(), 1e-6))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "no-damage"
+    assert found(tiny_updates, run(falling(), 1e-6), min_fall=0.99)
 
 
 @pytest.mark.parametrize(
     ("loss", "ratio"),
     [
-        (falling(), 1e-6),  # fine-tuning that goes well
         (flat(), 1e-3),
-        (flat(), 0.0),  # another rule's
+        (flat(), 0.0),  # motionless-weights
         (flat(), np.r_[np.full(20, 0.5), np.full(STEPS - 20, 1e-8)]),  # blown up first, then still
     ],
 )
@@ -61,13 +71,13 @@ def test_a_very_long_run_may_move_slowly() -> None:
     assert not found(tiny_updates, made, reach=1e-4)
 
 
-def test_warming_up_cannot_be_told() -> None:
+def test_a_warmup_is_not_examined() -> None:
     rate = np.linspace(1e-6, 1e-3, STEPS)
     (verdict,) = said(tiny_updates, run(flat(), 1e-6, {LR: {"group": rate}}))
     assert isinstance(verdict, NotExamined)
 
 
-def test_competing_losses_and_short_runs_cannot_be_told() -> None:
+def test_competing_losses_and_short_runs_are_not_examined() -> None:
     (verdict,) = said(tiny_updates, run(flat(), 1e-7, {LOSS: {"a": flat(), "b": flat()}}))
     assert isinstance(verdict, NotExamined)
     (verdict,) = said(tiny_updates, run(flat(5), 1e-7))

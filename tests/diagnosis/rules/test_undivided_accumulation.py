@@ -57,9 +57,7 @@ def test_clear(run: Run) -> None:
     assert isinstance(verdict, Clear)
 
 
-@pytest.mark.parametrize(
-    "run", [run_with(summed=True), run_with(losses=("a", "b")), run_with(steps=9)]
-)
+@pytest.mark.parametrize("run", [run_with(losses=("a", "b")), run_with(steps=9)])
 def test_not_examined(run: Run) -> None:
     (verdict,) = said(undivided_accumulation, run)
     assert isinstance(verdict, NotExamined)

@@ -27,7 +27,7 @@ def test_zero_from_the_first_step() -> None:
     (finding,) = found(unusable_learning_rate, run_with([0.0] * 20))
     assert finding.onset == 0
     assert finding.severity is Severity.ERROR
-    assert "from the first step" in finding.summary
+    assert finding.preview
 
 
 def test_zero_right_after_the_first_step() -> None:
@@ -37,9 +37,13 @@ def test_zero_right_after_the_first_step() -> None:
 
 
 def test_decayed_too_early_is_a_warning() -> None:
-    (finding,) = found(unusable_learning_rate, run_with([0.1] * 100 + [0.0] * 100))
+    run = run_with([0.1] * 100 + [0.0] * 100)
+    (finding,) = found(unusable_learning_rate, run)
     assert finding.onset == 100
     assert finding.severity is Severity.WARNING
+    (finding,) = found(unusable_learning_rate, run, error_share=0.5)
+    assert finding.severity is Severity.ERROR
+    assert not found(unusable_learning_rate, run, min_share=0.6)
 
 
 def test_groups_of_one_optimizer_belong_together() -> None:
@@ -60,6 +64,7 @@ def test_groups_of_one_optimizer_belong_together() -> None:
 def test_frozen_groups_are_noted() -> None:
     note, clear = said(unusable_learning_rate, run_with([0.0] * 50, [0.1] * 50))
     assert isinstance(note, Normal)
+    assert note.exception == ""
     assert "group 0" in note.summary
     assert isinstance(clear, Clear)
 

@@ -30,7 +30,7 @@ from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome
-from holter.diagnosis.facts.schedule import Laps, Pace, Rate, Scheduler
+from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
 from holter.record import Run, Series
@@ -130,9 +130,9 @@ class Facts:
         return schedule.pace(self)
 
     @cached_property
-    def epochs(self) -> Laps | None:
-        """The equal stretches a run falls into: passes over the data, or validations."""
-        return schedule.laps(self)
+    def epochs(self) -> Epochs | None:
+        """The equal parts of a run: passes over the data, or validations."""
+        return schedule.epochs(self)
 
     @cached_property
     def epoch_steps(self) -> int | None:
@@ -152,7 +152,7 @@ class Facts:
     @cached_property
     def median_update(self) -> float | None:
         """The median relative update of a parameter in the last steps."""
-        return curve.usual_update(self)
+        return progress.recent_update(self)
 
     def sample(self, signal: Signal, owners: Iterable[str] | None = None) -> Sample:
         """Readings of some owners (or of all), bounded in number; read once."""

@@ -1,4 +1,4 @@
-"""Loss curves in numbers: their levels, noise and trend, and the learning rate beside them."""
+"""Loss curves in numbers: levels, noise and trend, and the learning rate beside them."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,13 +9,12 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.record.events import PassBegan
-from holter.record.signals import LOSS, LR, UPDATE_RATIO, Signal
+from holter.record.signals import LOSS, LR, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _LINE = 8192  # windows of a running median that are sorted at a time
-_RECENT = 200  # last steps in which updates are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,46 +30,46 @@ class Curve:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first step and the last."""
+        """The first and the last step."""
         return int(self.steps[0]), int(self.steps[-1])
 
     @property
     def changes_sign(self) -> bool:
-        """Whether the loss is no distance from a floor."""
+        """Whether the loss has values on both sides of zero, and so no lower bound at zero."""
         return bool(self.values.min() < 0 < self.values.max())
 
     def place(self, share: float) -> int:
-        """Index of the first loss after this share of the steps, however often losses are read."""
+        """Return the index of the first loss after this share of the steps."""
         first, last = self.span
         return int(np.searchsorted(self.steps, first + share * (last + 1 - first)))
 
     def part(self, begin: float, end: float = 1.0) -> Values:
-        """The losses from one share of the steps to another."""
+        """Return the losses from one share of the steps to another."""
         return self.values[self.place(begin) : self.place(end)]
 
     def since(self, index: int) -> "Curve":
-        """The same curve without its first losses."""
+        """Return the curve from this index on."""
         return Curve(self.owner, self.steps[index:], self.values[index:])
 
 
 def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
-    """The curve of the run's only loss, or the reason why there is none to judge."""
+    """Return the curve of the run's only loss, or the reason why there is none to judge."""
     losses = {owner: loss for owner, loss in facts.run[LOSS].items() if len(loss)}
     if not losses:
         return "no loss was read"
     if len(losses) > 1:
-        return f"the losses of {len(losses)} optimizers may compete: none has to fall"
+        return f"the losses of {len(losses)} optimizers may compete, so none of them has to fall"
     ((owner, loss),) = losses.items()
     kept = np.isfinite(loss.values)
     curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
     if not may_change_sign and len(curve) and curve.changes_sign:
-        return "the loss changes its sign: it has no floor to fall to"
+        return "the loss changes sign, so it has no lower bound to fall to"
     return curve
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A curve cut into pieces of as many steps: the level of each, and how well it is known."""
+    """A curve cut into pieces of equally many steps: the level of each and its standard error."""
 
     steps: npt.NDArray[np.int64]  # the first step of each piece
     values: Values
@@ -79,22 +78,22 @@ class Levels:
 
 
 def levels(curve: Curve, pieces: int) -> Levels:
-    """The midmeans of so many pieces; pieces without a loss are left out."""
-    edges = [curve.place(each / pieces) for each in range(pieces + 1)]
+    """Return the midmean of each of `pieces` pieces; pieces without a loss are left out."""
+    edges = [curve.place(number / pieces) for number in range(pieces + 1)]
     parts = [(start, stop) for start, stop in itertools.pairwise(edges) if stop > start]
     cut = [curve.values[start:stop] for start, stop in parts]
     sigma = noise(cut)
     return Levels(
         curve.steps[[start for start, _ in parts]],
-        np.array([midmean(each) for each in cut]),
-        np.array([midmean_error(sigma, len(each)) for each in cut]),
+        np.array([midmean(piece) for piece in cut]),
+        np.array([midmean_error(sigma, len(piece)) for piece in cut]),
         sigma,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """From which step on a curve has kept one level, and which."""
+    """The level at which a curve ends, and since which step."""
 
     since: int
     share: float  # of all steps
@@ -103,10 +102,10 @@ class Settled:
 
 
 def settled(curve: Curve, *, pieces: int = 20, tolerance: float = 0.01) -> Settled | None:
-    """The longest end of a curve that is level but for noise; None where the end is not.
+    """Return the longest level end of a curve, or None where the end is not level.
 
-    A slow drift counts, too: the halves of that end must agree to a quarter of `tolerance`. Where
-    noise would hide a change of `tolerance` between them, nothing can be said.
+    The halves of that end must agree to a quarter of `tolerance`, so that no slow drift counts as
+    level. Where noise would hide a change of `tolerance`, the answer is None as well.
     """
     cut = levels(curve, pieces)
     level = midmean(curve.part(0.75))
@@ -129,7 +128,7 @@ def settled(curve: Curve, *, pieces: int = 20, tolerance: float = 0.01) -> Settl
 
 
 def running_median(values: Values, width: int) -> Values:
-    """The median of each `width` values in a row; memory stays bounded."""
+    """Return the median of each `width` successive values, in bounded memory."""
     windows = np.lib.stride_tricks.sliding_window_view(values, width)
     parts = [
         np.median(windows[start : start + _LINE], axis=1) for start in range(0, len(windows), _LINE)
@@ -138,18 +137,18 @@ def running_median(values: Values, width: int) -> Values:
 
 
 def rates(facts: "Facts", steps: npt.NDArray[np.int64]) -> Values:
-    """The largest learning rate of all groups at each of these steps; 0 where none is known."""
+    """Return the largest learning rate of all groups at each step; 0 where unknown."""
     rate = np.zeros(len(steps))
     for group in facts.run[LR].values() if LR in facts.run else ():
         if len(group):
             at = np.searchsorted(group.steps, steps, "right") - 1
-            known = np.where(at >= 0, group.values[at], 0)
-            rate = np.fmax(rate, np.where(np.isfinite(known), known, 0))
+            last_set = np.where(at >= 0, group.values[at], 0)
+            rate = np.fmax(rate, np.where(np.isfinite(last_set), last_set, 0))
     return rate
 
 
 def warmed_up(facts: "Facts", curve: Curve) -> int | None:
-    """Index of the first loss at half of the largest learning rate; None while it still rises."""
+    """Return the index at which the learning rate reached half its peak, None while it rises."""
     if LR not in facts.run or not len(curve):
         return 0
     rate = rates(facts, curve.steps)
@@ -161,49 +160,35 @@ def warmed_up(facts: "Facts", curve: Curve) -> int | None:
 
 
 def rate_left(facts: "Facts", curve: Curve) -> float | None:
-    """The last learning rate over the largest one; None where none is known."""
+    """Return the last learning rate over the largest one, or None if unknown."""
     rate = rates(facts, curve.steps)
     return float(rate[-1] / rate.max()) if len(rate) and rate.max() > 0 else None
 
 
 def epoch_steps(facts: "Facts") -> int | None:
-    """How many steps a pass over the training data takes; None where no loader was seen.
+    """Return the number of steps in a pass over the training data, or None without a loader.
 
-    The loader that is passed over at the most different steps is that of training, or is passed
-    over as often.
+    The loader whose passes start at the most different steps is the training loader, or one that
+    is passed over as often.
     """
     starts: dict[str, list[int]] = {}
     for event in facts.run.events_of(PassBegan):
         starts.setdefault(event.what.loader, []).append(event.step)
-    longest = max((np.unique(each) for each in starts.values()), key=len, default=np.empty(0))
+    longest = max((np.unique(steps) for steps in starts.values()), key=len, default=np.empty(0))
     return int(np.median(np.diff(longest))) if len(longest) > 2 else None
-
-
-def usual_update(facts: "Facts") -> float | None:
-    """The usual relative update of a parameter in the last steps; None where none was sampled."""
-    if UPDATE_RATIO not in facts.run:
-        return None
-    rows = facts.run[UPDATE_RATIO].rows(facts.run.steps - _RECENT)
-    ratios = rows.values[rows.present & np.isfinite(rows.values)]
-    return float(np.median(ratios)) if len(ratios) else None
-
-
-def recent(facts: "Facts") -> tuple[int, int]:
-    """The steps that `usual_update` looks at."""
-    return max(facts.run.steps - _RECENT, 0), facts.run.steps - 1
 
 
 def growth(
     facts: "Facts", signal: Signal, owner: str, before: tuple[int, int], after: tuple[int, int]
 ) -> float | None:
-    """Median of a signal's readings in one span of steps over that in another, earlier one."""
+    """Return the median of a signal in the steps `after` over that in `before`, or None."""
     if signal not in facts.run or not (series := facts.run[signal].get(owner)):
         return None
-    found = [
+    readings = [
         series.values[(series.steps >= first) & (series.steps <= last)]
         for first, last in (before, after)
     ]
-    early, late = (each[np.isfinite(each)] for each in found)
+    early, late = (values[np.isfinite(values)] for values in readings)
     if not len(early) or not len(late) or np.median(early) <= 0:
         return None
     return float(np.median(late) / np.median(early))

@@ -4,7 +4,7 @@ import numpy as np
 
 from holter.record import Run
 from holter.record.format import Floats
-from holter.record.signals import LABEL_FIT, LABEL_HELD_OUT, Signal
+from holter.record.signals import Signal
 from holter.record.trials import TrialKind, TrialName
 
 TELLS = 4.0  # standard errors by which true labels are learned better beyond doubt
@@ -29,16 +29,3 @@ def _score(gain: Floats, twins: Floats) -> float:
     if len(twins) > 1:
         error = float(np.hypot(error, twins.std(ddof=1) * np.sqrt(1 + 1 / len(twins))))
     return float(gain.mean() / max(error, 1e-12))
-
-
-def learned_aside(run: Run) -> str | None:
-    """Return by which numbers a separate experiment has learned the labels, or None."""
-    if LABEL_HELD_OUT not in run or "true" not in run[LABEL_HELD_OUT]:
-        return None
-    held = LabelTrials(run, LABEL_HELD_OUT)
-    if not held.score > TELLS:
-        return None
-    return (
-        f"in a separate experiment the same step learned in {len(run[LABEL_FIT]['true'])} steps:"
-        f" held-out loss {held.true:.3g}, {held.shuffled:.3g} after training on shuffled labels"
-    )

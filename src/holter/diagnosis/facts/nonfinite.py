@@ -1,5 +1,6 @@
-"""Where a NaN or an infinity was at one step: in which parameters, and in which scalars."""
+"""Where a NaN or an infinity appeared first: at which step, in which parameters."""
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def nonfinite_owners(facts: "Facts", signal: Signal, step: int) -> tuple[str, ...]:
-    """Owners, in model order, whose reading at `step` is not finite; none if it was not kept."""
+    """Return the owners, in model order, whose reading at `step` was kept and is not finite."""
     if signal not in facts.run:
         return ()
     rows = facts.run[signal].rows(step, step)
@@ -20,7 +21,7 @@ def nonfinite_owners(facts: "Facts", signal: Signal, step: int) -> tuple[str, ..
 
 
 def reading_at(facts: "Facts", signal: Signal, owner: str, step: int) -> float | None:
-    """The reading of one owner at `step`, None where there is none."""
+    """Return the reading of one owner at `step`, or None."""
     series = facts.run[signal].get(owner) if signal in facts.run else None
     if series is None:
         return None
@@ -28,8 +29,15 @@ def reading_at(facts: "Facts", signal: Signal, owner: str, step: int) -> float |
     return float(values[-1]) if len(values) else None
 
 
-def first_nonfinite(facts: "Facts", signal: Signal) -> int | None:
-    """The first step at which the reading of any owner is not finite; None where all are."""
-    tables = facts.run[signal].values() if signal in facts.run else ()
-    lost = [each.steps[~np.isfinite(each.values)] for each in tables]
-    return min((int(each[0]) for each in lost if len(each)), default=None)
+def first_nonfinite(
+    facts: "Facts", signal: Signal, *, except_for: Container[str] = ()
+) -> int | None:
+    """Return the first step at which the reading of any owner is not finite, or None."""
+    if signal not in facts.run:
+        return None
+    steps = [
+        int(series.steps[~np.isfinite(series.values)][0])
+        for owner, series in facts.run[signal].items()
+        if owner not in except_for and not np.isfinite(series.values).all()
+    ]
+    return min(steps, default=None)

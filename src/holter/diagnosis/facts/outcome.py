@@ -1,6 +1,7 @@
-"""Whether a training went badly: what its loss came to, measured once for all rules."""
+"""How a training went, as far as its loss tells: learned, learned nothing, diverged, or broke."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 
 _PIECES = 10  # into which the curve is cut
 _FEWEST = 20  # losses that make a curve
-_NO_FALL = 0.02  # share of a loss that it has to lose to have fallen
-_AT_CHANCE = 0.97  # share of the loss of a constant answer above which nothing was learned
-_REGAINED = 0.5  # share of what it had lost that a loss which came back has regained
-_STAYED = 0.9  # share of its start that a loss has to keep to be flat, however noisy it is
-_BACK = 0.9  # share of its first value that a loss which jumped has to stay above
+_NO_FALL = 0.02  # smallest fall of a loss, as a share of its start
+_AT_CHANCE = 0.97  # share of the best constant prediction above which nothing was learned
+_REGAINED = 0.5  # share of its fall that a loss which rose again has regained
+_STAYED = 0.9  # share of its start that a flat loss keeps, however noisy it is
+_BACK = 0.9  # share of its first value above which a loss that jumped has lost all progress
+_FELL = 0.9  # share of its start below which a loss that rose again had learned something
+_ROSE = 1.25  # times its start that a loss which diverges reaches
 
 CURVES = (  # what is seen in curves whatever the cause, and is the cause of nothing else
     "diverging-loss",
@@ -36,57 +39,79 @@ CURVES = (  # what is seen in curves whatever the cause, and is the cause of not
 )
 
 
+class OutcomeState(Enum):
+    """How a training went, in a word or two."""
+
+    LEARNED = "learned"
+    LEARNED_NOTHING = "learned nothing"
+    DIVERGED = "diverged"
+    BROKE = "broke"  # the loss is no longer finite
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return self.value
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a loss came to: `bad` where it surely did not fall, `fall` as a share of its start."""
+    """How a training went, and the loss that says so."""
 
-    bad: bool
-    says: str
-    fall: float
-    evidence: Evidence
-    finite: bool = True
-    at_chance: bool = False  # no better than a constant answer
-    state: str = ""  # how the training went, in a word or two: `learned`, `learned nothing`
-    numbers: str = ""  # the numbers behind the state, as a phrase
+    state: OutcomeState
+    says: str  # the measurement, or why the outcome is unknown
+    fall: float = 0.0  # of the loss, as a share of its start
+    steps: tuple[int, int] = (0, 0)
+    owner: str = ""
+    constant: float | None = None  # loss of the best constant prediction, if known
+    at_chance: bool = False  # no better than the best constant prediction
+
+    @property
+    def bad(self) -> bool:
+        """Whether the training failed."""
+        return self.state not in (OutcomeState.LEARNED, OutcomeState.UNKNOWN)
+
+    @property
+    def finite(self) -> bool:
+        """Whether the last loss is finite."""
+        return self.state is not OutcomeState.BROKE
+
+    @property
+    def evidence(self) -> Evidence:
+        """The loss curve with what it shows."""
+        return Evidence(LOSS, self.steps, self.says, self.owner)
 
 
 def outcome_of(facts: "Facts") -> Outcome | None:
-    """What the loss came to; None where that cannot be told.
+    """Return how the training went, or None where that is unknown."""
+    outcome = verdict_of(facts)
+    return None if outcome.state is OutcomeState.UNKNOWN else outcome
 
-    Losses of several optimizers may compete, one that changes its sign has no floor, and one of few
-    readings, or of a learning rate that still warms up, has no history yet. A loss that is not
-    finite at last is bad in any case.
+
+def verdict_of(facts: "Facts") -> Outcome:
+    """Return how the training went; where that is unknown, the outcome says why.
+
+    The losses of several optimizers may compete, a loss that changes sign has no lower bound, and
+    a short run or one that still warms up has no history yet. A final loss that is not finite is
+    bad in any case.
     """
     if LOSS not in facts.run:
-        return None
-    lost = _lost(facts)
-    if lost is not None:
-        return lost
-    curve = facts.curve
-    if isinstance(curve, str) or len(curve) < _FEWEST or warmed_up(facts, curve) is None:
-        return None
-    constant = facts.baseline
-    if isinstance(constant, str) or not 0.5 < constant.drift < 2:
-        return _judge(curve, None)
-    return _judge(curve, constant.level * constant.scale)
-
-
-def why_unknown(facts: "Facts") -> str:
-    """Return why the outcome cannot be judged; empty where it can."""
-    if LOSS not in facts.run:
-        return "no loss was recorded"
-    if facts.outcome is not None:
-        return ""
+        return _unknown("no loss was recorded")
+    if (broken := _broken(facts)) is not None:
+        return broken
     curve = facts.curve
     if isinstance(curve, str):
-        return curve
+        return _unknown(curve)
     if len(curve) < _FEWEST:
-        return f"too few losses to judge ({len(curve)} of {_FEWEST})"
-    return "the learning rate is still warming up"
+        return _unknown(f"{len(curve)} of the {_FEWEST} losses needed")
+    if warmed_up(facts, curve) is None:
+        return _unknown("the learning rate is still warming up")
+    baseline = facts.baseline
+    if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
+        return _judge(curve, None)
+    return _judge(curve, baseline.level * baseline.scale)
 
 
 def learning_rate(facts: "Facts") -> str:
-    """The learning rates that were used, as words: `0.01`, `0.001 to 0.01`; empty if unknown."""
+    """Return the learning rates in words: `0.01`, `0.001 to 0.01`; empty if unknown."""
     if LR not in facts.run:
         return ""
     rows = facts.run[LR].rows()
@@ -97,68 +122,69 @@ def learning_rate(facts: "Facts") -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _lost(facts: "Facts") -> Outcome | None:
+def _unknown(reason: str) -> Outcome:
+    return Outcome(OutcomeState.UNKNOWN, reason)
+
+
+def _broken(facts: "Facts") -> Outcome | None:
+    """Return the outcome of a loss that is not finite at the end, or None."""
     for owner, loss in facts.run[LOSS].items():
         finite = np.isfinite(loss.values)
         if len(loss) and not finite[-1]:
             since = int(loss.steps[len(loss) - trailing(~finite)])
-            says = f"the loss is not finite since step {since}"
-            evidence = Evidence(LOSS, (loss.first, loss.last), says, owner)
-            state, numbers = f"broke at step {since}", "the loss is NaN or infinite from there on"
             return Outcome(
-                True, says, -np.inf, evidence, finite=False, state=state, numbers=numbers
+                OutcomeState.BROKE,
+                f"loss not finite since step {since}",
+                -np.inf,
+                (loss.first, loss.last),
+                owner,
             )
     return None
 
 
 def _judge(curve: Curve, constant: float | None) -> Outcome:
+    """Judge a finite curve, beside the loss of the best constant prediction if that is known."""
     values, cut = curve.values, levels(curve, _PIECES)
     end = curve.part(0.8)
     last = midmean(end if len(end) >= _FEWEST // 2 else values[-_FEWEST // 2 :])
     first, best = float(values[0]), float(cut.values.min())
-    start = max(float(np.median(values[:5])), float(cut.values[0]))
+    start = top = max(float(np.median(values[:5])), float(cut.values[0]))
     jumped = _surely_above(values, start, first)
-    if jumped:  # within the first steps: before them it was at `first`
-        start, top = first, start
-    fall = (start - last) / max(abs(start), 1e-30)
-    went = f"from {start:.4g} to {last:.4g} over {len(values)} losses"
+    if jumped:  # within the first steps: before them the loss was at `first`
+        start = first
     visible = max(4 * float(cut.errors.max()), _NO_FALL * abs(start))
 
-    bad, at_chance = True, False
-    state = "learned nothing"
-    moved = f"loss {start:.3g} → {last:.3g}"
-    steps = curve.span[1] - curve.span[0] + 1
-    numbers = f"{moved} over {steps:,} steps"
-    if abs(last - start) < _NO_FALL * abs(start):
-        numbers = f"loss stayed at {last:.3g} for {steps:,} steps"
-    if constant is not None and last >= _AT_CHANCE * constant:
-        at_chance = True
-        says = f"the loss ended at {last:.4g}; a constant answer has {constant:.4g}"
-        numbers += f"; the best constant prediction gives {constant:.3g}"
-    elif jumped and last > _BACK * first:
-        says = f"the loss jumped from {first:.4g} to {top:.3g} and ended at {last:.4g}"
-        numbers = f"loss jumped from {first:.3g} to {top:.3g} and ended at {last:.3g}"
-    elif last - best > max(visible, _REGAINED * (start - best)):
-        says = f"the loss fell to {best:.4g} and came back to {last:.4g}"
-        state = "lost what it had learned"
-        numbers = f"loss fell to {best:.3g} and rose back to {last:.3g}"
-        if best > 0.98 * start:
-            says = f"the loss rose {went}"
-            state, numbers = "diverged", f"loss rose from {start:.3g} to {last:.3g}"
-    elif not jumped and np.ptp(cut.values) < visible and last > _STAYED * start:
-        says = f"the loss went {went}"
+    at_chance = constant is not None and last >= _AT_CHANCE * constant
+    lost_progress = jumped and last > _BACK * first
+    rose = last - best > max(visible, _REGAINED * (start - best))
+    level = np.ptp(cut.values) < visible and last > _STAYED * start and not jumped
+    surely_rose = last - start > (_ROSE - 1) * abs(start)
+    had_learned = start - best > (1 - _FELL) * abs(start)
+    if not (at_chance or lost_progress or rose or level):
+        state = OutcomeState.LEARNED
+    elif rose and (surely_rose or had_learned):
+        state = OutcomeState.DIVERGED
     else:
-        bad, says = False, f"the loss fell {went}"
-        known = "" if constant is None else f" (best constant prediction {constant:.3g})"
-        state, numbers = "learned", f"{moved}{known}"
-    evidence = Evidence(LOSS, curve.span, says, curve.owner)
-    return Outcome(bad, says, fall, evidence, at_chance=at_chance, state=state, numbers=numbers)
+        state = OutcomeState.LEARNED_NOTHING
+
+    if lost_progress:
+        says = f"loss jumped {first:.3g} → {top:.3g} and ended at {last:.3g}"
+    elif rose and had_learned:
+        says = f"loss fell {start:.3g} → {best:.3g}, then rose to {last:.3g}"
+    elif level:
+        says = f"loss stayed at {last:.3g} for {curve.span[1] - curve.span[0] + 1:,} steps"
+    else:
+        says = f"loss {start:.3g} → {last:.3g}"
+    if constant is not None:
+        says += f" (best constant prediction {constant:.3g})"
+    fall = (start - last) / max(abs(start), 1e-30)
+    return Outcome(state, says, fall, curve.span, curve.owner, constant, at_chance)
 
 
 def _surely_above(values: Values, level: float, first: float) -> bool:
-    """Whether a level lies above the first loss by more than one loss is likely to.
+    """Return whether a level is above the first loss by more than the noise of one loss.
 
-    In logarithms, for a loss that runs away has no scale but its own.
+    Compare logarithms: a loss that explodes has no other scale.
     """
     if first <= 0 or values.min() <= 0:
         return False

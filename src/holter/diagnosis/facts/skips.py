@@ -1,4 +1,4 @@
-"""Steps from which nothing was learned: skipped by a GradScaler, or thrown away by the script."""
+"""Steps that trained nothing: skipped by a GradScaler, or discarded by the script."""
 
 from typing import TYPE_CHECKING
 
@@ -10,38 +10,38 @@ from holter.record.signals import AMP_SKIPPED, BACKWARD_CALLS, GRAD_TOTAL_NORM, 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
-_RARE = 0.1  # share of the steps up to which a script may throw losses away as a matter of course
+Steps = npt.NDArray[np.int64]
+
+_RARE = 0.1  # largest share of the steps that a guard against rare bad batches discards
 
 
-def skipped_steps(facts: "Facts") -> npt.NDArray[np.int64]:
-    """Steps whose update the GradScaler left out; none where AMP was not used."""
+def skipped_steps(facts: "Facts") -> Steps:
+    """Return the steps whose update a GradScaler skipped; empty without AMP."""
     if AMP_SKIPPED not in facts.run:
         return np.empty(0, np.int64)
-    series = facts.run[AMP_SKIPPED][""]
-    return series.steps[series.values > 0]
+    skipped = facts.run[AMP_SKIPPED][""]
+    return skipped.steps[skipped.values > 0]
 
 
-def discarded_steps(facts: "Facts") -> npt.NDArray[np.int64]:
-    """Steps with a loss that was not finite, whose gradients the script itself threw away.
+def discarded_steps(facts: "Facts") -> Steps:
+    """Return the steps with a non-finite loss whose gradients the script itself discarded.
 
-    Such a step has a backward more than usual, and the gradients that the optimizer did get are
-    finite. None where they are many: that is no guard against a rare batch.
+    Such a step has one backward pass more than the median, and the gradients that reached the
+    optimizer are finite. Empty if there are many: that is no guard against a rare bad batch.
     """
+    none = np.empty(0, np.int64)
     if not all(signal in facts.run for signal in (LOSS, BACKWARD_CALLS, GRAD_TOTAL_NORM)):
-        return np.empty(0, np.int64)
+        return none
     calls = facts.run[BACKWARD_CALLS][""]
-    if not len(calls):
-        return np.empty(0, np.int64)
-    again = calls.steps[calls.values > np.median(calls.values)]
-    losses = [each for each in facts.run[LOSS].values() if len(each)]
-    lost = [each.steps[~np.isfinite(each.values)] for each in losses]
-    norms = list(facts.run[GRAD_TOTAL_NORM].values())
-    fine = [each.steps[np.isfinite(each.values)] for each in norms]
-    spoiled = [each.steps[~np.isfinite(each.values)] for each in norms]
-    if not lost or not fine or any(len(each) for each in spoiled):
-        return np.empty(0, np.int64)
-    bad = np.unique(np.concatenate(lost))
-    known = np.isin(bad, np.concatenate(fine)) & np.isin(bad, again)
-    if not known.all() or len(bad) > _RARE * max(map(len, losses)):
-        return np.empty(0, np.int64)
+    losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
+    norms = [norm for norm in facts.run[GRAD_TOTAL_NORM].values() if len(norm)]
+    if not len(calls) or not losses or not norms:
+        return none
+    if not all(np.isfinite(norm.values).all() for norm in norms):
+        return none
+    repeated = calls.steps[calls.values > np.median(calls.values)]
+    bad = np.unique(np.concatenate([loss.steps[~np.isfinite(loss.values)] for loss in losses]))
+    guarded = np.isin(bad, np.concatenate([norm.steps for norm in norms])) & np.isin(bad, repeated)
+    if not guarded.all() or len(bad) > _RARE * max(map(len, losses)):
+        return none
     return bad

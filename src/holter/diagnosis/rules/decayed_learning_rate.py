@@ -1,6 +1,7 @@
-"""The learning rate has decayed away while the loss was still falling."""
+"""The learning rate decayed to almost nothing while the loss was still falling."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -13,9 +14,6 @@ from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
-_NOTHING = 1e-6  # share of its peak at which a rate moves nothing, whatever the loss
-_TINY_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves a loss
-
 
 @rule(
     severity=Severity.WARNING,
@@ -23,70 +21,79 @@ _TINY_UPDATE = 1e-4  # relative change of a parameter per step that hardly moves
     needs=(LR, LOSS),
 )
 def decayed_learning_rate(
-    facts: Facts, *, min_steps: int = 60, gone: float = 3e-3, min_share: float = 0.3
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps needed"] = 60,
+    gone: Annotated[float, "share of its peak below which the rate is gone"] = 3e-3,
+    min_share: Annotated[float, "share of the run, at its end, with the rate gone"] = 0.3,
+    nothing: Annotated[float, "share of its peak at which the rate changes no weight"] = 1e-6,
+    tiny_update: Annotated[float, "relative update that hardly changes a loss"] = 1e-4,
 ) -> Iterator[Verdict]:
-    """The learning rate has decayed away while the loss was still falling.
+    """The learning rate decayed to almost nothing while the loss was still falling.
 
     ## What it does
-    Looks for a learning rate that is under `gone` of its peak for the last `min_share` of the steps
-    of a run of `min_steps` or more. It speaks where the loss was falling when the rate came down to
-    a tenth of its peak, and falls by less than half of that, reckoned by doublings of the steps,
-    once it is at a hundredth. A rate under a millionth is a hint where the loss is still at more
-    than half of its start. A schedule that ends at 0 on the last steps, or that decays
-    when the loss is down, is normal. A rate of exactly 0 is left to unusable-learning-rate.
+    Looks for a learning rate that is a tiny share of its peak for the last part of the run. It
+    reports if the loss was falling when the rate came down to 10 % of its peak, and falls by less
+    than half of that per doubling of the steps once the rate is at 1 %. A rate of practically
+    nothing with a loss above half of its start is a hint.
 
     ## Why it matters
-    The run looks converged and is merely stopped. More epochs cost time and change nothing.
+    The run looks converged but has only stopped. More epochs cost time and change nothing.
+
+    ## Example
+    ```python
+    scheduler = ExponentialLR(optimizer, gamma=0.97)                   # bad
+    scheduler = CosineAnnealingLR(optimizer, T_max=epochs * batches)   # good
+    ```
 
     ## What to do
-    Stretch the schedule over the whole training, give it a floor (`eta_min`, `min_lr`), or continue
-    from the last checkpoint with the rate at which the loss last fell. A `ReduceLROnPlateau` that
-    cut the rate while the metric improved has the wrong `mode` or metric.
+    Stretch the schedule over the whole run, give it a floor (`eta_min`, `min_lr`), or continue from
+    the last checkpoint with the rate at which the loss last fell. A `ReduceLROnPlateau` that cut
+    the rate while the metric improved has the wrong `mode` or metric.
 
     ## When it is wrong
-    A loss that was about to reach its floor at the very time at which the rate went away.
+    The loss may have reached its floor at the same time as the rate decayed.
 
     ## How to confirm
-    - Continue from the last checkpoint with a tenth of the peak: a loss that falls again was held
-      by the rate.
+    - Continue from the last checkpoint at 10 % of the peak rate: if the loss falls again, the rate
+      had stopped it.
     """
-    known, loss = facts.rates, facts.falling_loss
-    if loss is None or facts.run.steps < min_steps or len(known) != 1:
+    loss = facts.falling_loss
+    if loss is None or facts.run.steps < min_steps or len(facts.rates) != 1:
         yield decayed_learning_rate.not_examined(
-            f"{facts.run.steps} steps; it takes {min_steps}, of one"
-            " optimizer whose loss has to fall"
+            f"{facts.run.steps} steps; needed are {min_steps}, one optimizer and a loss that is"
+            " never negative"
         )
         return
-    rate = known[0]
-    at = rate.first_below(gone)
-    share = 1 - at / facts.run.steps
+    (rate,) = facts.rates
+    since = rate.first_below(gone)
+    share = 1 - since / facts.run.steps
     if share < min_share:
         yield decayed_learning_rate.clear(
-            f"the learning rate{of(rate.optimizer)} is under {gone:g} of its peak on the last"
+            f"the learning rate{of(rate.optimizer)} is below {gone:.1%} of its peak on the last"
             f" {share:.0%} of the steps"
         )
         return
-    if not rate.values[-1]:
-        yield decayed_learning_rate.not_examined("the learning rate ends at exactly 0")
+    if level(loss, since, facts.run.steps) is None:
+        yield decayed_learning_rate.not_examined(f"too few losses after step {since}")
         return
     weak = rate.first_below(WEAK)
     halt = halted(facts, loss, weak, rate.first_below(GONE)) or _vanished(
-        facts, loss, rate, min_share
+        facts, loss, rate.first_below(nothing), min_share
     )
-    update = median_update(facts, at, facts.run.steps - 1)
-    if halt is None or (update is not None and update > _TINY_UPDATE):
-        moves = "" if update is None else f"; updates are {update:.1g} of a weight"
-        yield decayed_learning_rate.clear(
-            f"the loss was down, or went on falling, when the learning rate{of(rate.optimizer)}"
-            f" went away at step {weak}{moves}"
+    if halt is None:
+        yield decayed_learning_rate.harmless(
+            f"the learning rate{of(rate.optimizer)} is below {gone:.1%} of its peak from step"
+            f" {since}; the loss was down by then, or still falls"
         )
         return
-    yield _finding(facts, rate, (weak, at), halt, update)
+    update = median_update(facts, since, facts.run.steps - 1)
+    likely = update is not None and update <= tiny_update and halt.before != halt.after
+    yield _finding(facts, rate, halt, weak=weak, gone=since, update=update, likely=likely)
 
 
-def _vanished(facts: Facts, loss: Series, rate: Rate, min_share: float) -> Halt | None:
-    """A loss at more than half of its start, at a rate at which nothing can move any more."""
-    since = rate.first_below(_NOTHING)
+def _vanished(facts: Facts, loss: Series, since: int, min_share: float) -> Halt | None:
+    """Return the halt of a loss above half of its start, at a rate that changes no weight."""
     start, after = float(np.median(loss.values[:3])), level(loss, since, facts.run.steps)
     if since > (1 - min_share) * facts.run.steps or after is None:
         return None
@@ -94,22 +101,29 @@ def _vanished(facts: Facts, loss: Series, rate: Rate, min_share: float) -> Halt 
 
 
 def _finding(
-    facts: Facts, rate: Rate, lost: tuple[int, int], halt: Halt, update: float | None
+    facts: Facts,
+    rate: Rate,
+    halt: Halt,
+    *,
+    weak: int,
+    gone: int,
+    update: float | None,
+    likely: bool,
 ) -> Verdict:
-    (weak, gone), last = lost, facts.run.steps - 1
-    fell = halt.before != halt.after  # it was seen to fall before
+    last = facts.run.steps - 1
     evidence = [
-        Evidence(LR, (0, last), f"under a tenth of its peak from step {weak}", rate.group),
+        Evidence(LR, (0, last), f"below 10 % of its peak from step {weak}", rate.group),
         Evidence(LOSS, (0, last), str(halt)),
     ]
     if update is not None:
-        says = f"median over all parameters: {update:.1g} a step"
+        says = f"median relative update {update:.1g} per step"
         evidence.append(Evidence(UPDATE_RATIO, (gone, last), says))
     return decayed_learning_rate.finding(
-        f"the learning rate{of(rate.optimizer)} is {rate.values[-1]:.2g}, {rate.relative[-1]:.1g}"
-        f" of its peak; from step {weak} on it has held the loss: {halt}",
-        confidence=Confidence.LIKELY if update is not None and fell else Confidence.HINT,
+        f"the learning rate{of(rate.optimizer)} fell to {rate.values[-1]:.2g},"
+        f" {rate.relative[-1]:.1g} of its peak; the loss stopped at step {weak}: {halt}",
+        confidence=Confidence.LIKELY if likely else Confidence.HINT,
         onset=weak,
         evidence=evidence,
-        fix=f"stretch the schedule, which is over by step {gone}, or give it a floor",
+        fix=f"stretch the schedule, which is over by step {gone}, over the whole run, or give it a"
+        f" floor: `eta_min={WEAK * rate.peak:.1g}`",
     )

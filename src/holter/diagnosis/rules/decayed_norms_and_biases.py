@@ -2,15 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 
 _FEWEST = 10  # sampled norms
+
+
+@exception
+def group_without_decay(facts: Facts, measured: str) -> str | None:
+    """A group without weight decay is where gains belong and where scripts put them."""
+    for group, decay in facts.run[WEIGHT_DECAY].items():
+        if len(decay) and float(np.nanmax(decay.values)) <= 0:
+            return f"{measured}; {group} has no weight decay"
+    return None
 
 
 @rule(
@@ -18,85 +28,98 @@ _FEWEST = 10  # sampled norms
     level=Level.HYPERPARAMETER,
     needs=(WEIGHT_DECAY, WEIGHT_NORM, LR),
     preview=True,
+    exceptions=(group_without_decay,),
 )
-def decayed_norms_and_biases(facts: Facts, *, shrunk: float = 0.5) -> Iterator[Verdict]:
+def decayed_norms_and_biases(
+    facts: Facts,
+    *,
+    shrunk: Annotated[float, "share of its initial norm that is left of a gain"] = 0.5,
+    min_part: Annotated[float, "part of the shrinking, as a logarithm, due to decay"] = 0.5,
+) -> Iterator[Verdict]:
     """Weight decay shrinks the gains of normalising layers.
 
     ## What it does
-    Looks at vectors named `weight`, which are the gains of normalising layers and begin at one. It
-    speaks where the usual one has shrunk under `shrunk` of its first norm, and the learning rate
-    times the weight decay, added up over the run, is enough to explain at least half of that. Where
-    some group has no weight decay, gains are taken to be in it.
+    Looks at vectors named `weight`: the gains of normalising layers, which start at 1. It reports
+    if the median gain has shrunk, and learning rate times weight decay, summed over the run,
+    accounts for a good part of that.
 
     ## Why it matters
-    Decay on gains and biases does not regularise: it pulls signals to zero, layer after layer, and
-    the layers after have to make up for it.
+    Decay of gains and biases does not regularise: it scales signals towards zero, layer after
+    layer, and later layers have to compensate.
+
+    ## Example
+    ```python
+    AdamW(model.parameters(), weight_decay=0.1)                                       # bad
+    AdamW([{"params": matrices}, {"params": vectors, "weight_decay": 0}], lr=1e-3)    # good
+    ```
 
     ## What to do
-    Put parameters of one dimension (gains and biases) into a group with `weight_decay=0`.
+    Put parameters with one dimension (gains and biases) into a group with `weight_decay=0`.
 
     ## When it is wrong
-    Gains may shrink for good reasons, and many recipes decay everything and do well: this is a
-    hint, never more.
+    Gains may shrink for good reasons, and many recipes decay everything and do well: this is never
+    more than a hint.
 
     ## How to confirm
-    - Print the mean of a gain before and after training, with the decay on and off.
+    - Print the mean of a gain before and after training, with and without decay.
     """
     shapes = facts.run.meta.parameters
     gains = [name for name, (shape, _) in shapes.items() if _is_gain(name, shape)]
-    decays = [
-        float(np.nanmax(each.values)) for each in facts.run[WEIGHT_DECAY].values() if len(each)
-    ]
-    if not gains or not decays or min(decays) <= 0:
-        yield decayed_norms_and_biases.clear(
-            "there are no gains" if not gains else "a group of parameters is not decayed"
-        )
+    if not gains:
+        yield decayed_norms_and_biases.clear("the model has no gains of normalising layers")
         return
     norms = facts.sample(WEIGHT_NORM, gains)
     if len(norms) < _FEWEST:
         yield decayed_norms_and_biases.not_examined(f"{len(norms)} of the {_FEWEST} norms needed")
         return
-    begin, end = norms.values[0], norms.between(0.9, 1).medians()
-    known = (begin > 0) & np.isfinite(end)  # gains of a residual branch may begin at zero
-    if not known.any():
-        yield decayed_norms_and_biases.not_examined("the gains begin at zero, or are not finite")
+    span = int(norms.steps[0]), int(norms.steps[-1])
+    initial, final = norms.values[0], norms.between(0.9, 1).medians()
+    usable = (initial > 0) & np.isfinite(final)  # gains of a residual branch may start at zero
+    if not usable.any():
+        yield decayed_norms_and_biases.not_examined("the gains start at zero, or are not finite")
         return
-    shares = end[known] / begin[known]
-    left, pull = float(np.median(shares)), _pull(facts, int(norms.steps[0]), int(norms.steps[-1]))
-    said = (
-        f"the usual gain has {left:.0%} of its first norm; learning rate times weight decay alone"
-        f" would leave {np.exp(-pull):.0%}"
+    shares = final[usable] / initial[usable]
+    left, (pull, decay) = float(np.median(shares)), _pull(facts, *span)
+    measured = (
+        f"the median gain has {left:.0%} of its initial norm; learning rate times weight decay"
+        f" alone leaves {np.exp(-pull):.0%}"
     )
-    if left >= shrunk or pull < -np.log(max(left, 1e-9)) / 2:
-        yield decayed_norms_and_biases.clear(said)
+    if left >= shrunk or pull < -np.log(max(left, 1e-9)) * min_part:
+        yield decayed_norms_and_biases.clear(measured)
         return
-    worst = np.array(norms.owners)[known][int(shares.argmin())]
+    excuse = decayed_norms_and_biases.excused(facts, measured)
+    if excuse is not None:
+        yield excuse
+        return
+    worst = np.array(norms.owners)[usable][int(shares.argmin())]
     yield decayed_norms_and_biases.finding(
-        said,
+        measured,
         confidence=Confidence.HINT,
-        onset=int(norms.steps[0]),
+        onset=span[0],
         evidence=(
             Evidence(
                 WEIGHT_NORM,
-                (int(norms.steps[0]), int(norms.steps[-1])),
-                f"median over {len(shares)} gains: {left:.2f} of the first norm",
+                span,
+                f"median over {len(shares)} gains: {left:.0%} of the initial norm",
                 str(worst),
             ),
-            Evidence(WEIGHT_DECAY, (0, facts.run.steps - 1), f"weight decay {max(decays):.3g}"),
+            Evidence(WEIGHT_DECAY, (0, facts.run.steps - 1), f"weight decay {decay:.3g}"),
         ),
-        fix="give gains and biases a parameter group with weight_decay=0",
+        fix="put gains and biases into a group of their own:"
+        ' `{"params": vectors, "weight_decay": 0}`',
     )
 
 
-def _pull(facts: Facts, first: int, last: int) -> float:
-    """Learning rate times weight decay, added up over some steps; of the group with the most."""
-    pulls = [0.0]
+def _pull(facts: Facts, first: int, last: int) -> tuple[float, float]:
+    """Return learning rate times weight decay, summed over steps, and the decay; largest group."""
+    pulls = [(0.0, 0.0)]
     for owner, rate in facts.run[LR].items():
-        decay = facts.run[WEIGHT_DECAY].get(owner)
-        if decay is not None and len(decay) and len(rate):
+        decays = facts.run[WEIGHT_DECAY].get(owner)
+        if decays is not None and len(decays) and len(rate):
             inside = rate.values[(rate.steps >= first) & (rate.steps <= last)]
             mean = float(np.nanmean(inside)) if len(inside) else 0.0
-            pulls.append(mean * float(np.nanmean(decay.values)) * (last - first))
+            decay = float(np.nanmean(decays.values))
+            pulls.append((mean * decay * (last - first), decay))
     return max(pulls)
 
 

@@ -1,6 +1,7 @@
-"""The residual stream grows from layer to layer, more and more."""
+"""The residual stream grows more and more with depth."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -10,11 +11,6 @@ from holter.diagnosis.wording import lacking
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import NORMALISATION_INPUT_RMS
 
-_FEWEST = 20  # sampled steps
-_LAYERS = 4  # normalising layers that make a depth
-_RISING = 1.2  # times, from the third quarter of the readings to their end
-_MORE = 5.0  # times more than `factor`: enough without a bad loss, or without growing any more
-
 
 @rule(
     severity=Severity.WARNING,
@@ -22,63 +18,84 @@ _MORE = 5.0  # times more than `factor`: enough without a bad loss, or without g
     needs=(NORMALISATION_INPUT_RMS,),
     preview=True,
 )
-def growing_residuals(facts: Facts, *, factor: float = 30.0) -> Iterator[Verdict]:
-    """The residual stream grows from layer to layer, more and more.
+def growing_residuals(
+    facts: Facts,
+    *,
+    min_samples: Annotated[int, "sampled steps needed"] = 20,
+    min_layers: Annotated[int, "normalisation layers needed"] = 4,
+    factor: Annotated[float, "times by which the ratio of last to first layer grows"] = 30.0,
+    far: Annotated[float, "times the factor that is enough if the growth has ended"] = 5.0,
+    rising: Annotated[float, "times by which the stream still grows in the last half"] = 1.2,
+) -> Iterator[Verdict]:
+    """The residual stream grows more and more with depth.
 
     ## What it does
-    What a layer norm is given is, in a pre-norm network, the residual stream. Compares its size at
-    the last such layer with that at the first, at the beginning of the run and at its end. It is
-    likely where that ratio has grown more than `factor` times, with the stream itself, it still
-    grows at the end of the readings (or has grown five times as much), and the loss is bad as well.
-    It is a hint where the loss is fine, but the ratio has grown five times as much and still grows.
+    Measures the input of the normalisation layers, which in a pre-norm network is the residual
+    stream: how many times larger it is at the last layer than at the first, at the start of the run
+    and at its end. The finding is likely if that ratio grew a lot and the loss is bad, and a hint
+    if the loss is not bad but the growth is very large and continues.
 
     ## Why it matters
-    In a stream that is a thousand times larger than what a block adds, deep blocks no longer matter
-    and their gradients vanish; in half precision what they add is rounded away, or it overflows.
+    In a stream a thousand times larger than what a block adds, deep blocks have no effect and their
+    gradients vanish; in half precision what they add is rounded away, or it overflows.
+
+    ## Example
+    ```python
+    nn.init.normal_(block.out.weight, std=0.02)                         # bad
+    nn.init.normal_(block.out.weight, std=0.02 / (2 * depth) ** 0.5)    # good
+    ```
 
     ## What to do
-    Scale the initialisation of each block's last layer by one over the root of the depth, lower the
-    learning rate of these, decay them, or normalise what blocks add as well.
+    Scale the initialisation of each block's last layer by one over the root of the depth, lower
+    their learning rate, decay them, or normalise the output of each block as well.
 
     ## When it is wrong
-    Some growth with depth is natural in pre-norm networks; a few neurons with massive activations
-    lift the size without harm. Networks whose layer norms are not on the residual stream have no
-    such thing.
+    Some growth with depth is normal in pre-norm networks, and a few neurons with massive
+    activations raise the size without an effect on the loss. In networks whose normalisation layers
+    are not on the residual stream the ratio means nothing.
 
     ## How to confirm
-    - Train with the learning rate halved: a stream that settles then was driven by it.
+    - Train with half the learning rate: a stream that then settles was driven by it.
     """
     stream = facts.sample(NORMALISATION_INPUT_RMS)
-    read = np.flatnonzero(np.isfinite(stream.values).any(axis=0))  # others are never called
-    if len(stream) < _FEWEST or len(read) < _LAYERS:
+    called = np.flatnonzero(np.isfinite(stream.values).any(axis=0))
+    if len(stream) < min_samples or len(called) < min_layers:
         yield growing_residuals.not_examined(
-            lacking(sampled_steps=(len(stream), _FEWEST), normalising_layers=(len(read), _LAYERS))
+            lacking(
+                sampled_steps=(len(stream), min_samples),
+                normalisation_layers=(len(called), min_layers),
+            )
         )
         return
     begin, middle = stream.between(0, 0.1).medians(), stream.between(0.5, 0.75).medians()
     end = stream.between(0.85, 1).medians()
-    top, deep = int(read[0]), int(read[-1])
-    if not np.min([begin[top], begin[deep], end[top], end[deep]]) > 0:  # nor where one is NaN
-        yield growing_residuals.not_examined("the stream is zero or not finite at first or at last")
+    top, deep = int(called[0]), int(called[-1])
+    if not np.min([begin[top], begin[deep], end[top], end[deep]]) > 0:  # nor if one is NaN
+        yield growing_residuals.not_examined(
+            "the stream is zero or not finite at the start or at the end"
+        )
         return
-    then, now = begin[deep] / begin[top], end[deep] / end[top]
-    times = min(now / then, end[deep] / begin[deep])
-    said = (
-        f"the stream is {now:.3g} times as large at {stream.owners[deep]} as at"
-        f" {stream.owners[top]}, after {then:.3g} times at first"
+    before, after = begin[deep] / begin[top], end[deep] / end[top]
+    growth = min(after / before, end[deep] / begin[deep])
+    symptom = (
+        f"the residual stream is {after:.3g} times as large at {stream.owners[deep]} as at"
+        f" {stream.owners[top]}; initially {before:.3g} times"
     )
+    rises, is_far = bool(end[deep] > rising * middle[deep]), growth > far * factor
+    if growth <= factor or not (rises or is_far):
+        yield growing_residuals.clear(symptom)
+        return
     result = facts.outcome
     bad = result is not None and result.bad
-    rises = bool(end[deep] > _RISING * middle[deep])
-    if bad + rises + (times > _MORE * factor) < 2 or not times > factor:
-        yield growing_residuals.clear(said)
+    if result is not None and not bad and not (rises and is_far):
+        yield growing_residuals.harmless(f"{symptom}; {result.says}")
         return
     span = (int(stream.steps[0]), int(stream.steps[-1]))
     evidence = [
         Evidence(
             NORMALISATION_INPUT_RMS,
             span,
-            f"{begin[deep]:.3g} at first, {middle[deep]:.3g} half-way, {end[deep]:.3g} at last",
+            f"initially {begin[deep]:.3g}, {middle[deep]:.3g} midway, {end[deep]:.3g} at the end",
             stream.owners[deep],
         ),
         Evidence(
@@ -89,9 +106,10 @@ def growing_residuals(facts: Facts, *, factor: float = 30.0) -> Iterator[Verdict
         evidence.append(result.evidence)
     above = stream.values[:, deep] > factor / 2 * begin[deep]
     yield growing_residuals.finding(
-        said + ", and still grows" * rises + (f"; {result.says}" if bad and result else ""),
+        symptom + (", and still growing" if rises else ""),
         confidence=Confidence.LIKELY if bad else Confidence.HINT,
         onset=int(stream.steps[int(above.argmax())]),
         evidence=evidence,
-        fix="scale down the last layer of each block, or lower the learning rate",
+        fix="divide the initial weights of each block's last layer by `(2 * depth) ** 0.5`, or"
+        " lower the learning rate",
     )

@@ -1,6 +1,7 @@
 """NaN or infinite values are replaced in the forward pass."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -9,38 +10,47 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import HIDDEN_NONFINITE
 
-_MANY = 0.1  # share of the steps that makes it an error
-
 
 @rule(
     severity=Severity.WARNING,
     level=Level.NUMERICS,
     needs=(HIDDEN_NONFINITE,),
 )
-def hidden_nonfinite(facts: Facts) -> Iterator[Verdict]:
+def hidden_nonfinite(
+    facts: Facts,
+    *,
+    many: Annotated[float, "share of the sampled steps above which it is an error"] = 0.1,
+    growth: Annotated[float, "times as many in the second half, above which it is an error"] = 2.0,
+    min_count: Annotated[int, "sampled steps with replaced values needed to judge growth"] = 5,
+) -> Iterator[Verdict]:
     """NaN or infinite values are replaced in the forward pass.
 
     ## What it does
-    Counts the NaN and infinite elements that `torch.nan_to_num` replaced in what the model made of
-    its inputs and weights, and in gradients. Any is a finding; it is an error where it happens on
-    more than a tenth of the steps that were read, or where the second half of the run has more than
-    twice as many as the first. Replacing missing values in the data themselves does not count.
+    Counts the NaN and infinite elements that `torch.nan_to_num` replaced in computed tensors and in
+    gradients; replacing missing values in the data itself does not count. Any such element is
+    reported: as an error if it happens on many steps, or more often in the second half of the run.
 
     ## Why it matters
-    The loss stays finite and looks fine, while a part of the model computes nothing. Gradients do
-    not flow through what was replaced, or they are NaN where the forward pass was patched and the
-    backward pass was not. What made the first NaN goes on unseen.
+    The loss stays finite and looks fine while part of the model computes nothing. No gradient
+    flows through the replaced elements, or it is NaN if only the forward pass was patched. The
+    operation that produces the NaN remains in the model.
+
+    ## Example
+    ```python
+    hidden = torch.nan_to_num(torch.log(features))   # bad
+    hidden = torch.log(features.clamp(min=1e-6))     # good
+    ```
 
     ## What to do
-    Find the operation that makes them and mend it there: clamp the argument of a logarithm or a
-    root, keep one key of each attention row, clean the inputs. Then take the replacement out.
+    Find the operation that produces the values and fix it there: clamp the argument of a logarithm
+    or a root, keep one key of each attention row, clean the inputs. Then remove `nan_to_num`.
 
     ## When it is wrong
-    Missing values that are marked by NaN and replaced on purpose behind a layer that is trained, or
-    in data that gradients are asked of.
+    Missing values marked by NaN that are replaced on purpose behind a trained layer, or in inputs
+    that require gradients.
 
     ## How to confirm
-    - Replace `nan_to_num` by `assert x.isfinite().all()` and see where it stops first.
+    - Replace `nan_to_num(x)` by `assert x.isfinite().all()`: it stops where the first one appears.
     """
     hidden = facts.run[HIDDEN_NONFINITE].get("")
     if hidden is None or not len(hidden):
@@ -53,21 +63,23 @@ def hidden_nonfinite(facts: Facts) -> Iterator[Verdict]:
         return
     half = len(hidden) // 2
     earlier, later = float(hidden.values[:half].sum()), float(hidden.values[half:].sum())
-    grows = count >= 5 and later > 2 * earlier
-    first, most = int(hidden.steps[bad.argmax()]), float(hidden.values.max())
+    grows = count >= min_count and later > growth * earlier
+    first, largest = int(hidden.steps[bad.argmax()]), float(hidden.values.max())
+    typical = float(np.median(hidden.values[bad]))
     yield hidden_nonfinite.finding(
-        f"nan_to_num replaced NaN or infinite values on {count} of {len(hidden)} sampled steps,"
-        f" from step {first} on, up to {most:,.0f} elements at a time"
-        + (", more and more" if grows else ""),
-        severity=Severity.ERROR if count > _MANY * len(hidden) or grows else Severity.WARNING,
+        f"nan_to_num replaced NaN or infinite values on {count} of {len(hidden)} sampled steps, the"
+        f" first at step {first}; at most {largest:,.0f} elements",
+        severity=Severity.ERROR if grows or count > many * len(hidden) else Severity.WARNING,
         confidence=Confidence.CERTAIN,
         onset=first,
         evidence=(
             Evidence(
                 HIDDEN_NONFINITE,
                 (first, hidden.last),
-                f"{float(np.median(hidden.values[bad])):,.0f} elements on the usual such step",
+                f"median of {typical:,.0f} elements on these steps; {earlier:,.0f} elements in the"
+                f" first half of the run, {later:,.0f} in the second",
             ),
         ),
-        fix="mend the operation that makes them, and take nan_to_num out",
+        fix="clamp the argument of the operation that produces them, for example"
+        " `torch.log(x.clamp(min=1e-6))`, and remove `nan_to_num`",
     )

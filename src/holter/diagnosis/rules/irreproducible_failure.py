@@ -1,4 +1,4 @@
-"""A failure does not come again when its steps are run again."""
+"""A failure does not recur when its steps are repeated."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from holter.diagnosis.facts.replays import replayed
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
+from holter.record.trials import UNCHANGED
 
 
 @rule(
@@ -15,39 +16,45 @@ from holter.record.signals import REPLAY_LOSS
     needs=(REPLAY_LOSS,),
 )
 def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
-    """A failure does not come again when its steps are run again.
+    """A failure does not recur when its steps are repeated.
 
     ## What it does
-    `holter try replay` puts weights, optimizer, batches and random numbers of before the failure
-    back and runs the same steps. The rule speaks where the failure does not come again.
+    `holter try replay` restores weights, optimizer, batches and random state from before the
+    failure and repeats the same steps. Reports a failure that does not recur.
 
     ## Why it matters
-    Then neither the data nor the code alone explain it: a kernel that adds in another order each
-    time, memory that was written by somebody else, or a device that computes wrongly.
+    Data and code alone then do not explain it: a kernel may sum in a different order each time,
+    memory may have been overwritten, or a device may compute wrongly.
+
+    ## Example
+    ```python
+    torch.use_deterministic_algorithms(False)  # bad
+    torch.use_deterministic_algorithms(True)   # good
+    ```
 
     ## What to do
-    Run it again with `torch.use_deterministic_algorithms(True)`. If it only ever fails on one
-    machine, take that machine out and test its memory.
+    Run it again with `torch.use_deterministic_algorithms(True)`. If it fails on one machine only,
+    take that machine out of service and test its memory.
 
     ## When it is wrong
-    The step depends on something that is not in the capture: files that have changed, the clock, a
-    process beside it, a loop counter, or code that was edited since.
+    The step depends on something that is not in the capture: files that have changed, the clock,
+    another process, a loop counter, or code that was edited since.
 
     ## How to confirm
     - Replay it again, and on another machine.
     """
-    found = replayed(facts.run)
-    if found is None:
+    replay = replayed(facts.run)
+    if replay is None:
         yield irreproducible_failure.not_examined("no failure was replayed")
-    elif found.verdict != "not reproduced" or found.alarm == "asked":
-        yield irreproducible_failure.clear(found.says)
+    elif replay.verdict != "not reproduced" or replay.alarm == "asked":
+        yield irreproducible_failure.clear(replay.says)
     else:
+        window = (replay.first, replay.failing)
         yield irreproducible_failure.finding(
-            f"step {found.failing} fails in training, and not when it is replayed: {found.says}",
+            f"the replay does not repeat the failure of step {replay.failing}; {replay.says}",
             confidence=Confidence.LIKELY,
-            onset=found.failing,
-            evidence=(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "unchanged"),
-            ),
-            fix="replay it with deterministic algorithms; then on another machine",
+            onset=replay.failing,
+            evidence=(Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),),
+            fix="set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on"
+            " another machine",
         )

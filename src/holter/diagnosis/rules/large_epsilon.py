@@ -1,6 +1,7 @@
 """Adam's epsilon is larger than the gradients."""
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -19,106 +20,121 @@ from holter.record.signals import (
 )
 
 _FEWEST = 10  # sampled steps
-_SPARSE = 0.5  # share of zeros in a gradient over which it says nothing of epsilon
-_SLOW = 0.5  # share of its loss that a training at full pace loses
-_DEFAULT = 1e-7  # no larger epsilon is to blame: then gradients are tiny
-_PACE = 0.05  # step of an element over the learning rate; of Adam on noise alone it is 0.2
+_SPARSE = 0.5  # share of zeros in a gradient above which it is compared with no epsilon
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
-    needs=(ADAM_TINY_FRACTION, EPSILON),
+    needs=(ADAM_TINY_FRACTION, EPSILON, UPDATE_RATIO, WEIGHT_NORM, LR),
 )
-def large_epsilon(facts: Facts, *, share: float = 0.9) -> Iterator[Verdict]:
+def large_epsilon(
+    facts: Facts,
+    *,
+    share: Annotated[float, "share of the elements whose gradient is below epsilon"] = 0.9,
+    min_epsilon: Annotated[float, "largest epsilon that is a default"] = 1e-7,
+    max_pace: Annotated[float, "step of an element over the learning rate"] = 0.05,
+    min_fall: Annotated[float, "share of the loss that a training at full speed loses"] = 0.5,
+) -> Iterator[Verdict]:
     """Adam's epsilon is larger than the gradients.
 
     ## What it does
-    Adam divides each step by the root of the gradient's second moment plus epsilon. It looks at the
-    later half of the readings, at weights whose gradients are not mostly zero, and speaks where
-    that root is under epsilon for more than `share` of the elements of the usual weight, an element
-    moves by less than a twentieth of the learning rate a step, where Adam moves it by a fifth at
-    least, and the loss lost less than half of itself. An epsilon of 1e-7 or less is not to blame:
-    then gradients themselves have vanished.
+    Adam divides each step by the root of the gradient's second moment plus epsilon. The rule looks
+    at weights whose gradients are not mostly zero, in the second half of the run. It reports if the
+    root is below epsilon for most elements, an element moves by a fraction of what Adam's step is
+    on noise alone (0.2 learning rates), and the loss fell little.
 
     ## Why it matters
-    Where epsilon rules, Adam no longer adapts: it is SGD with a learning rate of lr/epsilon. Layers
-    with small gradients hardly move, whatever the learning rate seems to say.
+    Where epsilon dominates, Adam does not adapt: it is SGD with a learning rate of lr/epsilon.
+    Layers with small gradients hardly move, whatever the learning rate is.
+
+    ## Example
+    ```python
+    optimizer = Adam(model.parameters(), lr=1e-3, eps=1.0)    # bad
+    optimizer = Adam(model.parameters(), lr=1e-3, eps=1e-8)   # good
+    ```
 
     ## What to do
-    Set epsilon well under the gradients: 1e-8 in float32.
+    Set epsilon well below the gradients: 1e-8 in float32.
 
     ## When it is wrong
-    A large epsilon is a recipe in some fields (1e-3 to 1 for some vision and RL models), with a
-    learning rate to match: then the loss falls and this rule is silent.
+    Some recipes (vision and RL) use an epsilon of 1e-3 to 1 with a learning rate to match; then the
+    loss falls and the rule does not report.
 
     ## How to confirm
     - Repeat the first 100 steps with `eps=1e-8`: the loss should fall faster.
     """
     layers = facts.layers
-    whole = facts.sample(ADAM_TINY_FRACTION, [each.name for each in layers])
-    if len(whole) < _FEWEST:
-        yield large_epsilon.not_examined(f"{len(whole)} of the {_FEWEST} sampled steps needed")
+    readings = facts.sample(ADAM_TINY_FRACTION, [layer.name for layer in layers])
+    if len(readings) < _FEWEST:
+        yield large_epsilon.not_examined(f"{len(readings)} of the {_FEWEST} sampled steps needed")
         return
-    tiny = whole.between(0.5, 1)
-    epsilon = max(
-        (float(np.nanmax(each.values)) for each in facts.run[EPSILON].values() if len(each)),
-        default=0,
-    )
-    level = tiny.medians()
-    level[~_dense(facts, tiny.owners)] = np.nan
-    if not np.isfinite(level).any():
+    series = facts.run[EPSILON].values()
+    epsilons = [float(np.nanmax(values.values)) for values in series if len(values)]
+    epsilon = max(epsilons, default=0)
+    if epsilon <= min_epsilon:
+        yield large_epsilon.clear(f"epsilon is {epsilon:.1g}")
+        return
+    late = readings.between(0.5, 1)
+    fractions = late.medians()
+    fractions[~_dense(facts, late.owners)] = np.nan
+    if not np.isfinite(fractions).any():
         yield large_epsilon.not_examined("the gradients of all weights are mostly zero")
         return
-    usual = float(np.nanmedian(level))
-    said = f"gradients are under epsilon ({epsilon:.1g}) for {usual:.0%} of the usual weight"
-    if usual <= share:
-        yield large_epsilon.clear(said)
+    typical = float(np.nanmedian(fractions))
+    measured = (
+        f"{typical:.0%} of the gradients of a typical weight are below epsilon ({epsilon:.1g})"
+    )
+    if typical <= share:
+        yield large_epsilon.clear(measured)
         return
-    result, pace = facts.outcome, _pace(facts, layers)
-    slow = result is not None and (result.bad or result.fall < _SLOW)
-    if result is None or not slow or pace is None or pace > _PACE or epsilon <= _DEFAULT:
-        came = f"; {result.says}" if result is not None else ""
-        moved = f"; an element moves by {pace:.2g} of the learning rate" if pace is not None else ""
-        yield large_epsilon.normal(f"{said}: Adam does not adapt there{came}")
-        yield large_epsilon.clear(f"{said}{moved}{came}")
+    pace = _pace(facts, layers)
+    if pace is None:
+        yield large_epsilon.not_examined(f"{measured}, but no updates were sampled")
         return
-    span = (int(tiny.steps[0]), int(tiny.steps[-1]))
-    highest = tiny.owners[int(np.nanargmax(level))]
+    measured += f"; an element moves by {pace:.1g} learning rates per step"
+    if pace > max_pace:
+        yield large_epsilon.clear(measured)
+        return
+    outcome = facts.outcome
+    if outcome is None:
+        yield large_epsilon.not_examined(f"{measured}, but whether the loss fell is unknown")
+        return
+    if not outcome.bad and outcome.fall >= min_fall:
+        yield large_epsilon.harmless(f"{measured}; {outcome.says}")
+        return
+    span = int(late.steps[0]), int(late.steps[-1])
+    largest = late.owners[int(np.nanargmax(fractions))]
     yield large_epsilon.finding(
-        f"{said}: an element moves by {pace:.1g} of the learning rate a step, and {result.says}",
+        f"{measured}; {outcome.says}",
         confidence=Confidence.LIKELY,
-        onset=int(whole.steps[0]),
+        onset=int(readings.steps[0]),
         evidence=(
-            Evidence(ADAM_TINY_FRACTION, span, f"median over weights {usual:.3f}", highest),
+            Evidence(ADAM_TINY_FRACTION, span, f"median over weights {typical:.0%}", largest),
             Evidence(EPSILON, (0, facts.run.steps - 1), f"epsilon {epsilon:.1g}"),
-            result.evidence,
+            outcome.evidence,
         ),
-        fix=f"set eps=1e-8 (now {epsilon:.1g})",
+        fix=f"set `eps=1e-8` (now {epsilon:.1g})",
     )
 
 
 def _dense(facts: Facts, owners: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    """Whose gradients are not mostly zero: what is zero is under any epsilon."""
+    """Whose gradients are not mostly zero: zeros are below any epsilon."""
     if GRAD_ZERO_FRACTION not in facts.run:
         return np.ones(len(owners), np.bool_)
     zeros = facts.sample(GRAD_ZERO_FRACTION, owners)
-    level = dict(zip(zeros.owners, zeros.medians(), strict=True))
-    return np.array([not level.get(owner, 0.0) > _SPARSE for owner in owners])
+    medians = dict(zip(zeros.owners, zeros.medians(), strict=True))
+    return np.array([not medians.get(owner, 0.0) > _SPARSE for owner in owners])
 
 
 def _pace(facts: Facts, layers: Sequence[Layer]) -> float | None:
-    """How far an element of the usual weight moves in a step, over the learning rate."""
-    if any(signal not in facts.run for signal in (UPDATE_RATIO, WEIGHT_NORM, LR)):
-        return None
-    names = [each.name for each in layers]
+    """Return how far an element of a typical weight moves per step, over the learning rate."""
+    names = [layer.name for layer in layers]
     ratios, norms = facts.sample(UPDATE_RATIO, names), facts.sample(WEIGHT_NORM, names)
-    rate = max(
-        (float(np.nanmax(each.values)) for each in facts.run[LR].values() if len(each)), default=0
-    )
+    rate = max((rate.peak for rate in facts.rates), default=0.0)
     if not len(ratios) or not len(norms) or ratios.owners != norms.owners or rate <= 0:
         return None
-    roots = np.array([each.root for each in layers if each.name in ratios.owners])
+    roots = np.array([layer.root for layer in layers if layer.name in ratios.owners])
     paces = ratios.medians() * norms.medians() / roots / rate
-    usual = float(median(paces[None], axis=1)[0])
-    return usual if np.isfinite(usual) else None
+    typical = float(median(paces[None], axis=1)[0])
+    return typical if np.isfinite(typical) else None

@@ -1,7 +1,8 @@
-"""The training loss falls and the accuracy does not move."""
+"""The training loss falls and the accuracy does not change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -12,9 +13,8 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS
 
-_POINT = 0.01  # of accuracy
-_BEST = 0.9  # an accuracy above this has little room
-_RISE = 0.05  # of the validation loss, worth a note
+_RISE = 0.05  # relative rise of the validation loss that is worth a note
+_POINT = 0.01  # fall of the validation accuracy that is not
 
 
 @rule(
@@ -24,146 +24,181 @@ _RISE = 0.05  # of the validation loss, worth a note
     preview=True,
 )
 def loss_accuracy_parting(
-    facts: Facts, *, min_steps: int = 60, min_fall: float = 0.2
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps with both a loss and an accuracy"] = 60,
+    min_fall: Annotated[float, "fall of the loss from each third to the next, as a share"] = 0.2,
+    max_change: Annotated[float, "largest change of the accuracy"] = 0.01,
+    max_accuracy: Annotated[float, "accuracy above which there is little room"] = 0.9,
 ) -> Iterator[Verdict]:
-    """The training loss falls and the accuracy does not move.
+    """The training loss falls and the accuracy does not change.
 
     ## What it does
-    Compares the thirds of the readings, at least `min_steps` of them. It gives a hint where the
-    loss falls by `min_fall` from the first third to the second, and again from the second to the
-    last, while the accuracy on the same training batches stays within one point, or within its
-    noise if that is small enough, and is under 90 %. Of validation it only makes notes: a loss that
-    rises at an accuracy that stays or grows is a matter of confidence, not of being right.
+    Compares the thirds of the readings. It gives a hint if the loss falls from each third to the
+    next, while the accuracy on the same training batches stays the same and has room to rise. A
+    validation loss that rises while its accuracy does not fall is noted as normal: calibration.
 
     ## Why it matters
-    The accuracy counts which class comes first, the loss also how sure the model is. If the loss
-    falls without a single answer changing, it falls by another term (a penalty, an auxiliary task),
-    by a few samples with huge losses, or by logits that shrink: not by learning the task.
+    The accuracy counts which class comes first, the loss also how confident the model is. A loss
+    that falls without more correct predictions falls by another term (a penalty, an auxiliary
+    task), by a few samples with huge losses, or by shrinking logits: not by learning the task.
+
+    ## Example
+    ```python
+    loss = cross_entropy(logits, labels) + 10 * penalty(model)     # bad
+    loss = cross_entropy(logits, labels) + 0.01 * penalty(model)   # good
+    ```
 
     ## What to do
-    Log the terms of the loss apart. If the one of the labels does not fall, weigh it up, and see
-    that labels belong to their inputs. If it does, look at the samples with the largest losses.
+    Log the terms of the loss separately. If the term of the labels does not fall, give it more
+    weight, and check that labels belong to their inputs. If it falls, look at the samples with the
+    largest losses.
 
     ## When it is wrong
-    Rare events: a good detector may rank them well and never call one at a threshold of one half.
-    Phases of training in which the model first learns how sure to be.
+    Rare events: a good detector may rank them well and never predict one at a threshold of one
+    half. Phases of training in which the model first learns how confident to be.
 
     ## How to confirm
-    - Train on the loss of the labels alone: if it does not fall, the accuracy had no reason to.
-    - Print the ten largest losses of single samples, at the beginning and now.
+    - Train on the loss of the labels alone: if it does not fall, the accuracy had no reason to
+      rise.
+    - Print the ten largest losses of single samples, at the start and now.
     """
     yield from _notes(facts)
     losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
-    accuracies = {owner: each for owner, each in facts.run[ACCURACY].items() if len(each)}
+    accuracies = {owner: series for owner, series in facts.run[ACCURACY].items() if len(series)}
     if len(losses) != 1 or len(accuracies) != 1:
-        yield loss_accuracy_parting.not_examined("there is no one loss with one accuracy")
+        yield loss_accuracy_parting.not_examined(
+            f"{len(losses)} losses and {len(accuracies)} accuracies: one of each is needed"
+        )
         return
-    ((owner, accuracy),) = accuracies.items()
-    steps, of_loss, of_accuracy = np.intersect1d(
-        losses[0].steps, accuracy.steps, return_indices=True
-    )
-    values = losses[0].values[of_loss].astype(np.float64)
-    right = accuracy.values[of_accuracy].astype(np.float64)
-    kept = np.isfinite(values) & np.isfinite(right)
+    ((owner, series),) = accuracies.items()
+    steps, of_loss, of_accuracy = np.intersect1d(losses[0].steps, series.steps, return_indices=True)
+    loss = losses[0].values[of_loss].astype(np.float64)
+    accuracy = series.values[of_accuracy].astype(np.float64)
+    kept = np.isfinite(loss) & np.isfinite(accuracy)
     if kept.sum() < min_steps:
         yield loss_accuracy_parting.not_examined(
             f"{int(kept.sum())} of the {min_steps} readings of the accuracy needed"
         )
-    elif values[kept].min() < 0:
-        yield loss_accuracy_parting.not_examined("a loss that gets negative has no scale")
-    else:
-        span = int(steps[kept][0]), int(steps[kept][-1])
-        yield _judge(values[kept], right[kept], owner, span, min_fall)
-
-
-def _judge(
-    loss: Values, accuracy: Values, owner: str, span: tuple[int, int], min_fall: float
-) -> Verdict:
-    levels = [midmean(part) for part in np.array_split(loss, 3)]
-    parts = np.array_split(accuracy, 3)
-    right = [float(part.mean()) for part in parts]
-    error = float(np.sqrt(sum(part.var() / len(part) for part in parts[::2])))
-    measured = (
-        f"the loss goes from {levels[0]:.4g} to {levels[2]:.4g} and the accuracy from"
-        f" {right[0]:.1%} to {right[2]:.1%}"
-    )
-    moved = max(right) - min(right)
-    falls = levels[1] < (1 - min_fall) * levels[0] and levels[2] < (1 - min_fall) * levels[1]
-    if not falls or moved > max(_POINT, 2 * error) or right[2] > _BEST:
-        return loss_accuracy_parting.clear(measured)
-    if error > _POINT:
-        return loss_accuracy_parting.not_examined(
-            f"{measured}, which is known to {2 * error:.1%} only"
+        return
+    if loss[kept].min() < 0:
+        yield loss_accuracy_parting.not_examined("the loss is negative, so it has no scale")
+        return
+    thirds = _Thirds.of(loss[kept], accuracy[kept])
+    if (
+        not thirds.falls(min_fall)
+        or thirds.change > max(max_change, 2 * thirds.error)
+        or thirds.accuracy[2] > max_accuracy
+    ):
+        yield loss_accuracy_parting.clear(str(thirds))
+    elif thirds.error > max_change:
+        yield loss_accuracy_parting.not_examined(
+            f"{thirds}, with a standard error of {thirds.error:.1%}"
         )
+    else:
+        yield _finding(thirds, owner, (int(steps[kept][0]), int(steps[kept][-1])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Thirds:
+    """Loss and accuracy in each third of the readings."""
+
+    loss: list[float]
+    accuracy: list[float]
+    error: float  # standard error of the change of the accuracy
+
+    @classmethod
+    def of(cls, loss: Values, accuracy: Values) -> "_Thirds":
+        """Cut both into thirds."""
+        parts = np.array_split(accuracy, 3)
+        return cls(
+            [midmean(part) for part in np.array_split(loss, 3)],
+            [float(part.mean()) for part in parts],
+            float(np.sqrt(sum(part.var() / len(part) for part in parts[::2]))),
+        )
+
+    @property
+    def change(self) -> float:
+        """The largest difference between the accuracies of two thirds."""
+        return max(self.accuracy) - min(self.accuracy)
+
+    def falls(self, share: float) -> bool:
+        """Return whether the loss falls by this share from each third to the next."""
+        first, second, third = self.loss
+        return second < (1 - share) * first and third < (1 - share) * second
+
+    def __str__(self) -> str:
+        return (
+            f"loss {self.loss[0]:.3g} → {self.loss[2]:.3g}, accuracy {self.accuracy[0]:.1%} →"
+            f" {self.accuracy[2]:.1%}"
+        )
+
+
+def _finding(thirds: _Thirds, owner: str, span: tuple[int, int]) -> Verdict:
+    losses = ", ".join(f"{loss:.3g}" for loss in thirds.loss)
+    accuracies = ", ".join(f"{accuracy:.1%}" for accuracy in thirds.accuracy)
     return loss_accuracy_parting.finding(
-        f"{measured}: it falls by something else than right answers",
+        f"the loss falls without more correct predictions: {thirds}",
         confidence=Confidence.HINT,
         onset=span[0] + (span[1] - span[0]) // 3,
         evidence=(
             Evidence(
                 ACCURACY,
                 span,
-                f"{right[0]:.1%}, {right[1]:.1%}, {right[2]:.1%} in thirds of the readings; known"
-                f" to {2 * error:.1%}",
+                f"{accuracies} in thirds of the run (standard error {thirds.error:.1%})",
                 owner,
             ),
-            Evidence(
-                LOSS,
-                span,
-                f"{levels[0]:.4g}, {levels[1]:.4g}, {levels[2]:.4g}",
-            ),
+            Evidence(LOSS, span, f"{losses} in thirds of the run"),
         ),
-        fix="log the terms of the loss apart, and see whether that of the labels falls",
+        fix="log the terms of the loss separately, and check whether that of the labels falls",
     )
 
 
 def _notes(facts: Facts) -> Iterator[Verdict]:
-    """What validation shows that looks odd and is normal."""
-    found = facts.validation if VAL_LOSS in facts.run and VAL_ACCURACY in facts.run else ""
-    if isinstance(found, str) or len(found) < 6 or not np.isfinite(found.accuracy).all():
+    """Note a validation loss that rises while its accuracy does not fall: it looks like a fault."""
+    curves = facts.validation if VAL_LOSS in facts.run and VAL_ACCURACY in facts.run else ""
+    if isinstance(curves, str) or len(curves) < 6 or not np.isfinite(curves.accuracy).all():
         return
-    way, odds = _way(found), chance(facts, found.function)
-    learned = odds is None or found.accuracy[-3:].mean() > odds + 0.2 * (1 - odds)
-    if way is None or way.accuracy < -_POINT or not learned:
+    rise, odds = _rise(curves), chance(facts, curves.function)
+    learned = odds is None or curves.accuracy[-3:].mean() > odds + 0.2 * (1 - odds)
+    if rise is None or rise.accuracy < -_POINT or not learned:
         return
-    evidence = (
-        Evidence(
-            VAL_LOSS,
-            (way.since, found.span[1]),
-            f"{way.low:.4g} at its lowest, {way.late:.4g} at last",
-            found.function,
-        ),
-        Evidence(
-            VAL_ACCURACY,
-            (way.since, found.span[1]),
-            f"{way.accuracy * 100:+.1f} points in the same time",
-            found.function,
-        ),
-    )
+    points = f"{rise.accuracy * 100:+.1f} points"
+    window = (rise.since, curves.span[1])
     yield loss_accuracy_parting.normal(
-        f"since step {way.since} the validation loss rises ({way.low:.4g} to {way.late:.4g}) and"
-        f" its accuracy does not fall ({way.accuracy * 100:+.1f} points): the model gets surer, not"
-        " worse; calibration, not ranking",
-        evidence,
+        f"since step {rise.since} the validation loss rises ({rise.low:.3g} → {rise.late:.3g}) and"
+        f" its accuracy does not fall ({points}): the model gets more confident, not worse"
+        " (calibration)",
+        (
+            Evidence(
+                VAL_LOSS,
+                window,
+                f"{rise.low:.3g} at its lowest, {rise.late:.3g} at the end",
+                curves.function,
+            ),
+            Evidence(VAL_ACCURACY, window, f"{points} in the same time", curves.function),
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Rise:
+    """How validation changed since its lowest loss."""
+
     since: int
     low: float
     late: float
     accuracy: float  # change since then
 
 
-def _way(found: Curves) -> _Way | None:
-    """How loss and accuracy of validation went since the lowest loss; None if it did not rise."""
-    at = int(smooth(found.validation).argmin())
-    last = max(3, (len(found) - 1 - at) // 2)
-    low, late = float(smooth(found.validation)[at]), midmean(found.validation[-last:])
-    risen = late - low > max(_RISE * low, 3 * scatter(found.validation))
-    if not risen or len(found) - 1 - at < 3 or rise_score(found.validation[at:]) < 2:
+def _rise(curves: Curves) -> _Rise | None:
+    """Return how the validation loss rose since its minimum, or None if it did not."""
+    smoothed = smooth(curves.validation)
+    at = int(smoothed.argmin())
+    last = max(3, (len(curves) - 1 - at) // 2)
+    low, late = float(smoothed[at]), midmean(curves.validation[-last:])
+    risen = late - low > max(_RISE * low, 3 * scatter(curves.validation))
+    if not risen or len(curves) - 1 - at < 3 or rise_score(curves.validation[at:]) < 2:
         return None
-    around = found.accuracy[at : at + 3]
-    change = float(found.accuracy[-last:].mean() - around.mean())
-    return _Way(int(found.steps[at]), low, late, change)
+    change = float(curves.accuracy[-last:].mean() - curves.accuracy[at : at + 3].mean())
+    return _Rise(int(curves.steps[at]), low, late, change)

@@ -1,28 +1,21 @@
-"""The loss fell at first and has stood still since, though little was learned."""
+"""The loss fell initially and has been level since, with little learned."""
 
 import itertools
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import learned
-from holter.diagnosis.facts.curve import (
-    Curve,
-    Settled,
-    rate_left,
-    recent,
-    settled,
-    warmed_up,
-)
+from holter.diagnosis.facts.baseline import Baseline, Learned, learned
+from holter.diagnosis.facts.curve import Curve, Settled, settled, warmed_up
+from holter.diagnosis.facts.progress import recent
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
-_STAIR = 12  # steps that an epoch with a tread has at least
-_FELL = 0.1  # share of the first loss by which it must have fallen
-_DECAYED = 0.1  # of its peak: a learning rate under this holds the loss by itself
+_STAIR = 12  # fewest steps in an epoch that has a tread
 
 
 @rule(
@@ -32,36 +25,46 @@ _DECAYED = 0.1  # of its peak: a learning rate under this holds the loss by itse
     symptom=True,
 )
 def loss_plateau(
-    facts: Facts, *, min_steps: int = 100, min_share: float = 0.5, min_learned: float = 0.1
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "losses needed"] = 100,
+    min_share: Annotated[float, "share of the steps that the plateau takes"] = 0.5,
+    min_fall: Annotated[float, "fall of the loss before the plateau, as a share"] = 0.1,
+    min_learned: Annotated[
+        float, "share below the best constant prediction at which a plateau is harmless"
+    ] = 0.1,
 ) -> Iterator[Verdict]:
-    """The loss fell at first and has stood still since, though little was learned.
+    """The loss fell initially and has been level since, with little learned.
 
     ## What it does
-    Looks for the longest end of the curve that is level but for noise. It is a plateau if it
-    takes at least `min_share` of at least `min_steps` losses, the loss had fallen by a tenth
-    before, and the learning rate has not decayed to a tenth of its peak. Most healthy runs end
-    like that, so it is a finding only where the level is known to be poor: less than `min_learned`
-    of the loss of a constant answer is gone, and, where accuracy is recorded, no more of the errors
-    of always answering the most frequent class. Otherwise it is noted as normal.
+    Looks for the longest level end of the curve, after a first drop. Most healthy runs end like
+    that, so it is a finding only where both the loss and the accuracy are hardly better than the
+    best constant prediction.
 
     ## Why it matters
     The first drop was scale and class frequencies, not the task. Steps since then were wasted,
-    though weights still move.
+    although weights still move.
+
+    ## Example
+    ```python
+    model = nn.Linear(10, 4)                                                  # bad
+    model = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 4))     # good
+    ```
 
     ## What to do
-    If another finding explains it, mend that. Otherwise try the learning rate ten times lower and
-    ten times higher for as many steps as the first drop took; if neither moves the loss, look at
-    the inputs and labels, and at the size of the model.
+    If another finding explains it, fix that. Otherwise try a learning rate 10 times lower and 10
+    times higher for as many steps as the first drop took. If neither moves the loss, look at inputs
+    and labels, and at the size of the model.
 
     ## When it is wrong
-    Tasks in which little can be predicted (markets, clicks, next words of noise): 10 % may be all
-    there is. Tasks with a long plateau before a second drop. Losses that do not go through a loss
-    function of `torch.nn.functional` are never a finding here, as their floor is unknown.
+    Tasks in which little can be predicted (markets, clicks, random text): a few percent may be all
+    there is. Tasks with a long plateau before a second drop. Losses whose best constant prediction
+    is unknown are not examined.
 
     ## How to confirm
-    - Train on one single batch from where it stands: if that loss falls, model and loop are sound
-      and the data or the learning rate hold the plateau.
-    - Go on from the last checkpoint for 100 steps with a tenth of the learning rate: a loss that
+    - Train on one batch from the last checkpoint: if that loss falls, model and loop work, and the
+      data or the learning rate hold the plateau.
+    - Continue from the last checkpoint for 100 steps with a tenth of the learning rate: a loss that
       falls at once was held up by steps that are too large.
     """
     curve = facts.curve
@@ -83,26 +86,26 @@ def loss_plateau(
             if end is None
             else f"the loss moved until step {end.since}, {1 - end.share:.0%} of the steps"
         )
-    elif first - end.level < _FELL * abs(first):
+    elif first - end.level < min_fall * abs(first):
         yield loss_plateau.clear(
-            f"there was no drop before the level: {first:.4g} at first, {end.level:.4g} at last"
+            f"no drop before the plateau: {first:.3g} initially, {end.level:.3g} at the end"
         )
     else:
-        yield from _judge(facts, curve, first, end, min_learned)
+        yield _judge(facts, curve, first, end, min_learned)
 
 
 def _staircase(facts: Facts, curve: Curve) -> Iterator[Verdict]:
-    """A note on a loss that falls at the edges of epochs and is level in between."""
+    """Note a loss that falls at the edges of epochs and is level in between."""
     epoch = facts.epoch_steps
     if epoch is None or epoch < _STAIR or curve.span[1] < 4 * epoch:
         return
-    treads: list[tuple[float, float]] = []  # of each epoch: the level of its first third, and last
+    treads: list[tuple[float, float]] = []  # of each epoch: the level of its first and last third
     for start in range(0, curve.span[1] - epoch + 2, epoch):
         thirds = [
             curve.values[(curve.steps >= start + low) & (curve.steps < start + high)]
             for low, high in ((0, epoch // 3), (epoch - epoch // 3, epoch))
         ]
-        if min(len(each) for each in thirds) < 3:
+        if min(len(third) for third in thirds) < 3:
             return
         treads.append((midmean(thirds[0]), midmean(thirds[1])))
     within = np.array([first - last for first, last in treads[1:]])
@@ -112,58 +115,42 @@ def _staircase(facts: Facts, curve: Curve) -> Iterator[Verdict]:
         return
     if edges.sum() > 2 * abs(within.sum()):
         yield loss_plateau.normal(
-            f"the loss falls in stairs, by {np.median(edges):.2g} at each edge between epochs of"
-            f" {epoch} steps and by {np.median(within):.2g} inside of one: samples come again and"
-            " are remembered; no fault, but watch the validation loss",
-            (Evidence(LOSS, curve.span, f"{len(edges)} stairs", curve.owner),),
+            f"the loss falls in steps, by {np.median(edges):.2g} at each edge between epochs of"
+            f" {epoch} steps and by {np.median(within):.2g} within one: samples repeat and are"
+            " memorised; no fault, but watch the validation loss",
+            (Evidence(LOSS, curve.span, f"{len(edges)} steps down", curve.owner),),
         )
 
 
-def _judge(
-    facts: Facts, curve: Curve, first: float, end: Settled, min_learned: float
-) -> Iterator[Verdict]:
-    went = (
-        f"the loss fell from {first:.4g} to {end.level:.4g} and has been level since step"
+def _judge(facts: Facts, curve: Curve, first: float, end: Settled, min_learned: float) -> Verdict:
+    plateau = (
+        f"the loss fell from {first:.3g} to {end.level:.3g} and has been level since step"
         f" {end.since}"
     )
-    left = rate_left(facts, curve)
-    found = facts.baseline
-    if left is not None and left < _DECAYED:
-        yield loss_plateau.clear(
-            f"the learning rate has decayed to {left:.1%} of its peak, which by itself holds the"
-            f" loss at {end.level:.4g}"
-        )
-        return
-    if isinstance(found, str):
-        yield loss_plateau.normal(f"{went}: so do most runs that have learned what they can")
-        yield loss_plateau.clear(f"{end.level / first:.0%} of the first loss is left")
-        return
-    known = learned(facts, found, end.level)
-    if known.most >= min_learned:
-        yield loss_plateau.normal(f"{went}: so do most runs that have learned what they can")
-        yield loss_plateau.clear(str(known))
-        return
-    window = (end.since, curve.span[1])
-    yield loss_plateau.finding(
-        f"{went}, for {end.share:.0%} of the steps, with little learned: {known}",
+    baseline = facts.baseline
+    if isinstance(baseline, str):
+        return loss_plateau.not_examined(f"{plateau}; {baseline}")
+    progress = learned(facts, baseline, end.level)
+    if progress.most >= min_learned:
+        return loss_plateau.harmless(f"{plateau}; {progress}")
+    return loss_plateau.finding(
+        f"{plateau}, {end.share:.0%} of the steps; {progress}",
         confidence=Confidence.HINT,
         onset=end.since,
-        evidence=(
-            Evidence(LOSS, curve.span, f"{end.level:.4g} ± {end.error:.1g} at last", curve.owner),
-            Evidence(found.signal, window, str(known), found.function),
-            *_still_moving(facts, window),
-        ),
-        fix="try a tenth of the learning rate and ten times it; if neither moves the loss, look at"
+        evidence=_evidence(facts, curve, end, baseline, progress),
+        fix="try a tenth of the learning rate and 10 times it; if neither moves the loss, look at"
         " inputs, labels and the size of the model",
     )
 
 
-def _still_moving(facts: Facts, window: tuple[int, int]) -> Iterator[Evidence]:
-    """That neither the learning rate nor small updates hold the loss."""
+def _evidence(
+    facts: Facts, curve: Curve, end: Settled, baseline: Baseline, progress: Learned
+) -> Iterator[Evidence]:
+    window = (end.since, curve.span[1])
+    yield Evidence(LOSS, curve.span, f"{end.level:.3g} ± {end.error:.1g} at the end", curve.owner)
+    yield Evidence(baseline.signal, window, str(progress), baseline.function)
     if (update := facts.median_update) is not None:
-        yield Evidence(
-            UPDATE_RATIO, recent(facts), f"weights change by {update:.1g} a step (median)"
-        )
+        yield Evidence(UPDATE_RATIO, recent(facts), f"median relative update {update:.1g} per step")
     if LR in facts.run:
         group = next(iter(facts.run[LR]))
-        yield Evidence(LR, window, f"{facts.run[LR][group].values[-1]:.2g} at last", group)
+        yield Evidence(LR, window, f"{facts.run[LR][group].values[-1]:.2g} at the end", group)

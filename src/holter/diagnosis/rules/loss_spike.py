@@ -81,23 +81,29 @@ def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None
 
 @exception
 def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | None:
-    """The targets grew by as much as the loss, so relative to them nothing was lost."""
-    if spike.after is None or TARGET_STD not in facts.run:
+    """The variance of the targets grew by as much as the loss, so nothing was lost."""
+    if spike.after is None or spike.before <= 0 or TARGET_STD not in facts.run:
         return None
-    spread = _logarithm(facts, TARGET_STD, spike)
-    if spread is None:
+    for series in facts.run[TARGET_STD].values():
+        before = _variance(series, spike.step - _BEFORE, spike.step)
+        after = _variance(series, spike.end, spike.end + _AFTER)
+        if before and after and spike.after / spike.before <= 1.1 * after / before:
+            return (
+                f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"
+                f" while the variance of the targets grew {after / before:.2g} times"
+            )
+    return None
+
+
+def _variance(series: Series, first: int, last: int) -> float | None:
+    """The variance of the targets between two steps, from that of all targets so far."""
+    inside = np.flatnonzero((series.steps >= first) & (series.steps <= last))
+    if len(inside) < 2:
         return None
-    before = spread.values[spread.steps < spike.step]
-    after = spread.values[spread.steps > spike.end]
-    if len(before) < 8 or len(after) < 8 or spike.before <= 0:
-        return None
-    growth = float(np.exp(np.median(after) - np.median(before)))
-    if growth < 1.1 or spike.after / spike.before > growth**2:  # of a squared error
-        return None
-    return (
-        f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step}, while"
-        f" the standard deviation of the targets grew {growth:.2g} times"
-    )
+    begin, end = inside[0], inside[-1]
+    steps = series.steps + 1.0
+    sums = steps * series.values.astype(np.float64) ** 2  # of squares, if batches are equal
+    return float((sums[end] - sums[begin]) / (steps[end] - steps[begin]))
 
 
 @rule(

@@ -1,8 +1,7 @@
 """A transformer is stuck after first steps of Adam at its full learning rate."""
 
 from collections.abc import Iterator
-
-import numpy as np
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import level, median_update
@@ -13,15 +12,10 @@ from holter.record.signals import (
     LOSS,
     LR,
     NORMALISATION_INPUT_RMS,
-    OUTPUT_SIZE,
-    OUTPUT_SPREAD,
-    TARGET_ENTROPY,
     UPDATE_RATIO,
 )
 
-_FIRST = 10  # steps that a warm-up would have made small
-_ALIKE = 0.03  # share of their size by which predictions vary that hardly depend on the input
-_LARGE_UPDATE = 0.005  # relative change of a parameter in one step that shakes a network
+_FIRST = 10  # steps that a warm-up would make small
 _ATTENTION = ("attn", "attention", "in_proj")  # parts of the names of its parameters
 
 
@@ -30,48 +24,60 @@ _ATTENTION = ("attn", "attention", "in_proj")  # parts of the names of its param
     level=Level.HYPERPARAMETER,
     needs=(LOSS, LR, UPDATE_RATIO),
 )
-def missing_warmup(facts: Facts, *, min_steps: int = 60, near: float = 0.05) -> Iterator[Verdict]:
+def missing_warmup(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps needed"] = 60,
+    large_update: Annotated[float, "relative update of the first steps"] = 0.005,
+    min_ratio: Annotated[float, "first relative updates over later ones"] = 3.0,
+    near: Annotated[float, "relative distance to the best constant prediction"] = 0.05,
+) -> Iterator[Verdict]:
     """A transformer is stuck after first steps of Adam at its full learning rate.
 
     ## What it does
-    Looks at transformers (attention and layer norms) that Adam or its like trains for at least
-    `min_steps` steps, with the largest learning rate at the first of them. It speaks only where the
-    outcome is bad, the loss of the last half at or above its first level or within `near` of the
-    entropy of the labels with predictions that hardly depend on the input, and where the first ten
-    updates changed the usual parameter by 0.5 % and more each, several times as much as later ones.
+    Looks at transformers (attention and layer norms) that Adam or a variant trains without a
+    warm-up. It reports if the relative updates of the first ten steps are large and several times
+    those of later steps, and the loss ends at or above its start or at the level of the best
+    constant prediction.
 
     ## Why it matters
-    Adam's first steps have full size whatever the gradients are, as its second moments know a few
-    batches only. In networks with the layer norm after the residual sum these steps push the upper
-    layers where no gradient comes back from: the loss parks at the frequencies of the labels.
+    Adam's first steps have full size whatever the gradients are, because its second moments have
+    seen few batches. With the layer norm after the residual sum, these steps push the upper layers
+    to where no gradient returns: the loss stays at the entropy of the labels.
+
+    ## Example
+    ```python
+    optimizer = Adam(model.parameters(), lr=3e-3)                       # bad
+    warmup = LinearLR(optimizer, start_factor=0.01, total_iters=300)    # good
+    ```
 
     ## What to do
-    Raise the learning rate from 0 over the first few hundred steps or some percent of training; or
+    Raise the learning rate from 0 over the first few hundred steps or a few percent of the run; or
     put the layer norm before each block (`norm_first=True`).
 
     ## When it is wrong
-    A learning rate that is too high at any time gives the same picture, and so does data from which
-    nothing can be learned. Most transformers train without a warm-up; those are left alone.
+    A learning rate that is too high throughout looks the same, and so does data from which nothing
+    can be learned. Most transformers train without a warm-up; they are not reported.
 
     ## How to confirm
-    - Repeat the first 300 steps with a linear warm-up of 100: the loss should pass the level at
-      which it parks now.
+    - Repeat the first 300 steps with a linear warm-up of 100 steps: the loss should fall below the
+      level at which it is stuck.
     - Repeat them with a tenth of the learning rate.
     """
-    loss, known = facts.falling_loss, facts.rates
+    loss = facts.falling_loss
     if not _is_transformer(facts):
-        yield missing_warmup.not_examined("no attention and layer norms were seen")
+        yield missing_warmup.not_examined("the model has no attention or no layer norms")
         return
     if not _is_adam(facts):
-        yield missing_warmup.not_examined("the optimizer is not of Adam's kind")
+        yield missing_warmup.not_examined("the optimizer is not a variant of Adam")
         return
-    if loss is None or len(known) != 1 or facts.run.steps < min_steps:
+    if loss is None or len(facts.rates) != 1 or facts.run.steps < min_steps:
         yield missing_warmup.not_examined(
-            f"{facts.run.steps} steps; it takes {min_steps}, of one"
-            " optimizer whose loss has to fall"
+            f"{facts.run.steps} steps; needed are {min_steps}, one optimizer and a loss that is"
+            " never negative"
         )
         return
-    rate = known[0]
+    (rate,) = facts.rates
     if rate.values[0] < 0.5 * rate.peak:
         reached = int(rate.steps[(rate.values > 0.99 * rate.peak).argmax()])
         yield missing_warmup.clear(f"the learning rate warms up until step {reached}")
@@ -79,41 +85,35 @@ def missing_warmup(facts: Facts, *, min_steps: int = 60, near: float = 0.05) -> 
     first = level(loss, loss.first, loss.first + 8)
     last = level(loss, loss.last / 2, loss.last + 1)
     early = median_update(facts, 0, _FIRST - 1)
-    late = median_update(facts, 2 * _FIRST, loss.last)
+    late = median_update(facts, 2 * _FIRST, rate.first_below(0.5) - 1)  # before the rate decays
     if first is None or last is None or early is None or late is None:
-        yield missing_warmup.not_examined("too few losses or updates were read")
+        yield missing_warmup.not_examined("too few losses or updates were recorded")
         return
-    entropy = _entropy(facts)
-    parked = entropy is not None and abs(last / entropy - 1) < near and _answers_alike(facts)
-    moved = f"loss {first:.4g} at first, {last:.4g} at last; first updates {early:.1g} of a weight"
-    shaken = early > _LARGE_UPDATE and early > 3 * late
-    if not (parked or last >= first) or not shaken:
-        yield missing_warmup.clear(f"{moved}, later ones {late:.1g}")
+    updates = f"the first relative updates are {early:.1g}, later ones {late:.1g}"
+    if early <= max(large_update, min_ratio * late):
+        yield missing_warmup.clear(updates)
         return
-    against = f"; the entropy of the labels is {entropy:.4g}" if entropy is not None else ""
+    baseline = facts.baseline
+    constant = None if isinstance(baseline, str) else baseline.level * baseline.scale
+    stuck = constant is not None and abs(last / constant - 1) < near
+    went = f"the loss went from {first:.3g} to {last:.3g}"
+    if not stuck and last < first:
+        yield missing_warmup.harmless(f"{updates}; {went}")
+        return
+    against = "" if constant is None else f" (best constant prediction {constant:.3g})"
     yield missing_warmup.finding(
-        f"no warm-up: the learning rate is {rate.values[0]:.3g} from the first step on; {moved},"
-        f" {early / max(late, 1e-30):.2g} times the later ones{against}",
+        f"no warm-up: the learning rate is {rate.values[0]:.3g} from the first step; {updates};"
+        f" {went}{against}",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(
-            Evidence(UPDATE_RATIO, (0, _FIRST - 1), f"median {early:.2g} a step, later {late:.1g}"),
-            Evidence(LOSS, (loss.first, loss.last), f"last half {last:.4g}{against}"),
+            Evidence(UPDATE_RATIO, (0, _FIRST - 1), f"median {early:.2g}, later {late:.1g}"),
+            Evidence(LOSS, (loss.first, loss.last), f"{last:.3g} in the second half{against}"),
             Evidence(LR, (0, _FIRST - 1), f"{rate.values[0]:.3g}, its peak", rate.group),
         ),
-        fix="raise the learning rate from 0 over the first few hundred steps",
+        fix="raise the learning rate over the first few hundred steps: `LinearLR(optimizer,"
+        " start_factor=0.01, total_iters=300)`",
     )
-
-
-def _answers_alike(facts: Facts) -> bool:
-    """Whether predictions hardly depend on the input at last; where unread, they may not."""
-    if OUTPUT_SPREAD not in facts.run or OUTPUT_SIZE not in facts.run:
-        return True
-    spread = [each.values[-10:] for each in facts.run[OUTPUT_SPREAD].values() if len(each)]
-    size = [each.values[-10:] for each in facts.run[OUTPUT_SIZE].values() if len(each)]
-    if len(spread) != 1 or len(size) != 1:
-        return True
-    return bool(np.nanmedian(spread[0]) < _ALIKE * np.nanmedian(size[0]))
 
 
 def _is_transformer(facts: Facts) -> bool:
@@ -126,14 +126,4 @@ def _is_transformer(facts: Facts) -> bool:
 
 def _is_adam(facts: Facts) -> bool:
     classes = [optimizer.class_name for optimizer in facts.run.meta.optimizers]
-    return bool(classes) and all("Adam" in each for each in classes)
-
-
-def _entropy(facts: Facts) -> float | None:
-    """The entropy of the labels, where one loss function was given labels."""
-    if TARGET_ENTROPY not in facts.run:
-        return None
-    read = [each for each in facts.run[TARGET_ENTROPY].values() if len(each)]
-    if len(read) != 1 or not np.isfinite(read[0].values[-1]):
-        return None
-    return float(read[0].values[-1])
+    return bool(classes) and all("Adam" in name for name in classes)

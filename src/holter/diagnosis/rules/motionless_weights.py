@@ -1,6 +1,7 @@
-"""No weight was changed by any update, though gradients arrived."""
+"""No update changed any weight, although gradients arrived."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -24,33 +25,40 @@ from holter.record.signals import (
     needs=(UPDATE_UNCHANGED_FRACTION, GRAD_NORM, PARAMETER_TRAINABLE),
     symptom=True,
 )
-def motionless_weights(facts: Facts, *, min_samples: int = 3) -> Iterator[Verdict]:
-    """No weight was changed by any update, though gradients arrived.
+def motionless_weights(
+    facts: Facts, *, min_samples: Annotated[int, "sampled updates needed"] = 3
+) -> Iterator[Verdict]:
+    """No update changed any weight, although gradients arrived.
 
     ## What it does
-    Compares the trainable parameters before and after `optimizer.step()` on sampled steps, bit
-    for bit. It speaks when not one element of one parameter changed in any sample, there were at
-    least `min_samples` of them, and some of these parameters got gradients that were not zero.
-    Frozen parameters do not count; neither do steps that a GradScaler skipped.
+    Compares the trainable parameters before and after `optimizer.step()` on sampled steps, bit for
+    bit. It reports if no element of any parameter changed in any sample although some of them had
+    gradients other than zero. Frozen parameters and steps that a GradScaler skipped do not count.
 
     ## Why it matters
-    The model after training is the model before it. The loss may still wander from batch to batch
-    and look like slow learning.
+    The model after training is the model before it. The loss still varies from batch to batch,
+    which may look like slow learning.
+
+    ## Example
+    ```python
+    optimizer = SGD(Net().parameters(), lr=0.1); model = Net()    # bad
+    model = Net(); optimizer = SGD(model.parameters(), lr=0.1)    # good
+    ```
 
     ## What to do
-    If the weights are bfloat16 or float16, each update may be rounded away: one under 1/512 of a
-    bfloat16 weight is lost. Keep the weights in float32 and use autocast, or use an optimizer with
-    stochastic rounding. Otherwise print the learning rate, and see that the optimizer holds these
-    very parameters and not copies made before a move, a wrap or a compile.
+    If the weights are bfloat16 or float16, each update may be rounded away: keep the weights in
+    float32 and use autocast, or use an optimizer with stochastic rounding. Otherwise print the
+    learning rate, and check that the optimizer holds these parameters and not copies made before a
+    move, a wrap or a compile.
 
     ## When it is wrong
-    While a learning rate is held at 0 on purpose, as in a first phase that only warms up the
-    optimizer's state, the weights do stand still. An optimizer that gathers several calls of
-    `step()` before it updates is seen between its updates; raise `min_samples` there.
+    The learning rate may be 0 on purpose, as in a first phase that only fills the optimizer's
+    state. An optimizer that accumulates several calls of `step()` before it updates is sampled
+    between its updates; raise `min_samples` there.
 
     ## How to confirm
-    - Keep `before = [p.clone() for p in model.parameters()]` over one `optimizer.step()` and
-      compare with `torch.equal`.
+    - Save `before = [p.clone() for p in model.parameters()]`, call `optimizer.step()` and compare
+      with `torch.equal`.
     - Repeat a few steps with `model.float()`: if the weights move, the updates were rounded away.
     """
     trainable = {name for name, (value, _) in latest(facts, PARAMETER_TRAINABLE).items() if value}
@@ -74,32 +82,32 @@ def motionless_weights(facts: Facts, *, min_samples: int = 3) -> Iterator[Verdic
     watched = {name: 0 for name, count in samples.items() if count >= min_samples}
     if not watched:
         yield motionless_weights.not_examined(
-            f"{len(sampled)} updates were sampled; it takes {min_samples}"
+            f"{len(sampled)} of the {min_samples} sampled updates needed"
         )
         return
     gradients = nonzero_gradients(facts, watched, enough=1)
     driven = [name for name in facts.run[PARAMETER_TRAINABLE] if gradients.get(name)]
     if not driven:
-        yield motionless_weights.not_examined("no gradient of a sampled parameter differs from 0")
+        yield motionless_weights.not_examined("the gradients of all sampled parameters are zero")
         return
     first, last = min(sampled), max(sampled)
     yield motionless_weights.finding(
         f"no element of {some(driven)} changed in {len(sampled)} sampled steps ({first} to {last})"
-        " though gradients arrived",
+        " although gradients arrived",
         confidence=Confidence.CERTAIN,
         onset=first,
         evidence=(
             Evidence(
                 UPDATE_UNCHANGED_FRACTION,
                 (first, last),
-                f"100 % of the elements unchanged in all {len(sampled)} samples of"
-                f" {len(driven)} parameters",
+                f"100 % of the elements unchanged in {len(sampled)} samples of {len(driven)}"
+                " parameters",
                 driven[0],
             ),
-            Evidence(GRAD_NORM, (first, last), "gradients that are not zero arrived", driven[0]),
+            Evidence(GRAD_NORM, (first, last), "gradients other than zero", driven[0]),
         ),
-        fix="keep the weights in float32 (autocast for speed) if they are bfloat16 or float16;"
-        " else see that the optimizer's learning rate is not 0 and that it holds these parameters",
+        fix="keep bfloat16 and float16 weights in float32 and use `torch.autocast`; otherwise check"
+        " that the optimizer holds these parameters and that its learning rate is not 0",
     )
 
 
@@ -108,4 +116,4 @@ def _median_ratio(facts: Facts, first: int, last: int) -> str:
         return ""
     rows = facts.run[UPDATE_RATIO].rows(first, last)
     ratios = rows.values[rows.present & np.isfinite(rows.values) & (rows.values > 0)]
-    return f"; median update ratio {np.median(ratios):.1e}" if len(ratios) else ""
+    return f"; median relative update {np.median(ratios):.1g}" if len(ratios) else ""

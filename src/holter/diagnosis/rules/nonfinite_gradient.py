@@ -22,88 +22,89 @@ def nonfinite_gradient(facts: Facts) -> Iterator[Verdict]:
     """A gradient became NaN or infinite, and the optimizer used it.
 
     ## What it does
-    Looks for the first step whose total gradient norm is NaN or ±Inf, names the parameters whose
-    gradients were bad, and tells whether the loss of that step was still finite: if so, the
-    backward pass made the bad value. Steps that a GradScaler skipped are left out.
+    Finds the first step whose total gradient norm is NaN or ±Inf and that the optimizer did not
+    skip, and names the parameters. If the loss of that step is finite, the backward pass produced
+    the value.
 
     ## Why it matters
     `optimizer.step()` writes the bad value into the weights, and every later output is NaN.
     Clipping does not help: `clip_grad_norm_` divides by the norm and spreads a NaN everywhere.
 
+    ## Example
+    ```python
+    distance = (a - b).pow(2).sum(1).sqrt()             # bad
+    distance = (a - b).pow(2).sum(1).add(1e-12).sqrt()  # good
+    ```
+
     ## What to do
-    Where the loss is finite, look for an operation whose derivative is infinite where its value
-    is not: `sqrt` and `norm` at 0, `x / x.norm()` of a zero vector, `pow` with an exponent under 1,
+    If the loss is finite, look for an operation whose derivative is infinite where its value is
+    not: `sqrt` and `norm` at 0, `x / x.norm()` of a zero vector, `pow` with an exponent under 1,
     `acos` at ±1, or `torch.where` with a bad value in the branch not taken. Put an epsilon inside,
-    or replace the input before the operation. Where the loss is not finite, mend the loss first.
+    or replace the input before the operation. If the loss is not finite, fix the loss first.
 
     ## When it is wrong
-    A loop that clears bad gradients itself, between backward and the update, is not harmed by
-    them; if the weights stay finite, `nonfinite-weights` is clear. A norm beyond the float32 range
-    (3.4e38) reads as infinite though every element is finite; the evidence then says so, and such
-    a gradient is a fault of its own.
+    A norm beyond the float32 range (3.4e38) reads as infinite although every element is finite; the
+    evidence then says so. An optimizer that ignores non-finite gradients by itself loses nothing;
+    if the weights stay finite, `nonfinite-weights` is clear.
 
     ## How to confirm
     - Run the same script under `torch.autograd.set_detect_anomaly(True)`: it names the operation
-      whose backward made the NaN.
-    - Call `backward()` on the batch of the step named with each term of the loss alone; the term
-      with the NaN is the guilty one.
+      whose backward produced the NaN.
+    - Call `backward()` on the batch of that step for each term of the loss separately: the term
+      with the NaN is the cause.
     """
-    skipped = facts.skipped_steps
     for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
-        bad = ~np.isfinite(norm.values)
-        excused = bad & np.isin(norm.steps, skipped)
-        bad &= ~excused
-        taken = len(norm) - int(excused.sum())
+        skipped = np.isin(norm.steps, facts.skipped_steps)
+        taken = int((~skipped).sum())
         if taken == 0:
-            yield nonfinite_gradient.not_examined("no step with a gradient was taken")
+            yield nonfinite_gradient.not_examined("GradScaler skipped every step with a gradient")
             continue
-        if 0 < len(norm) - taken < taken:  # where most steps are skipped, nothing is normal
-            yield nonfinite_gradient.normal(
-                f"GradScaler skipped {len(norm) - taken} of {len(norm)} steps, the last at step"
-                f" {norm.steps[excused][-1]}, for non-finite gradients: so it finds its scale"
-            )
+        bad = ~np.isfinite(norm.values) & ~skipped
         if not bad.any():
-            yield nonfinite_gradient.clear(f"the gradient norms of all {taken} steps are finite")
+            note = f"; GradScaler skipped {len(norm) - taken} others" if skipped.any() else ""
+            yield nonfinite_gradient.clear(
+                f"the gradient norm is finite at all {taken} steps taken{note}"
+            )
             continue
-        first, value = int(norm.steps[bad.argmax()]), float(norm.values[bad.argmax()])
-        names = nonfinite_owners(facts, GRAD_NORM, first)
-        loss = reading_at(facts, LOSS, owner, first)
-        born_in_backward = loss is not None and np.isfinite(loss)
-        window = (max(first - 20, 0), first)
+        step, value = int(norm.steps[bad.argmax()]), float(norm.values[bad.argmax()])
+        names = nonfinite_owners(facts, GRAD_NORM, step)
+        loss = reading_at(facts, LOSS, owner, step)
+        window = (max(step - 20, 0), step)
         evidence = [
             Evidence(
                 GRAD_TOTAL_NORM,
                 window,
-                f"{int(bad.sum())} of {taken} total norms are not finite, from step {first} on",
+                f"{int(bad.sum())} of {taken} total norms are not finite, the first at step {step}",
                 owner,
             )
         ]
         if names:
             evidence.append(
-                Evidence(GRAD_NORM, (first, first), _extent(facts, first, len(names)), names[0])
+                Evidence(GRAD_NORM, (step, step), _extent(facts, step, len(names)), names[0])
             )
         if loss is not None:
-            evidence.append(Evidence(LOSS, window, f"loss is {loss:.4g} at step {first}", owner))
+            evidence.append(Evidence(LOSS, window, f"the loss is {loss:.3g} at step {step}", owner))
         where = f" in {some(names)}" if names else ""
-        while_loss = "" if loss is None else f" while the loss is {loss:.4g}"
+        while_loss = "" if loss is None else f"; the loss is {loss:.3g}"
         yield nonfinite_gradient.finding(
-            f"gradient{of(owner)} is {value} at step {first}{where}{while_loss}",
+            f"the gradient{of(owner)} is {value} at step {step}{where}{while_loss}",
             confidence=Confidence.CERTAIN,
-            onset=first,
+            onset=step,
             evidence=evidence,
-            fix=f"between {names[-1]} and the loss, put an epsilon inside the sqrt, norm or"
-            " division that can reach 0"
-            if born_in_backward and names
-            else f"find what made step {first} bad in backward (anomaly mode names it); resume"
-            " from a checkpoint made before it",
+            fix=f"between {names[-1]} and the loss, add an epsilon inside the `sqrt`, `norm` or"
+            " division that can reach 0: `(x + 1e-12).sqrt()`"
+            if names and loss is not None and np.isfinite(loss)
+            else f"run `holter try replay` for the operation that fails at step {step}; resume from"
+            " a checkpoint before it",
         )
 
 
 def _extent(facts: Facts, step: int, parameters: int) -> str:
+    """Describe how many elements are not finite, as far as they were counted."""
     if GRAD_NONFINITE in facts.run:
         rows = facts.run[GRAD_NONFINITE].rows(step, step)
         elements = int(rows.values[rows.present].sum())
         if elements == 0:
-            return f"{parameters} norms exceed float32 at step {step}; every element is finite"
-        return f"{elements} bad elements in {parameters} parameters at step {step}"
-    return f"{parameters} parameters have bad gradients at step {step}"
+            return f"every element is finite at step {step}; {parameters} norms exceed float32"
+        return f"{elements} elements in {parameters} parameters are not finite at step {step}"
+    return f"{parameters} parameters have non-finite gradients at step {step}"

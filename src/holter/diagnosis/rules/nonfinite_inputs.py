@@ -1,49 +1,79 @@
 """The model is given NaN or infinity."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import first_nonfinite
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
 
-_SOON = 20  # steps: a loss may be read only every 16th
-_WORDS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "gradients are"}
+Steps = npt.NDArray[np.int64]
+
+_VERBS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "the gradients are"}
+
+
+@exception
+def discarded_by_script(facts: Facts, bad: Steps, _: int) -> str | None:
+    """The script threw the gradients of these batches away, so no weight was changed by them."""
+    if not len(facts.discarded_steps):
+        return None
+    return f"the inputs are not finite at step {bad[0]}; the script discarded the gradients"
+
+
+@exception
+def already_nonfinite(facts: Facts, bad: Steps, soon: int) -> str | None:
+    """The loss or the gradients were not finite before: a broken model produced these inputs."""
+    first = int(bad[0])
+    lost = first_nonfinite(facts, LOSS)
+    if lost is not None and lost < first:
+        return f"the inputs are not finite from step {first} on, the loss from step {lost} on"
+    if _gradients_lost_before(facts, first, soon):
+        return f"the inputs are not finite from step {first} on, the gradients were not before"
+    return None
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.DATA,
     needs=(INPUT_NONFINITE,),
+    exceptions=(discarded_by_script, already_nonfinite),
 )
-def nonfinite_inputs(facts: Facts) -> Iterator[Verdict]:
+def nonfinite_inputs(
+    facts: Facts,
+    *,
+    soon: Annotated[int, "steps within which the loss follows the inputs; it may be sampled"] = 20,
+) -> Iterator[Verdict]:
     """The model is given NaN or infinity.
 
     ## What it does
-    Looks at the first floating-point tensor that the model is called with in training. NaN or
-    infinity there is a finding if the loss, or the gradients, first were not finite at that step or
-    soon after. It is likely, not certain, where the loss was lost before, at a step whose inputs
-    were not read (the first step often is one). If loss and gradients are finite where inputs are
-    not, the model can take it, and it is noted as normal; so is a rare bad batch whose gradients
-    the script itself throws away.
+    Counts NaN and infinities in the first floating-point tensor that the model is called with in
+    training. They are certain to be the cause if the loss or the gradients become non-finite at
+    that step or soon after. They are likely if the loss became non-finite earlier, at a step whose
+    inputs were not sampled.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights:
     nothing after that step was learned.
 
+    ## Example
+    ```python
+    x = (x - x.mean(0)) / x.std(0)                  # bad
+    x = (x - x.mean(0)) / x.std(0).clamp(min=1e-6)  # good
+    ```
+
     ## What to do
-    Find the rows by `torch.isfinite`, and mend, mask or drop them where the data is read.
-    Standardising a column that is constant divides by zero: add a small number to the standard
-    deviation.
+    Find the rows with `torch.isfinite`, and impute, mask or drop them where the data is read.
+    Standardising a constant column divides by zero: clamp the standard deviation.
 
     ## When it is wrong
-    Models that mask missing values themselves; then nothing becomes non-finite after it and this
-    rule only notes it. Only sampled steps are seen: a bad batch may go by unseen.
+    Only sampled steps are seen: a bad batch may pass unseen. If several models are trained, one
+    may be given what another has produced; the finding is then a hint.
 
     ## How to confirm
     - Run `assert torch.isfinite(x).all()` on every batch of one epoch, and print the rows that
@@ -56,72 +86,74 @@ def nonfinite_inputs(facts: Facts) -> Iterator[Verdict]:
         if not bad.any():
             yield nonfinite_inputs.clear(f"the inputs of {owner} are finite on {len(count)} steps")
             continue
-        first, values = int(count.steps[bad.argmax()]), float(count.values[bad.argmax()])
-        said = f"{owner} is given {values:.0f} NaN or infinities at step {first}"
-        lost = first_nonfinite(facts, LOSS)
-        evidence = Evidence(
-            INPUT_NONFINITE,
-            (first, count.last),
-            f"{values:.0f} at step {first}; {int(bad.sum())} of {len(count)} sampled steps",
-            owner,
-        )
-        fix = "mend or drop the rows with NaN or infinity where the data is read"
-        if len(facts.discarded_steps):
-            yield nonfinite_inputs.normal(f"{said}; the script threw the gradients away")
-            yield nonfinite_inputs.clear(f"{said}; the script threw the gradients away")
-            continue
-        signal = _spoiled(facts, count.steps[bad])
+        steps = count.steps[bad]
+        first, values = int(steps[0]), float(count.values[bad.argmax()])
+        symptom = f"{owner} is given {values:.0f} NaN or infinities at step {first}"
+        discarded, lost = len(facts.discarded_steps) > 0, first_nonfinite(facts, LOSS)
+        signal = None if discarded else _spoiled(facts, steps, soon)
         if signal is not None:
-            yield nonfinite_inputs.finding(
-                f"{said}, and {_WORDS[signal]} not finite from there",
-                confidence=Confidence.CERTAIN,
-                onset=first,
-                evidence=(evidence, Evidence(signal, (first, first + _SOON), "not finite")),
-                fix=fix,
-            )
-        elif lost is not None and lost < first and lost not in count.steps and _alone(facts):
-            yield nonfinite_inputs.finding(
-                f"{said}; the loss is not finite since step {lost}, whose inputs were not read",
-                confidence=Confidence.LIKELY,
-                onset=lost,
-                evidence=(evidence, Evidence(LOSS, (lost, first), "not finite")),
-                fix=fix,
-            )
+            confidence, onset = Confidence.CERTAIN, first
+            effect = Evidence(signal, (first, first + soon), "not finite")
+            then = f"{_VERBS[signal]} not finite from there on"
+        elif not discarded and lost is not None and lost < first and lost not in count.steps:
+            confidence, onset = Confidence.LIKELY if _alone(facts) else Confidence.HINT, lost
+            effect = Evidence(LOSS, (lost, first), "not finite")
+            then = f"the loss is not finite from step {lost} on, whose inputs were not sampled"
         else:
-            came = "not the first that is not finite" if lost is not None else "the loss is finite"
-            yield nonfinite_inputs.normal(f"{said}; {came}")
-            yield nonfinite_inputs.clear(f"{said}; {came}")
+            yield nonfinite_inputs.excused(facts, steps, soon) or nonfinite_inputs.harmless(
+                f"{symptom}; the losses of such steps are finite"
+            )
+            continue
+        yield nonfinite_inputs.finding(
+            f"{symptom}; {then}",
+            confidence=confidence,
+            onset=onset,
+            evidence=(
+                Evidence(
+                    INPUT_NONFINITE,
+                    (first, count.last),
+                    f"{values:.0f} at step {first}; {len(steps)} of {len(count)} sampled steps",
+                    owner,
+                ),
+                effect,
+            ),
+            fix="impute or drop these rows where the data is read:"
+            " `x = x[torch.isfinite(x).all(dim=1)]`",
+        )
 
 
-def _spoiled(facts: Facts, bad: npt.NDArray[np.int64]) -> Signal | None:
-    """Which of loss and gradients is lost by inputs that are bad at these steps.
+def _spoiled(facts: Facts, bad: Steps, soon: int) -> Signal | None:
+    """Return which of loss and gradients becomes non-finite by inputs that are bad at these steps.
 
-    A model that had finite losses on such inputs before can take them. And where gradients were
-    lost just before, the inputs may be made by a model that was spoiled already, as those of a
-    discriminator are; with AMP that is no sign.
+    Neither does if the model had finite losses on such inputs before, or if the gradients were
+    not finite just before.
     """
     first = int(bad[0])
-    losses, gradients = _all(facts, LOSS), _all(facts, GRAD_TOTAL_NORM)
-    if AMP_SCALE not in facts.run and any(_lost_before(each, first) for each in gradients):
+    if _gradients_lost_before(facts, first, soon):
         return None
-    for series in losses:
-        fine = np.isfinite(series.values)
-        lost = series.steps[~fine]
-        taken = np.isin(series.steps[fine], bad).any()
-        if len(lost) and first <= lost[0] <= first + _SOON and not taken:
+    for series in _all(facts, LOSS):
+        finite = np.isfinite(series.values)
+        lost = series.steps[~finite]
+        handled = np.isin(series.steps[finite], bad).any()
+        if len(lost) and first <= lost[0] <= first + soon and not handled:
             return LOSS
-    for series in gradients:
+    for series in _all(facts, GRAD_TOTAL_NORM):
         there = np.isin(series.steps, bad)
         if there.any() and not np.isfinite(series.values[there]).any():
             return GRAD_TOTAL_NORM
     return None
 
 
-def _lost_before(series: Series, step: int) -> bool:
-    """Whether the last reading before a step, not long ago, was not finite."""
-    place = int(np.searchsorted(series.steps, step)) - 1
-    recent = place >= 0 and step - int(series.steps[place]) <= _SOON
-    return recent and not np.isfinite(series.values[place])
+def _gradients_lost_before(facts: Facts, step: int, soon: int) -> bool:
+    """Whether the last gradient norm shortly before a step is not finite; never so with AMP."""
+    if AMP_SCALE in facts.run:
+        return False
+    for series in _all(facts, GRAD_TOTAL_NORM):
+        place = int(np.searchsorted(series.steps, step)) - 1
+        recent = place >= 0 and step - int(series.steps[place]) <= soon
+        if recent and not np.isfinite(series.values[place]):
+            return True
+    return False
 
 
 def _all(facts: Facts, signal: Signal) -> list[Series]:
@@ -129,5 +161,5 @@ def _all(facts: Facts, signal: Signal) -> list[Series]:
 
 
 def _alone(facts: Facts) -> bool:
-    """Whether one model is trained: of several, one may be given what another has made."""
-    return sum(len(each) > 0 for each in _all(facts, INPUT_NONFINITE)) == 1
+    """Whether one model is trained: of several, one may be given what another has produced."""
+    return sum(len(series) > 0 for series in _all(facts, INPUT_NONFINITE)) == 1

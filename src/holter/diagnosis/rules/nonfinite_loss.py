@@ -1,15 +1,37 @@
 """The training loss became NaN or infinite."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import of
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.format import Floats
 from holter.record.signals import LOSS
+
+_BEFORE = 20  # losses before the first bad one that are described
+
+
+@exception
+def skipped_by_scaler(facts: Facts, loss: Series, max_skipped: float) -> str | None:
+    """GradScaler skipped the update of every such step, so no weight was changed by it."""
+    bad = loss.steps[~np.isfinite(loss.values)]
+    if not np.isin(bad, facts.skipped_steps).all() or len(bad) > max_skipped * len(loss):
+        return None
+    return f"{len(bad)} of {len(loss)} losses are not finite; GradScaler skipped these steps"
+
+
+@exception
+def discarded_by_script(facts: Facts, loss: Series, _: float) -> str | None:
+    """The script threw the gradients of these losses away, so no weight was changed by them."""
+    bad = loss.steps[~np.isfinite(loss.values)]
+    if not np.isin(bad, facts.discarded_steps).all():
+        return None
+    return f"{len(bad)} of {len(loss)} losses are not finite; the script discarded their gradients"
 
 
 @rule(
@@ -17,19 +39,29 @@ from holter.record.signals import LOSS
     level=Level.NUMERICS,
     needs=(LOSS,),
     symptom=True,
+    exceptions=(skipped_by_scaler, discarded_by_script),
 )
-def nonfinite_loss(facts: Facts) -> Iterator[Verdict]:
+def nonfinite_loss(
+    facts: Facts,
+    *,
+    max_skipped: Annotated[float, "share of steps that GradScaler may skip for such a loss"] = 0.5,
+    growth: Annotated[float, "times by which a loss that diverges grows just before"] = 10.0,
+) -> Iterator[Verdict]:
     """The training loss became NaN or infinite.
 
     ## What it does
-    Looks for the first step whose loss is NaN or ±Inf, and tells whether the loss came back.
-    Steps that a GradScaler skipped are left out: nothing was learned from them. So are rare ones
-    whose gradients the script itself threw away, which is noted: another backward came before the
-    update, and all gradients that the optimizer ever got are finite.
+    Finds the first step whose loss is NaN or ±Inf and whose update was not skipped. Reports whether
+    later losses are finite again, and whether the loss grew just before.
 
     ## Why it matters
     One non-finite loss makes every gradient non-finite, and the next `optimizer.step()` writes
     NaN into every weight. From then on the model is lost; only a checkpoint brings it back.
+
+    ## Example
+    ```python
+    loss = -(y * p.log() + (1 - y) * (1 - p).log()).mean()                  # bad
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y)  # good
+    ```
 
     ## What to do
     Look at the batch and the operation of the first bad step: logarithms and divisions of
@@ -37,64 +69,64 @@ def nonfinite_loss(facts: Facts) -> Iterator[Verdict]:
     grew in the steps before, lower the learning rate or clip the gradients.
 
     ## When it is wrong
-    Losses that are infinite by design for single samples (CTC with impossible alignments) and are
-    kept from the weights in a way that is not seen: the finding then says that the loss came back.
+    Losses that are infinite by design for single samples (CTC with impossible alignments) and whose
+    gradients are zeroed inside the loss: the finding then says that later losses are finite.
 
     ## How to confirm
-    - Run `holter try replay`: it makes the last steps again, and names operation, line and sample.
+    - Run `holter try replay`: it repeats the last steps and names operation, line and sample.
     - Repeat the run with a tenth of the learning rate: if the step survives, the update was too
       large; if not, look at the batch.
     """
-    skipped, discarded = facts.skipped_steps, facts.discarded_steps
     for owner, loss in facts.run[LOSS].items():
-        bad = ~np.isfinite(loss.values) & ~np.isin(loss.steps, np.r_[skipped, discarded])
-        if not bad.any() and len(discarded):
-            said = (
-                f"{len(discarded)} of {len(loss)} losses are not finite, and the script threw their"
-                " gradients away"
-            )
-            yield nonfinite_loss.normal(said)
-            yield nonfinite_loss.clear(said)
-            continue
+        bad = ~np.isfinite(loss.values)
         if not bad.any():
             yield nonfinite_loss.clear(f"all {len(loss)} recorded losses are finite")
             continue
-        at = int(bad.argmax())
-        first, value = int(loss.steps[at]), float(loss.values[at])
-        back = int(np.isfinite(loss.values[at:]).sum())
-        came_back = f", and comes back {back} times" if back else ", and never comes back"
-        before, fix = _before(loss.values[:at])
+        excuse = nonfinite_loss.excused(facts, loss, max_skipped)
+        if excuse is not None:
+            yield excuse
+            continue
+        used = bad & ~np.isin(loss.steps, facts.skipped_steps)
+        at = int((used if used.any() else bad).argmax())
+        step, value = int(loss.steps[at]), float(loss.values[at])
+        later = int(np.isfinite(loss.values[at:]).sum())
+        after = f"{later} later losses are finite" if later else "no later loss is finite"
+        before, fix = _before(loss.values[:at], step, growth)
+        if not used.any():
+            fix = "compute the loss in float32: `criterion(logits.float(), y)`, or use bfloat16"
         yield nonfinite_loss.finding(
-            f"loss{of(owner)} is {value} at step {first}{came_back}",
+            f"the loss{of(owner)} is {value} at step {step}; {after}",
             confidence=Confidence.CERTAIN,
-            onset=first,
+            onset=step,
             evidence=(
                 Evidence(
                     LOSS,
-                    (max(first - 20, 0), first),
+                    (max(step - _BEFORE, 0), step),
                     f"{int(bad.sum())} of {len(loss)} losses are not finite; {before}",
                     owner,
                 ),
             ),
-            fix=fix.format(step=first),
+            fix=fix,
         )
 
 
-def _before(losses: Floats) -> tuple[str, str]:
-    """What led up to the first bad loss, and what to do about that."""
-    recent = losses[np.isfinite(losses)][-20:]
+def _before(losses: Floats, step: int, growth: float) -> tuple[str, str]:
+    """Describe what preceded the first bad loss, and what to do about it."""
+    recent = losses[np.isfinite(losses)][-_BEFORE:]
     if not len(recent):
-        return (
-            "the very first is already bad",
-            "look at the first batch for NaN and Inf, then at the operations of the first forward",
-        )
+        says = "none before it was finite"
+        fix = "check the first batch with `torch.isfinite`, then the operations that use it"
+        return says, fix
     last, lowest = float(recent[-1]), float(np.abs(recent).min())
-    if last > 10 * max(lowest, 1e-30) and (np.diff(recent[-3:]) > 0).all():
-        return (
-            f"it grew from {lowest:.4g} to {last:.4g} within {len(recent)} steps before",
-            "divide the learning rate by ten, or clip gradients: the loss grew step by step before",
+    if last > growth * max(lowest, 1e-30) and (np.diff(recent[-3:]) > 0).all():
+        says = f"it grew from {lowest:.3g} to {last:.3g} within the {len(recent)} losses before"
+        fix = (
+            "divide the learning rate by 10, or clip before `optimizer.step()`:"
+            " `clip_grad_norm_(model.parameters(), 1.0)`"
         )
-    return (
-        f"the last before was {last:.4g}: it came without warning",
-        "look at the batch and the operations of step {step}; resume from a checkpoint before it",
+        return says, fix
+    fix = (
+        f"run `holter try replay` for the operation that fails at step {step}; resume from a"
+        " checkpoint before it"
     )
+    return f"the loss just before was {last:.3g}", fix

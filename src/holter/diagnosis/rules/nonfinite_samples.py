@@ -20,25 +20,30 @@ def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
     """Samples of the data set hold NaN or infinity.
 
     ## What it does
-    Preflight looks at inputs and targets of up to 2000 samples of each split, and at the loss of
-    the first batch that holds a value that is not finite. If that loss is lost too it is certain;
-    if it is finite the training can take such values, and it is noted; if no such batch was met in
-    time it is a hint. The samples are named by their index.
+    Preflight counts samples with NaN or infinity in the inputs and targets of up to 2,000 samples
+    of each split, and computes the loss of the first batch that holds one. The finding is certain
+    if that loss is not finite, and a hint if no such batch was met in time.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights.
-    It may take many batches until it comes up.
+    It may take many batches until it is drawn.
+
+    ## Example
+    ```python
+    data = TensorDataset(x, y)                                            # bad
+    kept = x.isfinite().all(dim=1); data = TensorDataset(x[kept], y[kept])  # good
+    ```
 
     ## What to do
-    Mend, mask or drop these samples where the data is read. Standardising a column that is constant
-    divides by zero: add a small number to the standard deviation.
+    Impute, mask or drop these samples where the data is read. Standardising a constant column
+    divides by zero: clamp the standard deviation.
 
     ## When it is wrong
-    Masks of minus infinity, and missing values that the model handles, leave the loss finite, and
-    are noted only.
+    Masks of minus infinity, and missing values that the model handles, leave the loss finite; a
+    hint without a loss may be such a case.
 
     ## How to confirm
-    - Print one of the samples that are named.
+    - Print one of the samples named: `dataset[index]`.
     """
     for split, name in _SPLITS.items():
         examined = measured(facts.run, DATASET_EXAMINED, split)
@@ -52,26 +57,29 @@ def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
         if not bad:
             yield nonfinite_samples.clear(f"{examined:.0f} {name} samples are finite")
             continue
-        said = "; ".join(
+        symptom = "; ".join(
             f"{part} of {count:.0f} of {examined:.0f} {name} samples hold NaN or infinity"
             f" ({listed(named(facts.run, f'nonfinite {part}', split), count)})"
             for part, count in bad.items()
         )
         lost = measured(facts.run, DATASET_NONFINITE_LOSS, split)
         if lost == 0:
-            yield nonfinite_samples.normal(f"{said}, and the loss of a batch with them is finite")
+            yield nonfinite_samples.harmless(f"{symptom}; the loss of such a batch is finite")
             continue
         evidence = [
             Evidence(DATASET_NONFINITE, (0, 0), f"{count:.0f} of {examined:.0f}", f"{split} {part}")
             for part, count in bad.items()
         ]
         if lost:
-            evidence.append(Evidence(DATASET_NONFINITE_LOSS, (0, 0), "the loss is lost", split))
+            evidence.append(
+                Evidence(DATASET_NONFINITE_LOSS, (0, 0), "the loss is not finite", split)
+            )
         yield nonfinite_samples.finding(
-            said + (", and the loss of a batch with them is not finite" if lost else ""),
+            symptom + ("; the loss of such a batch is not finite" if lost else ""),
             confidence=Confidence.CERTAIN if lost else Confidence.HINT,
             severity=None if lost else Severity.WARNING,
             onset=0,
             evidence=evidence,
-            fix="mend or drop these samples where the data is read",
+            fix="impute or drop these samples where the data is read:"
+            " `kept = x.isfinite().all(dim=1)`",
         )

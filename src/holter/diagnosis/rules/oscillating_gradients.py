@@ -1,6 +1,7 @@
 """The gradient norm swings up and down from step to step."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -12,9 +13,7 @@ from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS
 
-_FEWEST = 30  # pairs of steps that follow one another
-_MOST = 0.8  # share of them that has to swing
-_NO_FALL = 0.1  # share of its peaks that a loss loses which does not fall
+_FEWEST = 30  # pairs of consecutive steps
 
 
 @rule(
@@ -23,87 +22,99 @@ _NO_FALL = 0.1  # share of its peaks that a loss loses which does not fall
     needs=(GRAD_TOTAL_NORM,),
     preview=True,
 )
-def oscillating_gradients(facts: Facts, *, swing: float = 10.0) -> Iterator[Verdict]:
+def oscillating_gradients(
+    facts: Facts,
+    *,
+    swing: Annotated[float, "factor between the norms of consecutive steps"] = 10.0,
+    most: Annotated[float, "share of the pairs of steps that swing"] = 0.8,
+    min_fall: Annotated[float, "share of its peaks that a loss which learns loses"] = 0.1,
+) -> Iterator[Verdict]:
     """The gradient norm swings up and down from step to step.
 
     ## What it does
-    Compares the gradient norm of each step with that of the next. It gives a hint where four of
-    five such pairs differ over `swing`-fold, up and down again, and the loss went badly,
-    or swings with them and its peaks do not fall.
+    Compares the gradient norm of each step with that of the next. It gives a hint if most pairs
+    differ by a large factor and the run went badly, or the loss swings too and its peaks do not
+    fall.
 
     ## Why it matters
-    Gradients that alternate cancel each other: two kinds of batches pull against each other, or
-    each step jumps over the valley and the next one back.
+    Gradients that alternate cancel each other: two kinds of batches pull in opposite directions, or
+    each step overshoots the minimum and the next one returns.
+
+    ## Example
+    ```python
+    for step in range(steps): train(next(sources[step % 2]))                 # bad
+    loader = DataLoader(ConcatDataset([first, second]), shuffle=True)        # good
+    ```
 
     ## What to do
-    If batches come in turns, from two sources or two tasks, mix them within a batch or give each
-    its own weight. Otherwise lower the learning rate, or raise the momentum.
+    If batches alternate between two sources or tasks, mix them within a batch or weight each of
+    them. Otherwise lower the learning rate, or raise the momentum.
 
     ## When it is wrong
-    Losses that alternate by design, such as one backward for each of two tasks, while the training
-    is bad for another reason.
+    Losses may alternate by design, such as one backward pass for each of two tasks, while the
+    training fails for another reason.
 
     ## How to confirm
-    - Repeat 100 steps with shuffled batches: the swing should go.
+    - Repeat 100 steps with shuffled batches: the swing should disappear.
     - Repeat 100 steps with a tenth of the learning rate and compare the swing.
     """
     for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
-        moves = _moves(norm)
-        if len(moves) < _FEWEST:
+        changes = _changes(norm)
+        if len(changes) < _FEWEST:
             yield oscillating_gradients.not_examined(
-                f"{len(moves)} of the {_FEWEST} pairs of steps in a row needed{of(owner)}"
+                f"{len(changes)} of the {_FEWEST} pairs of consecutive steps needed{of(owner)}"
             )
             continue
-        size = float(np.exp(np.median(moves)))
-        share = float((moves >= np.log(swing)).mean())
-        stuck = _stuck(facts)
-        if share < _MOST or stuck is None:
-            yield oscillating_gradients.clear(
-                f"the gradient norm{of(owner)} changes {size:.2g}-fold from a step to the next"
+        factor = float(np.exp(np.median(changes)))
+        share = float((changes >= np.log(swing)).mean())
+        measured = (
+            f"the gradient norm{of(owner)} changes by a factor of {factor:.2g} from step to step"
+        )
+        if share < most:
+            yield oscillating_gradients.clear(measured)
+            continue
+        if facts.outcome is None:
+            yield oscillating_gradients.not_examined(
+                f"{measured}, but whether the loss fell is unknown"
             )
             continue
-        first, last = norm.first, norm.last
+        stuck = _stuck(facts, min_fall)
+        if stuck is None:
+            yield oscillating_gradients.harmless(f"{measured}; {facts.outcome.says}")
+            continue
+        low, high = np.quantile(norm.values[np.isfinite(norm.values)], (0.1, 0.9))
+        span = norm.first, norm.last
         yield oscillating_gradients.finding(
-            f"the gradient norm{of(owner)} swings {size:.2g}-fold up and down from step to step, on"
-            f" {share:.0%} of {len(moves)} pairs, and {stuck.says}",
+            f"{measured}, in {share:.0%} of {len(changes)} pairs; {stuck.says}",
             confidence=Confidence.HINT,
-            onset=first,
+            onset=norm.first,
             evidence=(
-                Evidence(
-                    GRAD_TOTAL_NORM,
-                    (first, last),
-                    f"from {_quantile(norm, 0.1):.2g} to {_quantile(norm, 0.9):.2g}",
-                    owner,
-                ),
+                Evidence(GRAD_TOTAL_NORM, span, f"from {low:.2g} to {high:.2g}", owner),
                 stuck,
             ),
-            fix="mix the sources within each batch if they come in turns; else lower the learning"
-            " rate",
+            fix="mix the sources within each batch if batches alternate; otherwise lower the"
+            " learning rate",
         )
 
 
-def _stuck(facts: Facts) -> Evidence | None:
-    """That the loss did not fall: as a whole, or its peaks, where it swings with the gradients."""
-    result = facts.outcome
-    if result is None or result.bad:
-        return None if result is None else result.evidence
+def _stuck(facts: Facts, min_fall: float) -> Evidence | None:
+    """Return evidence that the loss did not fall, or that its peaks did not; None if it did."""
+    outcome = facts.outcome
+    if outcome is None or outcome.bad:
+        return None if outcome is None else outcome.evidence
     curve = facts.curve
     if isinstance(curve, str):
         return None
     first, last = (float(np.quantile(part, 0.75)) for part in (curve.part(0, 0.2), curve.part(0.8)))
-    if first - last > _NO_FALL * abs(first):
+    if first - last > min_fall * abs(first):
         return None
-    says = f"the loss swings, too, with peaks about {first:.4g} at first and {last:.4g} at last"
+    says = f"the loss swings with peaks of {first:.3g} initially and {last:.3g} at the end"
     return Evidence(LOSS, curve.span, says, curve.owner)
 
 
-def _moves(norm: Series) -> Values:
-    """Sizes of the change from one step to the next, in logarithms, where both were read."""
-    known = np.isfinite(norm.values) & (norm.values > 0)
-    logs = np.log(np.where(known, norm.values, np.nan).astype(np.float64))
-    moves: Values = np.abs(np.diff(logs))[np.diff(norm.steps) == 1]
-    return moves[np.isfinite(moves)]
-
-
-def _quantile(norm: Series, share: float) -> float:
-    return float(np.quantile(norm.values[np.isfinite(norm.values)], share))
+def _changes(norm: Series) -> Values:
+    """Return the size of the change between consecutive steps, as a logarithm."""
+    usable = np.isfinite(norm.values) & (norm.values > 0)
+    logs = np.log(np.where(usable, norm.values, np.nan).astype(np.float64))
+    changes: Values = np.abs(np.diff(logs))[np.diff(norm.steps) == 1]
+    return changes[np.isfinite(changes)]

@@ -2,36 +2,77 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
-from holter.diagnosis.facts.curve import (
-    Curve,
-    rates,
-    recent,
-    running_median,
-    warmed_up,
-)
+from holter.diagnosis.facts.curve import Curve, rates, running_median, warmed_up
+from holter.diagnosis.facts.progress import recent
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATA_BATCH_SIZE, LOSS, TARGET_COUNT, UPDATE_RATIO
 
-_TREND = 10  # losses in the window of the trend: even, so that two values taking turns average
-_TURNS = -0.4  # correlation of neighbours that take turns; white noise gives -0.1 about the trend
+_TREND = 10  # losses in the window of the trend: even, so that two alternating values average
+_TURNS = -0.4  # correlation of alternating neighbours; white noise gives -0.1 about the trend
 _TURNS_ALONE = -0.7  # the same where the noise of a batch is unknown
 _SWINGS = 6  # ups and downs of the smoothed loss
 _EVENLY = 0.4  # scatter of the time between them, where the noise of a batch is unknown
-_LARGE = 0.1  # share of the level: smaller swings harm nothing
-_SAMPLING = 3.0  # noise of a sample's loss, in levels, that a batch may have; 1 is usual
-_PROGRESS = 0.05  # share of the level by which a loss falls that has not stalled
-_LOW = 0.1  # share of the first loss, or of a constant answer's, under which swings do not count
-_BY_SIZE = 0.5  # correlation with the size of the batch from which on a loss follows that
-_SIZES = 20  # steps whose size has to be known for it
-_LARGE_UPDATE = 1e-2  # relative change of a parameter per step that moves the loss back and forth
-_SMALL_UPDATE = 2e-3  # and one that does not
+_FOLLOWS = 0.5  # correlation from which on a loss follows the size or the order of batches
+_SIZES = 20  # steps with a loss and a size that a correlation needs
+
+
+@dataclass(frozen=True, slots=True)
+class _Swings:
+    """In which way a loss goes up and down, and how fast weights move meanwhile."""
+
+    half: Curve  # the last half of the losses
+    says: str
+    is_pattern: bool
+    update: float | None
+
+
+@exception
+def rate_raised(facts: Facts, swings: _Swings, _: float) -> str | None:
+    """The schedule raises the learning rate again, and the loss follows it."""
+    rate = rates(facts, swings.half.steps)
+    rises = (np.diff(rate) > 0.05 * rate.max()).any() or rate[-1] > 1.2 * rate[0]
+    if not rises:
+        return None
+    return f"the loss {swings.says}, while the learning rate rises to {rate.max():.2g} again"
+
+
+@exception
+def batch_sizes(facts: Facts, swings: _Swings, _: float) -> str | None:
+    """The loss is a sum that follows the sizes of its batches."""
+    correlation = _correlation_with_sizes(facts, swings.half)
+    if correlation is None:
+        return None
+    return f"the loss {swings.says}, with the size of its batches (correlation {correlation:.2f})"
+
+
+@exception
+def epoch_order(facts: Facts, swings: _Swings, _: float) -> str | None:
+    """The same batches are high again in every epoch, so the data swing and not the steps."""
+    half, epoch = swings.half, facts.epoch_steps
+    if epoch is None or epoch < 2 or len(half) < 2 * epoch + _TREND:
+        return None
+    if not (np.diff(half.steps) == 1).all():
+        return None
+    one, other = half.values[:-epoch], half.values[epoch:]
+    if not one.std() or not other.std() or np.corrcoef(one, other)[0, 1] <= _FOLLOWS:
+        return None
+    return f"the loss {swings.says}, with the same batches high in every epoch of {epoch} steps"
+
+
+@exception
+def small_updates(_: Facts, swings: _Swings, small_update: float) -> str | None:
+    """Weights hardly move, so it is the batches that differ."""
+    if swings.update is None or swings.update >= small_update:
+        return None
+    return f"the loss {swings.says}, but the median relative update is {swings.update:.1g} per step"
 
 
 @rule(
@@ -40,35 +81,45 @@ _SMALL_UPDATE = 2e-3  # and one that does not
     needs=(LOSS,),
     symptom=True,
     preview=True,
+    exceptions=(rate_raised, batch_sizes, epoch_order, small_updates),
 )
-def oscillating_loss(facts: Facts, *, min_steps: int = 60) -> Iterator[Verdict]:
+def oscillating_loss(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "losses needed after warm-up"] = 60,
+    min_scatter: Annotated[float, "scatter of the loss, as a share of its level"] = 0.1,
+    min_fall: Annotated[float, "fall within the last half, as a share, that is progress"] = 0.05,
+    min_level: Annotated[
+        float, "share of the first loss and of the best constant prediction that is harmless"
+    ] = 0.1,
+    sampling: Annotated[float, "scatter in sampling errors of a batch mean"] = 3.0,
+    large_update: Annotated[float, "relative update that moves a loss back and forth"] = 1e-2,
+    small_update: Annotated[float, "relative update that does not"] = 2e-3,
+) -> Iterator[Verdict]:
     """The loss swings up and down without getting lower.
 
     ## What it does
-    Looks at the last half of the curve, at least `min_steps` losses after warm-up in all. The loss
-    must have stalled there, above a tenth of its first level and of what a constant answer gives,
-    and must not follow the number of samples or targets of its batches, as sums do. Then it looks
-    for one of three shapes. *Taking turns*: high after low after high, seen as a correlation of
-    neighbours under -0.4. *Swings*: six or more ups and downs of the smoothed loss, each far larger
-    than the noise. *Noise floor*: scatter far beyond what batches of this size give, while the
-    learning rate stays at its peak. In each case the scatter must be a tenth of the level and more
-    than three times the sampling noise of such batches. It is likely where updates are large as
-    well (1 % of a parameter a step), and a hint where they or the size of batches are not known; a
-    noise floor is never more than a hint.
+    Looks at the last half of a curve that scatters by far more than sampling noise and does not
+    fall. It must alternate between high and low, swing six times or more, or scatter at the peak
+    learning rate by even more. It is likely if updates are large as well.
 
     ## Why it matters
-    Each step overshoots the valley it aims at. The loss cannot get lower than the width of these
+    Each step overshoots the minimum it aims at. The loss cannot get lower than the width of these
     swings, however long it trains.
 
+    ## Example
+    ```python
+    optimizer = SGD(model.parameters(), lr=1.0, momentum=0.99)   # bad
+    optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)    # good
+    ```
+
     ## What to do
-    Lower the learning rate by three times, or let it decay. With momentum over 0.95, lower that. If
-    it swings from the first step on, add a warm-up.
+    Lower the learning rate 3 times, or let it decay. With momentum above 0.95, lower that. If the
+    loss swings from the first step on, add a warm-up.
 
     ## When it is wrong
-    Losses that differ by design from batch to batch: alternating tasks, batches of unlike
-    difficulty, sums over sequences whose lengths are not known. Swings that follow the order of the
-    data or a cycling learning rate are left out; small batches are, too, as their noise is no
-    swing.
+    Losses that differ by design from batch to batch: alternating tasks, batches of different
+    difficulty, sums over sequences whose lengths are not recorded.
 
     ## How to confirm
     - Train 100 steps from here with a third of the learning rate: a loss that falls at once was
@@ -88,93 +139,103 @@ def oscillating_loss(facts: Facts, *, min_steps: int = 60) -> Iterator[Verdict]:
         return
     half = curve.since(max(warm, curve.place(0.5)))
     if len(half) < min_steps // 3:
-        yield oscillating_loss.not_examined("too few losses in the last half")
+        yield oscillating_loss.not_examined(
+            f"{len(half)} of the {min_steps // 3} losses needed in the last half"
+        )
         return
-    yield _judge(facts, curve, half)
-
-
-def _judge(facts: Facts, curve: Curve, half: Curve) -> Verdict:
     level = midmean(half.values)
-    early, late = half.part(0, 0.5), half.part(0.5)
-    sigma = noise((early, late))
-    fall = midmean(early) - midmean(late)
-    scatter = sigma / abs(level) if level else 0.0
-    if scatter < _LARGE:
-        return oscillating_loss.clear(f"the loss scatters by {scatter:.1%} of its level")
-    if fall > max(2 * midmean_error(sigma, len(early), len(late)), _PROGRESS * abs(level)):
-        return oscillating_loss.clear(f"the loss fell by {fall:.3g} in the last half")
-    known = facts.baseline
-    constant = 0.0 if isinstance(known, str) else known.level * known.scale
-    if level < _LOW * max(midmean(curve.values[: max(len(curve) // 20, 3)]), constant):
-        return oscillating_loss.clear(f"the loss is down to {level:.3g}, where swings do no harm")
-    rate = rates(facts, half.steps)
-    if (np.diff(rate) > 0.05 * rate.max()).any() or (len(rate) and rate[-1] > 1.2 * rate[0]):
-        return oscillating_loss.clear("the learning rate itself goes up again in the last half")
-    sampling = _sampling_noise(facts)
-    if sampling is not None and scatter < _SAMPLING * sampling:
-        return oscillating_loss.clear(
-            f"the loss scatters by {scatter:.1%} of its level; batches of this size may give"
-            f" {_SAMPLING * sampling:.1%}"
+    steady = _steady(half, level, min_scatter, min_fall)
+    if steady is not None:
+        yield oscillating_loss.clear(steady)
+        return
+    swings = _swings(facts, half, sampling, min_scatter)
+    if isinstance(swings, str):
+        yield oscillating_loss.clear(swings)
+        return
+    limit = min_level * _highest(facts, curve)
+    if level < limit:
+        yield oscillating_loss.harmless(
+            f"the loss {swings.says}, but it is down to {level:.3g}, less than {limit:.3g}"
         )
-    if (alike := _follows_sizes(facts, half)) is not None:
-        return oscillating_loss.clear(
-            f"the losses go up and down with the size of their batches (correlation {alike:.2f})"
-        )
-    shape = _shape(facts, half, sampling, scatter, steady=bool(rate[-1] >= 0.9 * rate.max()))
-    update = facts.median_update
-    if shape is None:
-        return oscillating_loss.clear("the losses scatter without pattern")
-    if update is not None and update < _SMALL_UPDATE:
-        return oscillating_loss.clear(
-            f"the loss {shape.says}, but weights change by {update:.1g} a step only"
-        )
-    large = update is not None and update >= _LARGE_UPDATE and sampling is not None
-    evidence = [Evidence(LOSS, half.span, f"{shape.says}; level {level:.4g}", half.owner)]
-    if update is not None:
-        evidence.append(
-            Evidence(UPDATE_RATIO, recent(facts), f"weights change by {update:.1g} a step (median)")
-        )
-    return oscillating_loss.finding(
-        f"the loss has stalled at {level:.4g} since step {half.span[0]}, and {shape.says}",
-        confidence=Confidence.LIKELY if large and shape.is_pattern else Confidence.HINT,
-        onset=half.span[0],
-        evidence=evidence,
-        fix="lower the learning rate by three times, or let it decay",
+        return
+    sure = (
+        swings.is_pattern
+        and swings.update is not None
+        and swings.update >= large_update
+        and _sampling_error(facts) is not None
+    )
+    yield oscillating_loss.excused(facts, swings, small_update) or _finding(
+        facts, swings, level, sure=sure
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """In which way a loss goes up and down."""
-
-    says: str
-    is_pattern: bool
-
-
-def _shape(
-    facts: Facts, half: Curve, sampling: float | None, scatter: float, *, steady: bool
-) -> _Shape | None:
-    epoch = facts.epoch_steps
-    if _follows_epochs(half, epoch):
-        return None
-    turns = _turns(half)
-    needed = _TURNS if sampling is not None else _TURNS_ALONE
-    if turns is not None and turns < min(needed, -0.1 - 4 / np.sqrt(len(half))):
-        says = f"takes turns between high and low (correlation of neighbours {turns:.2f})"
-        return _Shape(says, is_pattern=True)
-    turns_at, size = _swings(half.values)
-    between = np.diff(turns_at)
-    if len(between) >= _SWINGS and (sampling or between.std() < _EVENLY * between.mean()):
-        says = f"swings {len(between)} times by {size:.3g} or more"
-        return _Shape(says, is_pattern=True)
-    if sampling is not None and scatter > 2 * _SAMPLING * sampling and steady:
-        says = f"scatters by {scatter:.0%} of it while the learning rate stays at its peak"
-        return _Shape(says, is_pattern=False)
+def _steady(half: Curve, level: float, min_scatter: float, min_fall: float) -> str | None:
+    """Return that the loss scatters little or falls, or None."""
+    early, late = half.part(0, 0.5), half.part(0.5)
+    sigma, fall = noise((early, late)), midmean(early) - midmean(late)
+    if sigma < min_scatter * abs(level) or not level:
+        return f"the loss scatters by {sigma / abs(level) if level else 0:.1%} of its level"
+    if fall > max(2 * midmean_error(sigma, len(early), len(late)), min_fall * abs(level)):
+        return f"the loss fell by {fall:.3g} in the last half"
     return None
 
 
-def _turns(half: Curve) -> float | None:
-    """Correlation of losses one step apart, about their trend; None where steps are left out."""
+def _highest(facts: Facts, curve: Curve) -> float:
+    """Return the larger one of the first losses and the best constant prediction."""
+    baseline = facts.baseline
+    constant = 0.0 if isinstance(baseline, str) else baseline.level * baseline.scale
+    return max(midmean(curve.values[: max(len(curve) // 20, 3)]), constant)
+
+
+def _finding(facts: Facts, swings: _Swings, level: float, *, sure: bool) -> Verdict:
+    half = swings.half
+    evidence = [Evidence(LOSS, half.span, f"{swings.says}; level {level:.3g}", half.owner)]
+    if swings.update is not None:
+        evidence.append(
+            Evidence(
+                UPDATE_RATIO,
+                recent(facts),
+                f"median relative update {swings.update:.1g} per step",
+            )
+        )
+    return oscillating_loss.finding(
+        f"the loss has stalled at {level:.3g} since step {half.span[0]} and {swings.says}",
+        confidence=Confidence.LIKELY if sure else Confidence.HINT,
+        onset=half.span[0],
+        evidence=evidence,
+        fix="lower the learning rate 3 times, or let it decay",
+    )
+
+
+def _swings(facts: Facts, half: Curve, sampling: float, min_scatter: float) -> _Swings | str:
+    """Return how the loss goes up and down beyond sampling noise, or why that is not so."""
+    error = _sampling_error(facts)
+    scatter = noise((half.part(0, 0.5), half.part(0.5))) / abs(midmean(half.values))
+    if error is not None and scatter < sampling * error:
+        return (
+            f"the loss scatters by {scatter:.0%} of its level; batches of this size explain"
+            f" {sampling * error:.0%}"
+        )
+    update = facts.median_update
+    correlation = _neighbours(half)
+    needed = _TURNS if error is not None else _TURNS_ALONE
+    if correlation is not None and correlation < min(needed, -0.1 - 4 / np.sqrt(len(half))):
+        says = f"alternates between high and low (correlation of neighbours {correlation:.2f})"
+        return _Swings(half, says, is_pattern=True, update=update)
+    turns, size = _turns(half.values, min_scatter)
+    between = np.diff(turns)
+    if len(between) >= _SWINGS and (error or between.std() < _EVENLY * between.mean()):
+        says = f"swings {len(between)} times by {size:.3g} or more"
+        return _Swings(half, says, is_pattern=True, update=update)
+    rate = rates(facts, half.steps)
+    if error is not None and scatter > 2 * sampling * error and rate[-1] >= 0.9 * rate.max():
+        says = f"scatters by {scatter:.0%} of it while the learning rate stays at its peak"
+        return _Swings(half, says, is_pattern=False, update=update)
+    return "the losses scatter without a pattern"
+
+
+def _neighbours(half: Curve) -> float | None:
+    """Return the correlation of losses one step apart about their trend, or None with gaps."""
     if len(half) < 2 * _TREND or not (np.diff(half.steps) == 1).all():
         return None
     trend = running_median(half.values, _TREND)
@@ -187,11 +248,11 @@ def _turns(half: Curve) -> float | None:
     return float(np.corrcoef(one, other)[0, 1])
 
 
-def _swings(values: Values) -> tuple[list[int], float]:
-    """Where the smoothed loss has turned by more than noise makes, and by how much at least."""
+def _turns(values: Values, min_scatter: float) -> tuple[list[int], float]:
+    """Return where the smoothed loss turned by more than noise, and by how much at least."""
     smooth = running_median(values, 6)
     jitter = 1.4826 * float(np.median(np.abs(np.diff(values) - np.median(np.diff(values)))))
-    least = max(6 * jitter / np.sqrt(2), 2 * _LARGE * abs(float(np.median(values))))
+    least = max(6 * jitter / np.sqrt(2), 2 * min_scatter * abs(float(np.median(values))))
     low = high = float(smooth[0])
     direction = 0
     turns = []
@@ -206,43 +267,30 @@ def _swings(values: Values) -> tuple[list[int], float]:
     return turns, least
 
 
-def _follows_epochs(half: Curve, epoch: int | None) -> bool:
-    """Whether the same batch of each epoch is high again: the data, not the steps."""
-    if epoch is None or epoch < 2 or len(half) < 2 * epoch + _TREND:
-        return False
-    if not (np.diff(half.steps) == 1).all():
-        return False
-    one, other = half.values[:-epoch], half.values[epoch:]
-    return bool(one.std() and other.std() and np.corrcoef(one, other)[0, 1] > 0.5)
-
-
-def _follows_sizes(facts: Facts, half: Curve) -> float | None:
-    """Correlation of the losses with the number of samples or targets; None where they are free."""
+def _correlation_with_sizes(facts: Facts, half: Curve) -> float | None:
+    """Return the correlation of losses with the sizes of their batches, or None if it is low."""
     function = facts.loss_function
-    counts = (
-        [facts.run[TARGET_COUNT].get(function)] if function and TARGET_COUNT in facts.run else []
-    )
-    counts += list(facts.run[DATA_BATCH_SIZE].values()) if DATA_BATCH_SIZE in facts.run else []
-    for each in counts:
-        if each is None:
-            continue
-        _, of_losses, of_sizes = np.intersect1d(half.steps, each.steps, return_indices=True)
-        losses, sizes = half.values[of_losses], each.values[of_sizes].astype(np.float64)
+    counts = list(facts.run[DATA_BATCH_SIZE].values()) if DATA_BATCH_SIZE in facts.run else []
+    if function and TARGET_COUNT in facts.run and function in facts.run[TARGET_COUNT]:
+        counts.insert(0, facts.run[TARGET_COUNT][function])
+    for count in counts:
+        _, of_losses, of_sizes = np.intersect1d(half.steps, count.steps, return_indices=True)
+        losses, sizes = half.values[of_losses], count.values[of_sizes].astype(np.float64)
         if len(sizes) < _SIZES or not sizes.std() > 0 or not losses.std() > 0:
             continue
-        alike = float(np.corrcoef(losses, sizes)[0, 1])
-        if alike > _BY_SIZE:
-            return alike
+        correlation = float(np.corrcoef(losses, sizes)[0, 1])
+        if correlation > _FOLLOWS:
+            return correlation
     return None
 
 
-def _sampling_noise(facts: Facts) -> float | None:
-    """Noise that a mean over the samples of a batch has, where one sample's is the level itself."""
+def _sampling_error(facts: Facts) -> float | None:
+    """Return the relative error of a batch mean if one sample scatters by the level itself."""
     function = facts.loss_function
     counts = [readings(facts, TARGET_COUNT, function)] if function else []
     if DATA_BATCH_SIZE in facts.run:
         counts += [
             readings(facts, DATA_BATCH_SIZE, loader) for loader in facts.run[DATA_BATCH_SIZE]
         ]
-    sizes = [float(np.median(each)) for each in counts if len(each)]
+    sizes = [float(np.median(count)) for count in counts if len(count)]
     return 1 / float(np.sqrt(max(min(sizes), 1.0))) if sizes else None

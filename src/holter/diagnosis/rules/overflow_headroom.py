@@ -1,6 +1,7 @@
-"""Activations grow towards the largest number of float16."""
+"""Activations grow towards the largest float16 number."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -21,26 +22,37 @@ _READ = 2000  # steps, back from the last, that are looked at
     preview=True,
 )
 def overflow_headroom(
-    facts: Facts, *, min_samples: int = 12, max_share: float = 0.25, min_growth: float = 1.5
+    facts: Facts,
+    *,
+    min_samples: Annotated[int, "sampled steps needed"] = 12,
+    max_share: Annotated[float, "share of the largest float16 that may be reached"] = 0.25,
+    min_growth: Annotated[
+        float, "times by which activations grow between first and last third"
+    ] = 1.5,
 ) -> Iterator[Verdict]:
-    """Activations grow towards the largest number of float16.
+    """Activations grow towards the largest float16 number.
 
     ## What it does
-    In runs with a GradScaler, which go with float16, follows the largest activation of each module
-    over at least `min_samples` sampled steps. It speaks where the last third reaches `max_share` of
-    65504 and is `min_growth` times the first third. A module that was seen above 65504 and finite
-    does not run in float16 and is left out.
+    In runs with GradScaler, compares the largest activation of each module in the first and last
+    third of the sampled steps with 65,504, the largest float16. A module that was finite above
+    that does not run in float16 and is left out.
 
     ## Why it matters
-    float16 ends at 65504. What grows beyond becomes infinite, the step is skipped, the scale falls,
-    and where the loss itself overflows no scale helps.
+    Beyond 65,504 a float16 value becomes infinite, the step is skipped and the loss scale falls; if
+    the loss itself overflows, no scale helps.
+
+    ## Example
+    ```python
+    with torch.autocast("cuda", dtype=torch.float16):   # bad
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # good
+    ```
 
     ## What to do
     Use bfloat16. Or keep the named modules in float32, add a normalisation before them, or find out
     why they grow.
 
     ## When it is wrong
-    Modules that run in float32 or bfloat16 inside a run with a GradScaler, and values that level
+    Modules that run in float32 or bfloat16 inside a run with GradScaler, and values that level
     off below the limit.
 
     ## How to confirm
@@ -62,7 +74,7 @@ def overflow_headroom(
     ]
     fits = [column for column in columns if np.nanmax(values[:, column]) <= _LARGEST]
     if not fits:
-        yield overflow_headroom.not_examined("no module was seen to run in float16")
+        yield overflow_headroom.not_examined("no module ran in float16")
         return
     first = np.nanmedian(values[:third, fits], axis=0)
     last = np.nanmedian(values[-third:, fits], axis=0)
@@ -70,8 +82,8 @@ def overflow_headroom(
     growing = near & (last > min_growth * first)
     top = int(last.argmax())
     largest = (
-        f"{rows.owners[fits[top]]} reaches {last[top]:.3g}, {last[top] / _LARGEST:.1%} of what"
-        " float16 holds"
+        f"{rows.owners[fits[top]]} reaches {last[top]:.3g}, {last[top] / _LARGEST:.2g} times the"
+        " largest float16"
     )
     if not growing.any():
         if near.any():
@@ -83,12 +95,12 @@ def overflow_headroom(
     name, window = rows.owners[fits[worst]], (int(rows.steps[0]), int(rows.steps[-1]))
     passed = values[:, fits[worst]] > max_share * _LARGEST
     yield overflow_headroom.finding(
-        f"the largest activation of {some(owners)} grows towards the limit of float16: from"
-        f" {first[worst]:.3g} to {last[worst]:.3g}, {last[worst] / _LARGEST:.0%} of 65504",
+        f"the largest activation of {some(owners)} grew from {first[worst]:.3g} to"
+        f" {last[worst]:.3g}, {last[worst] / _LARGEST:.0%} of the largest float16 (65,504)",
         confidence=Confidence.HINT,
         onset=int(rows.steps[passed.argmax()]),
         evidence=(
             Evidence(ACTIVATION_ABSMAX, window, f"{first[worst]:.3g} to {last[worst]:.3g}", name),
         ),
-        fix=f"use bfloat16, or keep {name} in float32",
+        fix=f'use `torch.autocast("cuda", dtype=torch.bfloat16)`, or keep {name} in float32',
     )

@@ -1,6 +1,7 @@
-"""Parameters of the model get gradients, but no optimizer holds them."""
+"""Parameters of the model receive gradients, but no optimizer holds them."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.membership import covering, nonzero_gradients
@@ -20,79 +21,86 @@ from holter.record.signals import (
     level=Level.PROCEDURE,
     needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, PARAMETER_IN_MODEL, GRAD_NORM),
 )
-def parameters_outside_optimizer(facts: Facts, *, min_steps: int = 3) -> Iterator[Verdict]:
-    """Parameters of the model get gradients, but no optimizer holds them.
+def parameters_outside_optimizer(
+    facts: Facts, *, min_steps: Annotated[int, "steps with a nonzero gradient"] = 3
+) -> Iterator[Verdict]:
+    """Parameters of the model receive gradients, but no optimizer holds them.
 
     ## What it does
-    Looks for parameters of a trained model that require gradients, got some that were not zero
-    on at least `min_steps` steps, and are in no optimizer. It is an error when no optimizer holds
-    anything that gets a gradient, for then nothing learns. Otherwise it is a warning: leaving a
-    backbone out and training only a head is a common choice.
+    Looks for parameters of a trained model that require gradients, receive nonzero ones, and are in
+    no optimizer. It is an error if no optimizer holds anything that receives a gradient, else a
+    warning: training only a head on a backbone is a common choice.
 
     ## Why it matters
     These parameters keep their initial values. A new head stays random, and the rest of the model
-    learns to please a random head: the loss falls, though never as far as it should.
+    adapts to a random head: the loss falls, but never as far as it should.
+
+    ## Example
+    ```python
+    optimizer = SGD(model.parameters(), lr=0.1); model.head = nn.Linear(64, 10)  # bad
+    model.head = nn.Linear(64, 10); optimizer = SGD(model.parameters(), lr=0.1)  # good
+    ```
 
     ## What to do
-    Build the optimizer last, after every layer was added or replaced, or hand new layers over
-    with `optimizer.add_param_group`. Layers kept in a plain list are found by no `parameters()`
-    call: use `nn.ModuleList`.
+    Build the optimizer last, after every layer was added or replaced, or add new layers with
+    `optimizer.add_param_group`. `parameters()` does not find layers kept in a plain list: use
+    `nn.ModuleList`.
 
     ## When it is wrong
-    Parameters left out on purpose. Say so with `requires_grad_(False)`: the finding goes away,
-    and so does the cost of their gradients. A custom update that does not go through an optimizer
-    is not seen.
+    When parameters are left out on purpose. Freeze them with `requires_grad_(False)`: the finding
+    disappears, and so does the cost of their gradients. Updates that
+    do not go through an optimizer are not seen.
 
     ## How to confirm
     - Compare the sets: `{id(p) for p in model.parameters()}` less the ids of all `p` in
-      `optimizer.param_groups` has to be empty.
+      `optimizer.param_groups` must be empty.
     - Repeat the run with the optimizer built directly before the training loop.
     """
-    known = facts.parameters
-    ours = [each for each in known if each.trainable and each.in_model]
-    loose = {each.name: each.since for each in ours if each.optimizer < 0}
+    trainable = [p for p in facts.parameters if p.trainable and p.in_model]
+    loose = {p.name: p.since for p in trainable if p.optimizer < 0}
     if not loose:
         yield parameters_outside_optimizer.clear(
-            f"an optimizer holds all {len(ours)} trainable parameters of the model"
+            f"an optimizer holds all {len(trainable)} trainable parameters of the model"
         )
         return
     if facts.run.steps < min_steps:
         yield parameters_outside_optimizer.not_examined(
-            f"{facts.run.steps} steps were recorded; it takes {min_steps}"
+            f"{facts.run.steps} of the {min_steps} steps needed"
         )
         return
     gradients = nonzero_gradients(facts, loose, enough=min_steps)
     outside = [name for name in loose if gradients[name] >= min_steps]
     if not outside:
         yield parameters_outside_optimizer.clear(
-            f"the {len(loose)} parameters that no optimizer holds get no gradient"
+            f"the {len(loose)} parameters that no optimizer holds receive no gradient"
         )
         return
-    held = {each.name: 0 for each in known if each.optimizer >= 0}
+    held = {p.name: 0 for p in facts.parameters if p.optimizer >= 0}
     learning = sum(count > 0 for count in nonzero_gradients(facts, held, enough=1).values())
-    where = covering(outside, {each.name for each in known}.difference(outside))
+    where = covering(outside, {p.name for p in facts.parameters}.difference(outside))
     onset = min(loose[name] for name in outside)
+    span = onset, facts.run.steps - 1
     yield parameters_outside_optimizer.finding(
-        f"{some(where)}: {len(outside)} of {len(ours)} trainable parameters of the model get"
-        f" gradients from step {onset} on and are in no optimizer",
+        f"{len(outside)} of {len(trainable)} trainable parameters receive gradients but are in no"
+        f" optimizer: {some(where)}",
         severity=Severity.WARNING if learning else Severity.ERROR,
         confidence=Confidence.CERTAIN,
         onset=onset,
         evidence=(
             Evidence(
                 PARAMETER_OPTIMIZER,
-                (onset, facts.run.steps - 1),
-                f"{len(outside)} trainable parameters are in no optimizer;"
-                f" {learning} with gradients are in one",
+                span,
+                f"{len(outside)} trainable parameters are in no optimizer; {learning} with"
+                " gradients are in one",
                 outside[0],
             ),
             Evidence(
                 GRAD_NORM,
-                (onset, facts.run.steps - 1),
-                f"at least {min(gradients[name] for name in outside)} gradients that are not zero",
+                span,
+                f"nonzero on at least {min(gradients[name] for name in outside)} steps",
                 outside[0],
             ),
         ),
-        fix=f"give the optimizer {where[0]}, too (model.parameters(), once the model is whole), or"
-        " freeze it with requires_grad_(False) if it is left out on purpose",
+        fix=f"build the optimizer from `model.parameters()` when the model is complete, so that it"
+        f" holds {where[0]}; if it is left out on purpose, freeze it with `requires_grad_(False)`",
     )

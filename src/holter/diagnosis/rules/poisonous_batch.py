@@ -1,12 +1,24 @@
-"""One batch breaks the training, whatever the weights."""
+"""One batch breaks the training at any weights."""
 
 from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import SYMPTOMS, Replayed, fails, listed, replayed, since
+from holter.diagnosis.facts.replays import (
+    SYMPTOMS,
+    ChangeFamily,
+    Replayed,
+    fails,
+    listed,
+    replayed,
+    since,
+)
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
+from holter.record.trials import UNCHANGED
+
+_WITHOUT = (ChangeFamily.BATCH, ChangeFamily.SKIP)  # changes that leave the batch out
+_OTHERS = (ChangeFamily.RATE, ChangeFamily.CLIP, ChangeFamily.PRECISION, ChangeFamily.STATE)
 
 
 @rule(
@@ -15,62 +27,71 @@ from holter.record.signals import REPLAY_LOSS
     needs=(REPLAY_LOSS,),
 )
 def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
-    """One batch breaks the training, whatever the weights.
+    """One batch breaks the training at any weights.
 
     ## What it does
     `holter try replay` gives the failing step another batch, and the failing batch to older
-    weights. The rule speaks where another batch cures it, and the batch fails on older weights,
-    too. That clipping or a lower rate may cure it as well is no contradiction: they limit the harm.
+    weights. Reports a batch that fails on older weights too, if another batch cures the failure.
+    Clipping or a lower rate may cure it as well: they limit the damage.
 
     ## Why it matters
-    Clipping or a lower learning rate only hide such a batch: it comes again in the next epoch.
+    Clipping or a lower learning rate only hide such a batch: it returns in the next epoch.
+
+    ## Example
+    ```python
+    data = TensorDataset(x, y)                                           # bad
+    kept = x.abs().amax(1) < 100; data = TensorDataset(x[kept], y[kept])   # good
+    ```
 
     ## What to do
-    Look at the samples that are named, and mend or leave them out where the data is loaded.
+    Check the named samples, and fix or leave them out where the data is loaded.
 
     ## When it is wrong
-    The batch is sound and the loss is not: a loss that fails on rare but right values (an empty
-    sentence, a class with no sample) has to be mended instead.
+    The batch is sound and the loss is not: a loss that fails on rare but valid values (an empty
+    sentence, a class with no sample) has to be fixed instead.
 
     ## How to confirm
-    - Train an epoch without the samples that are named.
+    - Train an epoch without the named samples.
     """
-    found = replayed(facts.run)
-    if found is None or found.verdict == "not reproduced":
+    replay = replayed(facts.run)
+    if replay is None or replay.verdict == "not reproduced":
         yield poisonous_batch.not_examined("no failure was reproduced")
         return
-    if not fails(found):
-        yield poisonous_batch.clear(f"step {found.failing} does not fail when it is replayed")
+    if not fails(replay):
+        yield poisonous_batch.clear(f"step {replay.failing} does not fail in the replay")
         return
-    if not found.all_tried:
-        yield poisonous_batch.not_examined("the ladder of interventions was not climbed")
+    if not replay.all_tried:
+        yield poisonous_batch.not_examined("not all changes were tried on the failure")
         return
-    cured = found.cured_by("batch", "skip")
-    spared = found.not_cured_by("rate", "clip", "precision", "state")
-    if not cured or not found.fails_on_older_weights:
-        tried = found.not_cured_by("batch", "skip")
-        yield poisonous_batch.clear(
-            f"it is not cured by {listed(tried)}" if tried else "older weights bear the batch"
+    cured, tried = replay.cured_by(*_WITHOUT), replay.not_cured_by(*_WITHOUT)
+    if not cured:
+        yield (
+            poisonous_batch.clear(f"{listed(tried)} did not cure it")
+            if tried
+            else poisonous_batch.not_examined("no other batch could be tried")
         )
         return
+    if not replay.fails_on_older_weights:
+        yield poisonous_batch.clear("the batch does not fail on older weights")
+        return
+    useless = replay.not_cured_by(*_OTHERS)
+    window = (replay.first, replay.failing)
     yield poisonous_batch.finding(
-        f"the failure of step {found.failing}{since(found)} is cured by {listed(cured)}"
-        + (f", not by {listed(spared)}" if spared else "")
-        + f": it is the batch, not the weights{_samples(found)}",
+        f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
+        + (f", not by {listed(useless)}" if useless else "")
+        + _samples(replay),
         confidence=Confidence.LIKELY,
-        onset=found.onset,
+        onset=replay.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, (found.first, found.failing), found.says, "unchanged"),
-            *(
-                Evidence(REPLAY_LOSS, (found.first, found.failing), found.changes[each].says, each)
-                for each in cured[:2]
-            ),
+            Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
+            *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        explains=("nonfinite-birth", *SYMPTOMS) if found.onset < found.failing else None,
-        fix="look at the samples that are named; mend or drop them where data is loaded",
+        explains=("nonfinite-birth", *SYMPTOMS) if replay.onset < replay.failing else None,
+        fix=f"check the batch of step {replay.failing}, and fix or drop its samples where the data"
+        " is loaded",
     )
 
 
-def _samples(found: Replayed) -> str:
-    samples = found.triage.samples if found.triage else ()
-    return f"; samples {listed(list(map(str, samples)))} break it by themselves" if samples else ""
+def _samples(replay: Replayed) -> str:
+    samples = replay.triage.samples if replay.triage else ()
+    return f"; samples {listed(list(map(str, samples)))} fail by themselves" if samples else ""

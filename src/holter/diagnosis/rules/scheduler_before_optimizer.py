@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record.events import Resumed
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, SCHEDULE_STEPS
 
@@ -18,59 +17,49 @@ def scheduler_before_optimizer(facts: Facts) -> Iterator[Verdict]:
     """A scheduler is stepped before the optimizer.
 
     ## What it does
-    Looks at whether a scheduler's first `step()` came before the first `step()` of any optimizer.
-    A first step that the GradScaler skipped is no fault: the script did call it.
+    Checks whether the first `step()` of a scheduler comes before the first `step()` of any
+    optimizer. Several calls before training, which forward a schedule to a resume, do not count,
+    and neither does a first step that a GradScaler skipped.
 
     ## Why it matters
     The first value of the schedule is never used, and every later one comes a step (or an epoch)
-    early. It is harmless with a long cosine, and not with a schedule of a few values, or with a
-    warm-up whose first value was meant to be small.
+    early. With a long cosine that changes little; it matters for a schedule of a few values, and
+    for a warm-up whose first value is meant to be small.
+
+    ## Example
+    ```python
+    scheduler.step(); optimizer.step()   # bad
+    optimizer.step(); scheduler.step()   # good
+    ```
 
     ## What to do
     Call `scheduler.step()` after `optimizer.step()`.
 
     ## When it is wrong
-    A call before training that moves a schedule on purpose, as some scripts do to continue it.
+    A single call before training may forward a schedule by one on purpose.
 
     ## How to confirm
     - Print the learning rate at the first `optimizer.step()`: it should be the schedule's first.
     """
-    known = facts.schedulers
-    if not known:
-        yield scheduler_before_optimizer.not_examined("no scheduler was seen to begin")
+    if not facts.schedulers:
+        yield scheduler_before_optimizer.not_examined("no scheduler was stepped")
         return
-    early = [each for each in known if each.early]
-    skipped = facts.skipped_steps
-    if early and len(skipped) and skipped[0] == 0:
-        yield scheduler_before_optimizer.normal(
-            "the GradScaler skipped the first step, so torch may warn that a scheduler was stepped"
-            " before the optimizer: it was not"
-        )
-        early = []
-    if not early:
-        yield scheduler_before_optimizer.clear(
-            f"the optimizer stepped before {', '.join(each.name for each in known)}"
-        )
+    early = next((scheduler for scheduler in facts.schedulers if scheduler.early), None)
+    if early is None:
+        names = ", ".join(scheduler.name for scheduler in facts.schedulers)
+        yield scheduler_before_optimizer.clear(f"the optimizer was stepped before {names}")
         return
-    resumed = any(event.step <= early[0].step for event in facts.run.events_of(Resumed))
-    if resumed:
-        yield scheduler_before_optimizer.not_examined("the run was resumed: steps came before it")
-        return
-    rate = next(iter(facts.run[LR].items()), None) if LR in facts.run else None
-    used = (
-        f"; the first update was made at {float(rate[1].values[0]):.3g}"
-        if rate is not None and len(rate[1])
-        else ""
-    )
+    rates = [rate for rate in facts.run[LR].values() if len(rate)] if LR in facts.run else []
+    used = f"; the first update uses {float(rates[0].values[0]):.3g}" if rates else ""
     yield scheduler_before_optimizer.finding(
-        f"{early[0]} was stepped before the optimizer: the first value of the schedule is never"
+        f"{early} was stepped before the optimizer: the first value of the schedule is never"
         f" used{used}",
         confidence=Confidence.CERTAIN,
-        onset=early[0].step,
+        onset=early.step,
         evidence=(
             Evidence(
                 SCHEDULE_STEPS, (0, min(facts.run.steps, 20) - 1), "stepped before any update"
             ),
         ),
-        fix="call scheduler.step() after optimizer.step()",
+        fix="call `scheduler.step()` after `optimizer.step()`",
     )

@@ -1,76 +1,57 @@
-"""The optimizer steps without the gradients of a backward."""
+"""The optimizer steps without a backward pass since its last step."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, GRAD_NORM, GRAD_TOTAL_NORM, UPDATE_RATIO
 
 _RECENT = 400  # readings that are judged
 
 
-@rule(
-    severity=Severity.WARNING,
-    level=Level.PROCEDURE,
-    needs=(BACKWARD_CALLS,),
-)
+@rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(BACKWARD_CALLS,))
 def step_without_backward(
-    facts: Facts, *, min_steps: int = 5, min_share: float = 0.05
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps without a backward pass that are reported"] = 5,
+    min_share: Annotated[float, "their share of the recent steps"] = 0.05,
+    min_samples: Annotated[int, "sampled updates needed to tell that no weight moves"] = 5,
 ) -> Iterator[Verdict]:
-    """The optimizer steps without the gradients of a backward.
+    """The optimizer steps without a backward pass since its last step.
 
     ## What it does
-    Looks for steps in which no `backward()` was called since the step before: at least `min_steps`
-    of them and `min_share` of the last 400 that were read. Where no step has a backward at all, the
-    gradients are made in another way (`torch.autograd.grad`, by hand) and nothing is said. A
-    closure that calls backward inside `step()` counts as a backward. It also speaks where no
-    parameter ever holds a gradient at `step()` and no weight moves, whether backward is called or
-    not: gradients are then cleared in between, or never made.
+    Counts the calls of `backward()` between two steps; a closure that calls it inside `step()`
+    counts. It also reports when no parameter has a gradient at any step and no weight moves.
 
     ## Why it matters
-    The optimizer applies the gradients that are there. After `zero_grad()` there are none, and only
-    momentum and weight decay act; otherwise the last batch is applied twice.
+    The optimizer applies the gradients that are there. After `zero_grad()` there are none, so only
+    momentum and weight decay act; without it, the last batch is applied twice.
+
+    ## Example
+    ```python
+    loss.backward(); optimizer.zero_grad(); optimizer.step()  # bad
+    optimizer.zero_grad(); loss.backward(); optimizer.step()  # good
+    ```
 
     ## What to do
-    Call `zero_grad()`, `backward()` and `step()` in this order, each once: look for a second
-    `step()`, for one in a helper that the loop calls as well, or for a branch without backward.
+    Call `zero_grad()`, `backward()` and `step()` in this order, each once. Look for a second
+    `step()`, for one in a helper that the loop calls as well, or for a branch without `backward()`.
 
     ## When it is wrong
-    Gradients that are written into `.grad` by hand on some of the steps.
+    When a script writes gradients into `.grad` by hand on some of the steps.
 
     ## How to confirm
     - Count the calls of `backward()` and of `step()` over an epoch.
     """
     calls = facts.run[BACKWARD_CALLS].get("")
-    still = _still(facts)
+    still = _still_samples(facts, min_samples)
     if calls is not None and len(calls) and still:
-        called = bool(np.median(calls.values) >= 1)
-        why = "cleared in between, or the loss has no path to them" if called else "never made"
-        yield step_without_backward.finding(
-            f"backward() is {'called' if called else 'never called'}, no parameter has a gradient"
-            f" when the optimizer steps, and no weight moved in {still} sampled updates: gradients"
-            f" are {why}",
-            severity=Severity.ERROR,
-            confidence=Confidence.LIKELY,
-            onset=0,
-            evidence=(
-                Evidence(
-                    BACKWARD_CALLS,
-                    (0, facts.run.steps - 1),
-                    f"{int(calls.values.sum())} calls of backward on {len(calls)} steps",
-                ),
-                Evidence(
-                    UPDATE_RATIO, (0, facts.run.steps - 1), f"0 in all {still} sampled updates"
-                ),
-            ),
-            fix="call zero_grad() before backward() or after step(), not in between; and see that"
-            " the loss is made of differentiable operations"
-            if called
-            else "call loss.backward(), with its parentheses, before optimizer.step()",
-        )
+        yield _without_gradients(facts, calls, still)
         return
     if calls is None or len(calls) < min_steps:
         yield step_without_backward.not_examined(
@@ -81,27 +62,53 @@ def step_without_backward(
     steps, bare = calls.steps[counted][-_RECENT:], calls.values[counted][-_RECENT:] == 0
     count = int(bare.sum())
     if count == len(bare):
-        yield step_without_backward.not_examined("no step has a backward: gradients come otherwise")
+        yield step_without_backward.not_examined(
+            "backward() is never called: gradients come from torch.autograd.grad or are set by hand"
+        )
         return
     if count < min_steps or count < min_share * len(bare):
         yield step_without_backward.clear(
-            f"{len(bare) - count} of the last {len(bare)} steps had a backward"
+            f"{len(bare) - count} of the last {len(bare)} steps had a backward pass"
         )
         return
     first, last = int(steps[bare.argmax()]), int(steps[-1])
-    stale = _stale(facts, steps[bare])
+    stale = _stale_steps(facts, steps[bare])
     yield step_without_backward.finding(
         f"{count} of {len(bare)} optimizer steps had no backward() since the step before"
-        + (f"; on {stale} of them old gradients were applied again" if stale else ""),
+        + (f"; {stale} of them applied old gradients again" if stale else ""),
         confidence=Confidence.CERTAIN,
         onset=first,
         evidence=(Evidence(BACKWARD_CALLS, (first, last), f"0 on {count} of {len(bare)} steps"),),
-        fix="call optimizer.step() once after each backward(), and nowhere else",
+        fix="call `optimizer.step()` once after each `backward()`, and nowhere else",
     )
 
 
-def _still(facts: Facts, *, min_samples: int = 5) -> int:
-    """In how many sampled updates nothing moved, where no parameter ever had a gradient."""
+def _without_gradients(facts: Facts, calls: Series, still: int) -> Verdict:
+    span = 0, facts.run.steps - 1
+    called = bool(np.median(calls.values) >= 1)
+    why = "cleared before the step, or the loss is not connected to them" if called else "not made"
+    return step_without_backward.finding(
+        f"backward() is {'called' if called else 'never called'}, but no parameter has a gradient"
+        f" at optimizer.step(), and no weight moved in {still} sampled updates: gradients are"
+        f" {why}",
+        severity=Severity.ERROR,
+        confidence=Confidence.LIKELY,
+        onset=0,
+        evidence=(
+            Evidence(
+                BACKWARD_CALLS, span, f"{int(calls.values.sum())} calls on {len(calls)} steps"
+            ),
+            Evidence(UPDATE_RATIO, span, f"0 in all {still} sampled updates"),
+        ),
+        fix="call `zero_grad()` before `backward()` or after `step()`, never in between, and use"
+        " differentiable operations only"
+        if called
+        else "call `loss.backward()` (with parentheses) before `optimizer.step()`",
+    )
+
+
+def _still_samples(facts: Facts, min_samples: int) -> int:
+    """Number of sampled updates in which nothing moved, if no parameter ever had a gradient."""
     if GRAD_NORM in facts.run or GRAD_TOTAL_NORM in facts.run or UPDATE_RATIO not in facts.run:
         return 0
     rows = facts.run[UPDATE_RATIO].rows()
@@ -110,8 +117,8 @@ def _still(facts: Facts, *, min_samples: int = 5) -> int:
     return len(rows.steps)
 
 
-def _stale(facts: Facts, steps: np.ndarray) -> int:
-    """At how many of these steps gradients that are not zero were there."""
+def _stale_steps(facts: Facts, steps: np.ndarray) -> int:
+    """Number of these steps at which nonzero gradients were there."""
     if GRAD_TOTAL_NORM not in facts.run:
         return 0
     return sum(

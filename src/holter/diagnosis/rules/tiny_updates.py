@@ -1,126 +1,135 @@
 """Updates are so small that the weights hardly move."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.curve import rates
 from holter.diagnosis.facts.layers import Sample
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
 _FEWEST = 10  # sampled updates
-_USUAL = 1e-3  # update of a weight in most trainings that go well
-_LEARNED = 0.8  # share of what a constant answer gives, under which a model knows something
-_NO_FALL = 0.05  # share of the loss that a loss which hardly falls has lost
+_COMMON = 1e-3  # relative update of most trainings that go well
+
+
+@exception
+def pretrained_model(facts: Facts, size: float, learned: float) -> str | None:
+    """A loss that starts far below the best constant prediction is that of a trained model."""
+    curve, baseline = facts.signed_curve, facts.baseline
+    if isinstance(curve, str) or isinstance(baseline, str) or not len(curve):
+        return None
+    first, constant = float(np.median(curve.values[:_FEWEST])), baseline.level * baseline.scale
+    if first >= learned * constant:
+        return None
+    return (
+        f"the median relative update is {size:.1g} per step, and the loss starts at {first:.3g}"
+        f" (best constant prediction {constant:.3g})"
+    )
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(UPDATE_RATIO, LOSS),
+    exceptions=(pretrained_model,),
 )
-def tiny_updates(facts: Facts, *, limit: float = 1e-5, reach: float = 0.1) -> Iterator[Verdict]:
+def tiny_updates(
+    facts: Facts,
+    *,
+    limit: Annotated[float, "relative update per step; 10 times that at chance level"] = 1e-5,
+    reach: Annotated[float, "relative update of all steps together"] = 0.1,
+    min_fall: Annotated[float, "share of the loss that a training which moves loses"] = 0.05,
+    learned: Annotated[float, "first loss of a trained model over the constant one"] = 0.8,
+) -> Iterator[Verdict]:
     """Updates are so small that the weights hardly move.
 
     ## What it does
-    Takes the change of each weight matrix in one step over its norm, and the median of that over
-    all matrices and over the steps at which the learning rate was at least half of its peak. It
-    speaks where that is under `limit`, and the loss fell by less than a twentieth. Up to ten times
-    `limit` it speaks too, if the loss is still no better than a constant answer. In either case all
-    steps together must have moved the weights by less than `reach` of themselves. Updates of
-    exactly zero are left to other rules, and a loss that began far under what a constant answer
-    gives is that of a model which had learned before.
+    Takes the median relative update of weight matrices at steps where the learning rate is at least
+    half of its peak. It reports if it is tiny, all steps together cannot have moved the weights,
+    and the loss hardly fell. Updates of exactly zero are left to motionless-weights.
 
     ## Why it matters
-    At a millionth a step it takes a million steps to change a weight by its own size. The loss
-    falls, in a straight line and by next to nothing, and looks like a model that cannot learn.
+    At a relative update of 1e-6 it takes a million steps to change a weight by its own size. The
+    loss falls in a straight line by next to nothing, which looks like a model that cannot learn.
+
+    ## Example
+    ```python
+    optimizer = SGD(model.parameters(), lr=3e-5)   # bad
+    optimizer = SGD(model.parameters(), lr=0.1)    # good
+    ```
 
     ## What to do
-    Raise the learning rate tenfold until weights change by about a thousandth in a step. SGD needs
-    rates a hundred times those of Adam: one copied from a recipe for Adam is the usual cause.
+    Raise the learning rate by factors of 10 until the relative update is about 1e-3. SGD needs
+    rates about 100 times those of Adam: a rate from a recipe for Adam is the most common cause.
 
     ## When it is wrong
-    Careful fine-tuning of a model that is good already moves little on purpose; that is told where
-    a constant answer is known. Gradients that are
-    small for a reason of their own, such as a tiny clipping limit or saturated units, make small
-    updates as well; other findings say so.
+    Fine-tuning moves little on purpose; it is recognised where the best constant prediction is
+    known. Gradients that are small for another reason, such as a tiny clipping threshold or
+    saturated units, make small updates too; other findings name it.
 
     ## How to confirm
-    - Repeat the first 100 steps with a hundred times the learning rate: the loss should fall.
+    - Repeat the first 100 steps with 100 times the learning rate: the loss should fall.
     - Sweep the learning rate upwards within one run and see where the loss begins to fall.
     """
-    names = [each.name for each in facts.layers]
+    names = [layer.name for layer in facts.layers]
     ratios = _at_full_rate(facts, facts.sample(UPDATE_RATIO, names or None))
     typical = ratios.typical()
     typical = typical[np.isfinite(typical)]
     if len(typical) < _FEWEST:
         yield tiny_updates.not_examined(f"{len(typical)} of the {_FEWEST} sampled updates needed")
         return
-    size, travelled = float(np.median(typical)), float(np.mean(typical)) * facts.run.steps
-    if size == 0 or size >= 10 * limit or travelled >= reach:
-        yield tiny_updates.clear(f"the usual weight changes by {size:.1e} a step")
+    size, total = float(np.median(typical)), float(np.mean(typical)) * facts.run.steps
+    measured = f"the median relative update is {size:.1g} per step"
+    if size == 0 or size >= 10 * limit or total >= reach:
+        yield tiny_updates.clear(measured)
         return
-    result = facts.outcome
-    if result is None:
-        yield tiny_updates.not_examined(
-            f"weights change by {size:.1e} a step, but whether the loss fell cannot be told"
-        )
+    outcome = facts.outcome
+    if outcome is None:
+        yield tiny_updates.not_examined(f"{measured}, but whether the loss fell is unknown")
         return
-    fell = result.fall > _NO_FALL and not result.bad
-    if fell or (size >= limit and not result.at_chance):
-        yield tiny_updates.clear(f"the usual weight changes by {size:.1e} a step; {result.says}")
+    if size >= limit and not outcome.at_chance:
+        yield tiny_updates.clear(f"{measured}; {outcome.says}")
         return
-    if _had_learned(facts):
-        yield tiny_updates.clear(
-            f"the usual weight changes by {size:.1e} a step, and the model had learned before"
-        )
+    if outcome.fall > min_fall and not outcome.bad:
+        yield tiny_updates.harmless(f"{measured}; {outcome.says}")
+        return
+    excuse = tiny_updates.excused(facts, size, learned)
+    if excuse is not None:
+        yield excuse
         return
     rate = facts.learning_rate
-    factor = 10 ** round(float(np.log10(_USUAL / size)))
+    at_rate = f" at a learning rate of {rate}" if rate else ""
     evidence = [
         Evidence(
             UPDATE_RATIO,
             (int(ratios.steps[0]), int(ratios.steps[-1])),
-            f"the usual weight changes by {size:.1e} of itself a step, by {travelled:.1e} in"
-            f" all {facts.run.steps} steps; about {_USUAL:g} a step is common",
+            f"median {size:.1g} per step, {total:.1g} in all {facts.run.steps} steps; about"
+            f" {_COMMON:g} per step is common",
             ratios.owners[0],
         ),
-        result.evidence,
+        outcome.evidence,
     ]
     if rate:
         evidence.append(Evidence(LR, (0, facts.run.steps - 1), f"learning rate {rate}"))
+    factor = 10 ** round(float(np.log10(_COMMON / size)))
     yield tiny_updates.finding(
-        f"each step changes the usual weight by only {size:.1e} of itself"
-        + (f" at a learning rate of {rate}" if rate else "")
-        + f", and {result.says}",
+        f"{measured}{at_rate}; {outcome.says}",
         confidence=Confidence.LIKELY,
         onset=int(ratios.steps[0]),
         evidence=evidence,
-        fix=f"raise the learning rate about {factor:g}-fold"
+        fix=f"raise the learning rate about {factor:,g} times"
         + (f" (now {rate})" if rate else "")
-        + ", then look whether updates are near a thousandth of the weights",
+        + f", until the relative update is about {_COMMON:g}",
     )
 
 
-def _had_learned(facts: Facts) -> bool:
-    """Whether the first losses were far under what a constant answer gives."""
-    curve, constant = facts.signed_curve, facts.baseline
-    if isinstance(curve, str) or isinstance(constant, str) or not len(curve):
-        return False
-    first = float(np.median(curve.values[:_FEWEST]))
-    return first < _LEARNED * constant.level * constant.scale
-
-
 def _at_full_rate(facts: Facts, ratios: Sample) -> Sample:
-    """The samples at which the learning rate was at least half of its peak, and no step skipped."""
+    """Return the samples at half of the peak rate or more, without skipped steps."""
     kept = ~np.isin(ratios.steps, facts.skipped_steps)
-    if LR in facts.run:
-        rows = facts.run[LR].rows()
-        rates = np.where(rows.present & np.isfinite(rows.values), rows.values, 0)
-        highest = rates.max(axis=1, initial=0)
-        at = np.searchsorted(rows.steps, ratios.steps, "right") - 1
-        known = np.where(at >= 0, highest[np.maximum(at, 0)], highest.max(initial=0))
-        kept &= known >= highest.max(initial=0) / 2
+    peak = max((rate.peak for rate in facts.rates), default=0.0)
+    kept &= rates(facts, ratios.steps) >= peak / 2
     return Sample(ratios.steps[kept], ratios.owners, ratios.values[kept])

@@ -1,6 +1,7 @@
 """The model trains in eval mode."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -13,49 +14,49 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import BACKWARD_CALLS, MODE_EVAL_FRACTION, MODE_TRAINING
 
 
-@rule(
-    severity=Severity.ERROR,
-    level=Level.PROCEDURE,
-    needs=(MODE_TRAINING,),
-)
-def training_in_eval_mode(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
+@rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(MODE_TRAINING,))
+def training_in_eval_mode(
+    facts: Facts, *, min_steps: Annotated[int, "last steps in eval mode"] = 5
+) -> Iterator[Verdict]:
     """The model trains in eval mode.
 
     ## What it does
-    Looks for models that are in eval mode, together with all their dropout and batch-norm modules
-    in trained parts, on the last `min_steps` training steps or more. A model that began in training
-    mode and never returned to it is an error; one that was in eval mode from the first step on is
-    only warned about, for it may be meant. Models without such modules are left out, and so are
-    single steps in eval mode: there the mode changes nothing, or is chosen.
+    Looks for models that are in eval mode on the last training steps, together with all their
+    dropout and batch-norm modules in trained parts. A model that began in training mode and never
+    returned to it is an error; one in eval mode from the first step on is a warning.
 
     ## Why it matters
     In eval mode dropout does nothing and batch norm uses its running statistics without updating
-    them: regularisation is lost, and the statistics stay what they were at the last `train()`,
-    however far the weights move on. The training loss looks better than before; the model need not
-    be.
+    them: regularisation is lost, and the statistics no longer fit the weights. The training loss
+    looks better than before; the model need not be.
+
+    ## Example
+    ```python
+    def validate(): model.eval(); ...  # bad
+    def validate(): model.eval(); ...; model.train()  # good
+    ```
 
     ## What to do
-    Call `model.train()` at the top of every epoch and after every validation; `model.eval()` acts
-    until it is taken back, not until the function that called it returns.
+    Call `model.train()` at the top of every epoch and after every validation. `model.eval()` stays
+    in effect until `model.train()` is called.
 
     ## When it is wrong
-    Fine-tuning with frozen statistics and no dropout, by design. Adversarial training that makes
-    its examples by a `backward()` in eval mode before the real one: the mode is read when the
-    step's first `backward()` begins, so a finding on steps with several of them is but a hint.
+    Fine-tuning with frozen statistics and no dropout, by design. Adversarial training that creates
+    its examples by a `backward()` in eval mode: the mode is read when the step's first `backward()`
+    begins, so a finding on steps with several of them is a hint.
 
     ## How to confirm
-    - Put `assert model.training` right before `loss.backward()` and run on past the first
-      validation.
+    - Put `assert model.training` right before `loss.backward()` and run past the first validation.
     - Add `model.train()` at the top of the training loop and compare the validation loss.
     """
     for owner, training in facts.run[MODE_TRAINING].items():
-        # the signal is absent where no model has dropout or batch norm
+        # The signal is absent where no model has dropout or batch norm.
         shares = (
             facts.run[MODE_EVAL_FRACTION].get(owner) if MODE_EVAL_FRACTION in facts.run else None
         )
         if shares is None or not len(shares):
             yield training_in_eval_mode.clear(
-                f"no layer of dropout or batch norm in trained parts{of(owner)}"
+                f"no dropout or batch norm in trained parts{of(owner)}"
             )
             continue
         steps, of_training, of_share = np.intersect1d(
@@ -66,23 +67,23 @@ def training_in_eval_mode(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdi
                 f"{len(steps)} of the {min_steps} steps needed{of(owner)}"
             )
             continue
-        asleep = (training.values[of_training] == 0) & (shares.values[of_share] == 1)
-        count = trailing(asleep)
+        in_eval = (training.values[of_training] == 0) & (shares.values[of_share] == 1)
+        count = trailing(in_eval)
         if count < min_steps:
             yield training_in_eval_mode.clear(
-                f"training mode{of(owner)} on {int((~asleep).sum())} of {len(steps)} steps"
+                f"training mode{of(owner)} on {int((~in_eval).sum())} of {len(steps)} steps"
             )
             continue
         throughout = count == len(steps)
         first, last = int(steps[-count]), int(steps[-1])
         calls = _backward_calls(facts, steps[-count:])
         calls_before = 1.0 if throughout else _backward_calls(facts, steps[:-count])
-        several = calls > calls_before  # then the first one may have served another purpose
+        several = calls > calls_before  # the first may have served another purpose
         confidence = Confidence.LIKELY if throughout else Confidence.CERTAIN
         yield training_in_eval_mode.finding(
             f"{owner or 'the model'} trains in eval mode from"
-            f" {'the first step' if throughout else f'step {first}'} to step {last}, with all its"
-            " dropout and batch norm",
+            f" {'the first step' if throughout else f'step {first}'} to step {last}: dropout is"
+            " off and batch norm does not update",
             severity=Severity.WARNING if throughout or several else Severity.ERROR,
             confidence=Confidence.HINT if several else confidence,
             onset=first,
@@ -90,27 +91,26 @@ def training_in_eval_mode(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdi
                 Evidence(
                     MODE_TRAINING,
                     (max(first - 20, 0), last),
-                    f"0 on the last {count} of {len(steps)} steps"
-                    + (f", of {calls:.0f} backward calls each" if several else ""),
+                    f"eval mode on the last {count} of {len(steps)} steps"
+                    + (f", with {calls:.0f} backward() each" if several else ""),
                     owner,
                 ),
                 Evidence(
                     MODE_EVAL_FRACTION,
                     (max(first - 20, 0), last),
-                    "1: every dropout and batch-norm module in trained parts",
+                    "all dropout and batch-norm modules in trained parts",
                     owner,
                 ),
             ),
-            fix="call model.train() before training, unless frozen statistics and no dropout are"
-            " meant"
+            fix="call `model.train()` before training, unless dropout is off on purpose"
             if throughout
-            else f"call model.train() after the validation before step {first}: at the top of each"
-            " epoch",
+            else "call `model.train()` at the top of each epoch: the validation before step"
+            f" {first} left the model in eval mode",
         )
 
 
 def _backward_calls(facts: Facts, steps: npt.NDArray[np.int64]) -> float:
-    """The usual number of backward calls on these steps; 1 where it is not known."""
+    """Median number of backward() calls on these steps; 1 if unknown."""
     if BACKWARD_CALLS not in facts.run:
         return 1.0
     calls = facts.run[BACKWARD_CALLS][""]

@@ -1,39 +1,44 @@
 """Gradients of past steps are never cleared."""
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.prevalence import prevails
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_CARRIED_FRACTION, GRAD_TOTAL_NORM
 
 _RECENT = 50  # readings that are judged
-_MOST = 0.9  # share of them that has to agree
 _ALL = 0.99  # share of the parameters that counts as all of them
 
 
-@rule(
-    severity=Severity.ERROR,
-    level=Level.PROCEDURE,
-    needs=(GRAD_CARRIED_FRACTION,),
-)
-def uncleared_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict]:
+@rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(GRAD_CARRIED_FRACTION,))
+def uncleared_gradients(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps with old gradients that are reported"] = 5,
+    min_share: Annotated[float, "their share of the last 50 steps"] = 0.9,
+) -> Iterator[Verdict]:
     """Gradients of past steps are never cleared.
 
     ## What it does
-    Looks at how many of the watched parameters still held the gradient of the optimizer's last
-    step when the next one took place: on at least `min_steps` steps, and on 9 of 10 recent ones.
-    Accumulation by intent, several `backward()` and then one `step()` and `zero_grad()`, reads 0
-    here: only gradients that survive an optimizer step count.
+    Measures how many parameters still held the gradient of the optimizer's last step when it
+    stepped again. Accumulation (several `backward()`, then one `step()` and `zero_grad()`) reads 0.
 
     ## Why it matters
     `backward()` adds to what is there. Without `zero_grad()` every step uses the sum of all
-    gradients so far: the direction is that of old batches and old weights, the step grows with
-    time, and the loss swings or diverges while the code looks right.
+    gradients so far: the steps point in old directions and grow, and the loss swings or diverges.
+
+    ## Example
+    ```python
+    loss.backward(); optimizer.step()  # bad
+    optimizer.zero_grad(); loss.backward(); optimizer.step()  # good
+    ```
 
     ## What to do
     Call `optimizer.zero_grad()` once per step, before `backward()` or right after
@@ -41,9 +46,7 @@ def uncleared_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict
     parameters: clear those of every module that this optimizer holds.
 
     ## When it is wrong
-    Loops that keep gradients across steps by design, such as momentum kept by hand in `.grad`. A
-    finding about a part of the parameters may point at some that are used now and then and cleared
-    by code of their own.
+    When a loop keeps gradients across steps by design, such as momentum kept by hand in `.grad`.
 
     ## How to confirm
     - Print `next(model.parameters()).grad` right before `backward()` in the second step: it should
@@ -51,7 +54,7 @@ def uncleared_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict
     - Add `optimizer.zero_grad()` right before `backward()` and compare the first 50 losses.
     """
     for owner, carried in facts.run[GRAD_CARRIED_FRACTION].items():
-        # nothing can be carried into an optimizer's first step
+        # Nothing can be carried into an optimizer's first step.
         since = 1 if len(carried) and carried.values[0] == 0 else 0
         steps, share = carried.steps[since:], carried.values[since:]
         if len(share) < min_steps:
@@ -59,10 +62,11 @@ def uncleared_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict
                 f"{len(share)} of the {min_steps} steps needed after the first{of(owner)}"
             )
             continue
-        whole = _holds(share >= _ALL, min_steps)
+        judge = partial(prevails, min_steps=min_steps, min_share=min_share, recent=_RECENT)
+        whole = judge(share >= _ALL)
         kept = share >= _ALL if whole else share > 0
         count = int(kept.sum())
-        if not _holds(kept, min_steps):
+        if not judge(kept):
             yield uncleared_gradients.clear(
                 f"gradients{of(owner)} were cleared before {len(share) - count} of"
                 f" {len(share)} steps"
@@ -70,34 +74,30 @@ def uncleared_gradients(facts: Facts, *, min_steps: int = 5) -> Iterator[Verdict
             continue
         first, last = int(steps[kept.argmax()]), int(steps[-1])
         typical = float(np.median(share[-_RECENT:]))
-        which = "all watched parameters" if whole else f"{typical:.0%} of the watched parameters"
+        which = "all parameters" if whole else f"{typical:.0%} of the parameters"
         yield uncleared_gradients.finding(
-            f"gradients{of(owner)} are not cleared between steps: since step {first}, {which} keep"
-            f" theirs, on {count} of {len(share)} steps",
+            f"gradients{of(owner)} are not cleared between steps: {which} keep theirs on {count} of"
+            f" {len(share)} steps since step {first}",
             confidence=Confidence.CERTAIN if whole else Confidence.LIKELY,
             onset=first,
             evidence=(
                 Evidence(
                     GRAD_CARRIED_FRACTION,
                     (max(first - 1, 0), last),
-                    f"median {typical:.2f} over the last {min(len(share), _RECENT)} steps; 0 where"
+                    f"median {typical:.2f} over the last {min(len(share), _RECENT)} steps; 0 when"
                     " gradients are cleared",
                     owner,
                 ),
                 *_growth(facts, owner),
             ),
-            fix="call optimizer.zero_grad() before every backward()"
+            fix="call `optimizer.zero_grad()` before every `backward()`"
             if whole
-            else "call zero_grad() on the optimizer, not on a part of the model",
+            else "call `zero_grad()` on the optimizer, not on a part of the model",
         )
 
 
-def _holds(kept: npt.NDArray[np.bool_], min_steps: int) -> bool:
-    return bool(kept.sum() >= min_steps and kept[-_RECENT:].mean() >= _MOST)
-
-
 def _growth(facts: Facts, owner: str) -> Iterator[Evidence]:
-    """How the gradient norm went from the first five steps to the last five, where recorded."""
+    """The gradient norm of the first five steps and of the last five."""
     if GRAD_TOTAL_NORM not in facts.run or owner not in facts.run[GRAD_TOTAL_NORM]:
         return
     norm = facts.run[GRAD_TOTAL_NORM][owner]
@@ -106,6 +106,6 @@ def _growth(facts: Facts, owner: str) -> Iterator[Evidence]:
         yield Evidence(
             GRAD_TOTAL_NORM,
             (norm.first, norm.last),
-            f"median of the first 5 steps {first:.3g}, of the last 5 {last:.3g}",
+            f"median {first:.3g} in the first 5 steps, {last:.3g} in the last 5",
             owner,
         )

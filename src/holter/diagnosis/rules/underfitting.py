@@ -1,20 +1,18 @@
 """Training ended with little learned: too early, or with too small a model."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import Baseline, Learned, learned, readings
-from holter.diagnosis.facts.curve import Curve, rate_left, settled, warmed_up
+from holter.diagnosis.facts.curve import Curve, settled, warmed_up
 from holter.diagnosis.facts.robust import midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, OUTPUT_SPREAD, TARGET_ENTROPY, VAL_LOSS
 
-_NEAR_LINE = 0.15  # share of the whole fall that lies in the last quarter; 0.25 for a straight line
-_FALLING = 0.05  # the same share from which on a note is due
-_DECAYED = 0.1  # of its peak: such a learning rate ends the training on purpose
-_SAME = 0.05  # by which validation may differ from training
-_VARIES = 0.02  # share of the anchor that predictions which vary so much could explain
+_FALLING = 0.05  # share of the whole fall in the last quarter that is worth a note
+_SETTLED = 1 / 3  # share of the steps for which a level loss has been level
 
 
 @rule(
@@ -25,35 +23,50 @@ _VARIES = 0.02  # share of the anchor that predictions which vary so much could 
     preview=True,
 )
 def underfitting(
-    facts: Facts, *, min_steps: int = 100, short: float = 1 / 3, poor: float = 0.1
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "losses needed"] = 100,
+    short: Annotated[
+        float, "share below the best constant prediction that is little for a loss that falls"
+    ] = 1 / 3,
+    poor: Annotated[float, "the same share for a level loss"] = 0.1,
+    late_fall: Annotated[
+        float, "share of the whole fall in the last quarter; a straight line gives 0.25"
+    ] = 0.15,
+    max_gap: Annotated[float, "relative gap to the validation loss of a small model"] = 0.05,
+    min_spread: Annotated[
+        float, "share of the targets that the spread of predictions could explain"
+    ] = 0.02,
 ) -> Iterator[Verdict]:
     """Training ended with little learned: too early, or with too small a model.
 
     ## What it does
-    Reads how much of the loss of a constant answer is gone, and of the errors of always answering
-    the most frequent class. With at least `min_steps` losses there are two findings, both hints.
-    *Too early*: less than `short` of either is gone, the learning rate has not decayed, and the
-    loss falls on as if it had just begun: at least 15 % of the whole fall lies between the third
-    and the last quarter. *Too small*: less than `poor` is gone, the loss is level, validation gives
-    the same loss, and predictions do vary with the inputs. Any other loss that still falls at the
-    end is noted as normal.
+    Compares loss and accuracy at the end with the best constant prediction. *Too early*: little was
+    learned and the loss is still falling about as fast as in the beginning. *Too small*: hardly
+    anything was learned, the loss is level, validation gives the same loss, and predictions vary.
 
     ## Why it matters
-    Falling is a matter of steps or of the learning rate: more of the same helps. Level, with
-    validation as good as training, is a matter of the model or its inputs: more of the same does
-    not help.
+    A falling loss needs more steps or a higher learning rate: more of the same helps. A level loss
+    with a validation loss as good needs another model or other inputs: more of the same does not
+    help.
+
+    ## Example
+    ```python
+    for epoch in range(3): train(model, lr=2e-5)    # bad
+    for epoch in range(30): train(model, lr=2e-3)   # good
+    ```
 
     ## What to do
-    Falling: train longer, or raise the learning rate threefold. Level: give the model more units or
-    layers, less dropout, weight decay and augmentation, and better inputs; if a much larger model
-    stays at the same level, the inputs do not tell more.
+    Falling: train longer, or raise the learning rate 3 times. Level: give the model more units or
+    layers, less dropout, weight decay and augmentation, and better inputs. If a much larger model
+    stays at the same level, the inputs hold no more information.
 
     ## When it is wrong
-    A run that is cut short on purpose. Targets that the inputs hardly determine. A constant
-    answer is known for cross entropies and squared errors only: other losses are never a finding.
+    A run that was cut short on purpose. Targets that the inputs hardly determine. The best constant
+    prediction is known for cross entropies and squared errors only; other losses are not examined.
 
     ## How to confirm
-    - Go on for as many steps again: a loss that falls by as much was stopped too early.
+    - Continue for as many steps again: a loss that falls by as much was stopped too early.
     - Train a model of twice the width on a tenth of the data: if it fits that, the small one was
       too small.
     """
@@ -62,33 +75,33 @@ def underfitting(
         yield underfitting.not_examined(curve)
         return
     if facts.run.is_experiment:
-        yield underfitting.not_examined("only its first steps were tried")
+        yield underfitting.not_examined("only the first steps were tried")
         return
     if len(curve) < min_steps or warmed_up(facts, curve) is None:
         yield underfitting.not_examined(
-            f"{len(curve)} of the {min_steps} losses needed, warm-up over"
+            f"{len(curve)} of the {min_steps} losses needed, with warm-up over"
         )
         return
-    found = facts.baseline
-    level = midmean(curve.part(0.75))
-    known = None if isinstance(found, str) else learned(facts, found, level)
-    left = rate_left(facts, curve)
+    baseline = facts.baseline
     share = _late_share(curve)
-    is_falling = share >= _FALLING and not (left and left < _DECAYED)
-    if is_falling and (known is None or known.most >= short or share < _NEAR_LINE):
-        yield underfitting.normal(f"the loss still falls at the end: {_falls(share)}")
-    if isinstance(found, str) or known is None:
-        yield underfitting.not_examined(str(found))
-    elif is_falling and share >= _NEAR_LINE and known.most < short:
-        yield _falling(curve, found, known, share)
-    elif is_falling or known.most >= poor:
-        yield underfitting.clear(str(known))
+    progress = None
+    if not isinstance(baseline, str):
+        progress = learned(facts, baseline, midmean(curve.part(0.75)))
+    too_early = progress is not None and progress.most < short and share >= late_fall
+    if share >= _FALLING and not too_early:
+        yield underfitting.normal(f"the loss is still falling at the end: {_falls(share)}")
+    if isinstance(baseline, str) or progress is None:
+        yield underfitting.not_examined(str(baseline))
+    elif too_early:
+        yield _falling(curve, baseline, progress, share)
+    elif share >= _FALLING or progress.most >= poor:
+        yield underfitting.clear(str(progress))
     else:
-        yield _level(facts, curve, found, known, level)
+        yield _level(facts, curve, baseline, progress, max_gap=max_gap, min_spread=min_spread)
 
 
 def _late_share(curve: Curve) -> float:
-    """Share of the whole fall between the third quarter and the last; 0 where that is not sure."""
+    """Return the share of the whole fall in the last quarter; 0 where noise may hide it."""
     first = midmean(curve.values[: max(len(curve) // 50, 3)])
     third, fourth = curve.part(0.5, 0.75), curve.part(0.75)
     if min(len(third), len(fourth)) < 4:
@@ -103,44 +116,53 @@ def _falls(share: float) -> str:
     return f"{share:.0%} of its whole fall lies between the last two quarters"
 
 
-def _falling(curve: Curve, found: Baseline, known: Learned, share: float) -> Verdict:
+def _falling(curve: Curve, baseline: Baseline, progress: Learned, share: float) -> Verdict:
     return underfitting.finding(
-        f"training ended while the loss was falling ({_falls(share)}); {known}",
+        f"training ended while the loss was falling ({_falls(share)}); {progress}",
         confidence=Confidence.HINT,
         onset=int(curve.steps[curve.place(0.75)]),
         evidence=(
             Evidence(LOSS, curve.span, _falls(share), curve.owner),
-            Evidence(found.signal, curve.span, str(known), found.function),
+            Evidence(baseline.signal, curve.span, str(progress), baseline.function),
         ),
-        fix="train longer, or raise the learning rate threefold",
+        fix="train longer, or raise the learning rate 3 times",
     )
 
 
-def _level(facts: Facts, curve: Curve, found: Baseline, known: Learned, level: float) -> Verdict:
+def _level(
+    facts: Facts,
+    curve: Curve,
+    baseline: Baseline,
+    progress: Learned,
+    *,
+    max_gap: float,
+    min_spread: float,
+) -> Verdict:
     end = settled(curve)
-    if end is None or end.share < 1 / 3:
+    if end is None or end.share < _SETTLED:
         return underfitting.clear("the loss has not settled yet")
-    validation = readings(facts, VAL_LOSS, found.function, end.since)
+    validation = readings(facts, VAL_LOSS, baseline.function, end.since)
     if not len(validation):
         return underfitting.not_examined("no validation to compare a level loss with")
-    there = float(midmean(validation[-5:]))
-    own = level / found.scale
-    if abs(there - own) > _SAME * own:
-        return underfitting.clear(f"validation gives {there:.4g}, training {own:.4g}")
-    spread = readings(facts, OUTPUT_SPREAD, found.function, end.since)
-    unit = 1 if found.signal is TARGET_ENTROPY else found.level
-    if not len(spread) or midmean(spread) ** 2 / unit < _VARIES:
-        return underfitting.clear("predictions hardly vary: not a matter of capacity")
+    held_out = float(midmean(validation[-5:]))
+    training = midmean(curve.part(0.75)) / baseline.scale
+    if abs(held_out - training) > max_gap * training:
+        return underfitting.clear(f"validation loss {held_out:.3g}, training loss {training:.3g}")
+    spread = readings(facts, OUTPUT_SPREAD, baseline.function, end.since)
+    unit = 1 if baseline.signal is TARGET_ENTROPY else baseline.level
+    if not len(spread) or midmean(spread) ** 2 / unit < min_spread:
+        return underfitting.clear("predictions hardly vary between samples")
+    window = (end.since, curve.span[1])
     return underfitting.finding(
-        f"the loss is level at {own:.4g} since step {end.since}, validation at {there:.4g}, with"
-        f" little learned: {known}",
+        f"the loss has been level at {training:.3g} since step {end.since}, validation at"
+        f" {held_out:.3g}; {progress}",
         confidence=Confidence.HINT,
         onset=end.since,
         evidence=(
-            Evidence(found.signal, curve.span, str(known), found.function),
-            Evidence(LOSS, (end.since, curve.span[1]), f"level at {own:.4g}", curve.owner),
-            Evidence(VAL_LOSS, (end.since, curve.span[1]), f"{there:.4g}", found.function),
+            Evidence(baseline.signal, curve.span, str(progress), baseline.function),
+            Evidence(LOSS, window, f"level at {training:.3g}", curve.owner),
+            Evidence(VAL_LOSS, window, f"{held_out:.3g}", baseline.function),
         ),
         fix="give the model more capacity and less regularisation; if that changes nothing, the"
-        " inputs do not tell more",
+        " inputs hold no more information",
     )

@@ -1,6 +1,7 @@
-"""Gradients of several batches are added up, and the loss is not divided by their number."""
+"""Gradients of several batches are accumulated without dividing the loss by their number."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -14,11 +15,7 @@ from holter.record.signals import (
     DATA_BATCHES,
     LOSS,
     LOSS_ROOT_SHARE,
-    LOSS_SUMMED,
 )
-
-_MOST = 0.9  # share of the steps that has to agree
-_NEAR = 0.01  # by which a loss that goes into backward as it is may miss 1
 
 
 @rule(
@@ -26,26 +23,37 @@ _NEAR = 0.01  # by which a loss that goes into backward as it is may miss 1
     level=Level.PROCEDURE,
     needs=(BACKWARD_CALLS, DATA_BATCHES, LOSS_ROOT_SHARE),
 )
-def undivided_accumulation(facts: Facts, *, min_steps: int = 10) -> Iterator[Verdict]:
-    """Gradients of several batches are added up, and the loss is not divided by their number.
+def undivided_accumulation(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps needed"] = 10,
+    min_share: Annotated[float, "share of the steps that must accumulate undivided"] = 0.9,
+    tolerance: Annotated[float, "deviation from 1 of an undivided loss"] = 0.01,
+) -> Iterator[Verdict]:
+    """Gradients of several batches are accumulated without dividing the loss by their number.
 
     ## What it does
-    Looks at runs in which, on 9 of 10 steps and at least `min_steps`, as many batches of the
-    training loader as calls of `backward()` make one step, two or more. Where what backward is
-    called on is, within 1 %, the mean loss of one batch, the sum was not divided. Losses that are
-    sums over samples, and several losses of one batch (as of a GAN), are left out.
+    Looks at runs in which every step takes two or more batches and as many calls of `backward()`.
+    If what `backward()` is called on is the mean loss of one batch, the sum was not divided. Losses
+    that are sums over samples are not judged: a sum of sums is right.
 
     ## Why it matters
     The gradient is K times that of one large batch. With SGD the learning rate is K times what was
-    set; clipping acts K times as often; the loss that is logged depends on K.
+    set; clipping acts K times as often; the logged loss depends on K.
+
+    ## Example
+    ```python
+    loss.backward()  # bad
+    (loss / accumulation_steps).backward()  # good
+    ```
 
     ## What to do
-    Call `(loss / K).backward()`; where batches have different numbers of targets, divide the sum of
-    losses by the number of all targets of the step.
+    Call `(loss / K).backward()`. If batches have different numbers of targets, divide the sum of
+    losses by the number of targets of the whole step.
 
     ## When it is wrong
-    A learning rate that was chosen for the sum. Adam divides the factor out: there it is a hint,
-    and only clipping, weight decay by L2 and logs are affected.
+    When the learning rate was chosen for the sum. Adam divides the factor out: there it is a hint,
+    because only clipping, L2 weight decay and logs are affected.
 
     ## How to confirm
     - Compare the gradient norm of one step with that of one batch as large as all of them: they
@@ -54,11 +62,11 @@ def undivided_accumulation(facts: Facts, *, min_steps: int = 10) -> Iterator[Ver
     calls, share = facts.run[BACKWARD_CALLS].get(""), facts.run[LOSS_ROOT_SHARE].get("")
     fetched = max(facts.run[DATA_BATCHES].values(), key=len)
     if calls is None or share is None:
-        yield undivided_accumulation.not_examined("no loss function was seen before backward")
+        yield undivided_accumulation.not_examined("no loss function was seen before backward()")
         return
-    owners = [each for each in facts.run[LOSS].values() if len(each)] if LOSS in facts.run else []
-    if len(owners) > 1:
-        yield undivided_accumulation.not_examined(f"{len(owners)} optimizers have losses")
+    losses = [loss for loss in facts.run[LOSS].values() if len(loss)] if LOSS in facts.run else []
+    if len(losses) > 1:
+        yield undivided_accumulation.not_examined(f"{len(losses)} optimizers have their own losses")
         return
     steps, batches, backwards = _together(fetched, calls)
     if len(steps) < min_steps:
@@ -66,42 +74,34 @@ def undivided_accumulation(facts: Facts, *, min_steps: int = 10) -> Iterator[Ver
             f"{len(steps)} of the {min_steps} steps needed with a loader"
         )
         return
-    several = (batches == backwards) & (backwards >= 2)
-    if several.mean() < _MOST:
+    accumulates = (batches == backwards) & (backwards >= 2)
+    if accumulates.mean() < min_share:
         yield undivided_accumulation.clear(
-            f"a step is made of {float(np.median(backwards)):.0f} backward and"
+            f"a step takes {float(np.median(backwards)):.0f} backward() and"
             f" {float(np.median(batches)):.0f} batches"
         )
         return
-    summed = LOSS_SUMMED in facts.run and any(
-        each.values.any() for each in facts.run[LOSS_SUMMED].values()
-    )
-    if summed:
-        yield undivided_accumulation.not_examined("the loss is a sum over the batch")
-        return
-    count = float(np.median(backwards[several]))
-    finite = share.values[np.isfinite(share.values)]
-    whole = np.abs(finite - 1) <= _NEAR
-    if len(finite) < min_steps or whole.mean() < _MOST:
+    count = float(np.median(backwards[accumulates]))
+    shares = share.values[np.isfinite(share.values)]
+    if len(shares) < min_steps or (np.abs(shares - 1) <= tolerance).mean() < min_share:
         yield undivided_accumulation.clear(
-            f"{count:.0f} batches make a step, and {float(np.median(finite)):.3g} of each loss goes"
-            " into backward"
-            if len(finite)
-            else "no loss function was seen before backward"
+            f"a step takes {count:.0f} batches, and backward() is called on"
+            f" {float(np.median(shares)):.3g} of each loss"
+            if len(shares)
+            else "no loss function was seen before backward()"
         )
         return
-    follows = steps_follow_gradients(facts)
     window = int(steps[0]), int(steps[-1])
     yield undivided_accumulation.finding(
-        f"gradients of {count:.0f} batches are added up for each step, and each loss goes into"
-        f" backward undivided: the gradient is {count:.0f} times that of the whole batch",
-        confidence=Confidence.LIKELY if follows else Confidence.HINT,
+        f"gradients of {count:.0f} batches are added for each step and the loss is not divided: the"
+        f" gradient is {count:.0f} times that of the whole batch",
+        confidence=Confidence.LIKELY if steps_follow_gradients(facts) else Confidence.HINT,
         onset=window[0],
         evidence=(
-            Evidence(BACKWARD_CALLS, window, f"{count:.0f} a step"),
-            Evidence(LOSS_ROOT_SHARE, window, f"{float(np.median(finite)):.3f}: not divided"),
+            Evidence(BACKWARD_CALLS, window, f"{count:.0f} per step"),
+            Evidence(LOSS_ROOT_SHARE, window, f"{float(np.median(shares)):.3g}: not divided"),
         ),
-        fix=f"call (loss / {count:.0f}).backward()",
+        fix=f"call `(loss / {count:.0f}).backward()`",
     )
 
 

@@ -1,6 +1,7 @@
-"""The learning rate is zero, negative or not a number."""
+"""The learning rate is zero, negative or not finite."""
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import numpy as np
 
@@ -12,42 +13,52 @@ from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import LR
 
-_ROUNDING = 1e-6  # a schedule that ends at 0 may miss it by this share of its largest value
+_ROUNDING = 1e-6  # share of its largest value by which a schedule that ends at 0 may miss it
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.HYPERPARAMETER,
     needs=(LR,),
+    preview=True,
 )
 def unusable_learning_rate(
-    facts: Facts, *, min_steps: int = 20, min_share: float = 0.25
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps at a learning rate of 0"] = 20,
+    min_share: Annotated[float, "share of the run at a learning rate of 0"] = 0.25,
+    error_share: Annotated[float, "share of the run at 0 from which it is an error"] = 0.9,
 ) -> Iterator[Verdict]:
-    """The learning rate is zero, negative or not a number.
+    """The learning rate is zero, negative or not finite.
 
     ## What it does
     Looks for a learning rate that is NaN, infinite or negative on any step, and for optimizers
-    whose groups all have a learning rate of exactly 0 up to the end of the recording, for at least
-    `min_steps` steps and `min_share` of all. A warm-up that begins at 0 and a schedule that ends
-    there are shorter than that. Groups of 0 beside others that learn are taken for frozen.
+    whose groups all stay at exactly 0 until the end of the run. A warm-up that starts at 0 and a
+    schedule that ends there are too short to count. A group of 0 beside others that train is
+    treated as frozen.
 
     ## Why it matters
-    With 0 nothing is learned, however fine gradients and data are. A negative rate climbs the loss
-    instead of descending. One NaN turns every weight into NaN.
+    A rate of 0 changes no weight. A negative rate increases the loss. One NaN turns every weight
+    into NaN.
+
+    ## Example
+    ```python
+    LambdaLR(optimizer, lambda step: (total - step) // total)  # bad
+    LambdaLR(optimizer, lambda step: (total - step) / total)   # good
+    ```
 
     ## What to do
-    Print the schedule's factor for every step and look at it. The usual slips: `//` in place of
-    `/`, a schedule counted in epochs but stepped every batch (or the reverse), a total number of
-    steps that is too small, a factor that runs on below 0 after the end.
+    Print the schedule's factor for every step. Common mistakes: `//` instead of `/`, a schedule
+    counted in epochs but stepped every batch (or the reverse), a total number of steps that is too
+    small, a factor that falls below 0 after the end.
 
     ## When it is wrong
-    A rate of 0 on purpose for all groups, to measure or to refresh statistics without learning.
-    Optimizers that find their own step and keep `lr` as a placeholder. A negative rate by which an
-    adversary or a multiplier is meant to climb; `maximize=True` says so more plainly.
+    A rate of 0 for all groups may be intended, to measure something without training. Some
+    optimizers find their own step size and keep `lr` as a placeholder. A negative rate may be meant
+    to ascend; use `maximize=True` for that.
 
     ## How to confirm
-    - Step the scheduler alone in a loop, with no training, and print
-      `optimizer.param_groups[0]["lr"]`.
+    - Step the scheduler in a loop without training and print `optimizer.param_groups[0]["lr"]`.
     - Repeat the run with a constant learning rate and no scheduler.
     """
     optimizers: dict[str, dict[str, Series]] = {}
@@ -55,11 +66,13 @@ def unusable_learning_rate(
         if len(rate):
             optimizers.setdefault(owner.rpartition(" group ")[0], {})[owner] = rate
     if not optimizers:
-        yield unusable_learning_rate.not_examined("no learning rate was read")
+        yield unusable_learning_rate.not_examined("no learning rate was recorded")
     for name, groups in optimizers.items():
-        said = [*_invalid(groups)] or [*_zero(name, groups, min_steps, min_share)]
-        yield from said
-        if any(isinstance(verdict, Finding) for verdict in said):
+        verdicts = [*_invalid(groups)] or [
+            *_zero(name, groups, min_steps, min_share, error_share=error_share)
+        ]
+        yield from verdicts
+        if any(isinstance(verdict, Finding) for verdict in verdicts):
             continue
         longest = max(len(rate) for rate in groups.values())
         if longest < min_steps:
@@ -76,58 +89,64 @@ def unusable_learning_rate(
 
 
 def _invalid(groups: Mapping[str, Series]) -> Iterator[Verdict]:
-    """Groups whose learning rate no step can use."""
+    """Report groups whose learning rate is negative or not finite."""
     for group, rate in groups.items():
         finite = np.isfinite(rate.values)
         largest = float(np.abs(rate.values[finite]).max(initial=0))
         bad = ~finite | (rate.values < -_ROUNDING * largest)
         if not bad.any():
             continue
-        at = int(bad.argmax())
-        first, value = int(rate.steps[at]), float(rate.values[at])
+        index = int(bad.argmax())
+        first, value = int(rate.steps[index]), float(rate.values[index])
         yield unusable_learning_rate.finding(
-            f"the learning rate of {group} is {value:.4g} at step {first}"
-            + (": it climbs the loss" if np.isfinite(value) else ""),
+            f"the learning rate of {group} is {value:.3g} at step {first}"
+            + (": updates increase the loss" if np.isfinite(value) else ""),
             confidence=Confidence.CERTAIN,
             onset=first,
             evidence=(
                 Evidence(
                     LR,
                     (max(first - 20, 0), first),
-                    f"not usable on {int(bad.sum())} of {len(rate)} steps",
+                    f"negative or not finite on {int(bad.sum())} of {len(rate)} steps",
                     group,
                 ),
             ),
-            fix=f"mend the schedule: what it gives for step {first} is not a learning rate",
+            fix=f"correct the schedule: it returns {value:.3g} for step {first}",
         )
 
 
 def _zero(
-    name: str, groups: Mapping[str, Series], min_steps: int, min_share: float
+    name: str,
+    groups: Mapping[str, Series],
+    min_steps: int,
+    min_share: float,
+    *,
+    error_share: float,
 ) -> Iterator[Verdict]:
-    """An optimizer whose groups all end at 0, or the note that some of them are frozen."""
-    ends = {group: trailing(rate.values == 0) for group, rate in groups.items()}
-    frozen = [group for group, rate in groups.items() if ends[group] == len(rate) >= min_steps]
-    if not all(ends.values()):
+    """Report an optimizer whose groups all end at 0, or note that some of them are frozen."""
+    zeros = {group: trailing(rate.values == 0) for group, rate in groups.items()}
+    frozen = [group for group, rate in groups.items() if zeros[group] == len(rate) >= min_steps]
+    if not all(zeros.values()):
         if frozen:
             yield unusable_learning_rate.normal(
                 f"{len(frozen)} of {len(groups)} groups{of(name)} have a learning rate of 0"
-                f" throughout ({some(frozen)}): frozen, while the others learn"
+                f" throughout ({some(frozen)}): they are frozen, the others train"
             )
         return
-    last_to_end = min(groups, key=lambda group: ends[group])  # the rest was at 0 before it
-    rate, count = groups[last_to_end], ends[last_to_end]
+    last_to_end = min(groups, key=lambda group: zeros[group])
+    rate, count = groups[last_to_end], zeros[last_to_end]
     if count < max(min_steps, min_share * len(rate)):
         return
     first, share = int(rate.steps[-count]), count / len(rate)
     since = "from the first step" if share == 1 else f"from step {first}"
     before = "" if share == 1 else f"; {float(rate.values[-count - 1]):.3g} before"
     yield unusable_learning_rate.finding(
-        f"the learning rate{of(name)} is exactly 0 {since} to step {rate.last}: nothing is learned",
-        severity=Severity.ERROR if share >= 0.9 else Severity.WARNING,
+        f"the learning rate{of(name)} is exactly 0 {since} to step {rate.last}: no weight changes",
+        severity=Severity.ERROR if share >= error_share else Severity.WARNING,
         confidence=Confidence.CERTAIN,
         onset=first,
-        explains=("motionless-weights", "flat-loss"),  # 0 makes nothing non-finite
+        # a rate of 0 makes nothing non-finite, and is what a decay ended in
+        explains=("no-learning", "motionless-weights", "decayed-learning-rate"),
         evidence=(
             Evidence(
                 LR,
@@ -136,7 +155,7 @@ def _zero(
                 last_to_end,
             ),
         ),
-        fix="mend the schedule: look for // in place of /, and for epochs counted as steps"
-        if share >= 0.9
-        else f"stretch the schedule, which ends at step {first}, over the whole training",
+        fix="correct the schedule: look for `//` instead of `/`, and for epochs counted as steps"
+        if share >= error_share
+        else f"stretch the schedule, which ends at step {first}, over the whole run",
     )

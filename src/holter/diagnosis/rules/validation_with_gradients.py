@@ -1,44 +1,49 @@
-"""Validation builds graphs for a backward that never comes."""
+"""Validation builds autograd graphs that no backward uses."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.prevalence import prevails
 from holter.diagnosis.facts.validation import no_validation
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import MODE_TRAINING, VAL_GRAPH_FRACTION, VAL_LOSS
 
-_MOST = 0.9  # share of the passes that have to agree
 
-
-@rule(
-    severity=Severity.INFO,
-    level=Level.SYSTEM,
-    needs=(VAL_GRAPH_FRACTION, VAL_LOSS),
-)
-def validation_with_gradients(facts: Facts, *, min_passes: int = 2) -> Iterator[Verdict]:
-    """Validation builds graphs for a backward that never comes.
+@rule(severity=Severity.INFO, level=Level.SYSTEM, needs=(VAL_GRAPH_FRACTION, VAL_LOSS))
+def validation_with_gradients(
+    facts: Facts,
+    *,
+    min_passes: Annotated[int, "validation passes needed"] = 2,
+    min_share: Annotated[float, "share of the losses and of the passes with a graph"] = 0.9,
+) -> Iterator[Verdict]:
+    """Validation builds autograd graphs that no backward uses.
 
     ## What it does
-    Looks at how many of the losses of a validation pass had a graph behind them although no
-    `backward()` followed. It speaks where that is nearly all, on 9 of 10 passes and on `min_passes`
-    at least. Runs that train in eval mode, and losses that are computed after nearly every step,
-    are left out: there one cannot tell them from losses that are trained on.
+    Measures how many losses of a validation pass had an autograd graph although no `backward()`
+    followed. Runs that train in eval mode, and losses computed after nearly every step, are not
+    judged: those losses cannot be told from training losses.
 
     ## Why it matters
     The result is right, but every activation is kept for a backward: validation takes several times
-    the memory and more time, and it is here that a training runs out of memory. A sum of such
-    losses holds all graphs of the pass at once.
+    the memory and more time. A sum of such losses holds all graphs of the pass at once.
+
+    ## Example
+    ```python
+    model.eval(); total += criterion(model(x), y)  # bad
+    with torch.no_grad(): total += criterion(model(x), y)  # good
+    ```
 
     ## What to do
-    Put `with torch.no_grad():` or `with torch.inference_mode():` around the validation loop, or
-    decorate its function. `model.eval()` does not do it: it is about dropout and batch norm only.
+    Put `with torch.no_grad():` or `with torch.inference_mode():` around the validation loop.
+    `model.eval()` only changes dropout and batch norm.
 
     ## When it is wrong
-    Validation that needs gradients of its inputs through `torch.autograd.grad`: attacks, saliency,
+    When validation needs gradients of its inputs through `torch.autograd.grad`: attacks, saliency,
     forces as derivatives of an energy.
 
     ## How to confirm
@@ -51,24 +56,22 @@ def validation_with_gradients(facts: Facts, *, min_passes: int = 2) -> Iterator[
                 f"{len(share)} of the {min_passes} validation passes needed{of(owner)}"
             )
             continue
-        graphs = share.values > _MOST
+        graphs = share.values > min_share
         count = int(graphs.sum())
-        if count < max(_MOST * len(share), min_passes):
+        if not prevails(graphs, min_steps=min_passes, min_share=min_share, recent=len(share)):
             yield validation_with_gradients.clear(
                 f"no graphs{of(owner)} on {len(share) - count} of {len(share)} validation passes"
             )
             continue
-        if _trains_in_eval_mode(facts):
-            yield validation_with_gradients.not_examined(
-                "the model trains in eval mode: its losses cannot be told from those of validation"
-            )
-            continue
-        if reason := no_validation(facts, share.steps):
+        reason = no_validation(facts, share.steps)
+        if _trains_in_eval_mode(facts, min_share):
+            reason = "the model trains in eval mode: its losses look like validation losses"
+        if reason is not None:
             yield validation_with_gradients.not_examined(reason)
             continue
         first, last = int(share.steps[graphs.argmax()]), share.last
         yield validation_with_gradients.finding(
-            f"validation{of(owner)} keeps graphs for a backward that never comes, on {count} of"
+            f"validation{of(owner)} builds autograd graphs that no backward() uses, on {count} of"
             f" {len(share)} passes since step {first}",
             confidence=Confidence.CERTAIN,
             onset=first,
@@ -85,6 +88,6 @@ def validation_with_gradients(facts: Facts, *, min_passes: int = 2) -> Iterator[
         )
 
 
-def _trains_in_eval_mode(facts: Facts) -> bool:
+def _trains_in_eval_mode(facts: Facts, min_share: float) -> bool:
     modes = facts.run[MODE_TRAINING].values() if MODE_TRAINING in facts.run else ()
-    return any(len(each) and each.values.mean() < _MOST for each in modes)
+    return any(len(mode) and mode.values.mean() < min_share for mode in modes)

@@ -88,7 +88,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def writer(self, tensor: Tensor) -> int | None:
-        """The event that last put something into a tensor that is not finite."""
+        """The latest event that put something into a tensor that is not finite."""
         first, last = _reach(tensor)
         for event, start, end in reversed(self._writers.get(identity(tensor), ())):
             if start <= last and first <= end:

@@ -179,5 +179,5 @@ WORKERS_ALIKE = _signal(
 WORKERS_EPOCHS_ALIKE = _signal(
     "workers.epochs_alike",
     "share",
-    "Share of the samples of the first worker that are the same when the workers are started anew.",
+    "Share of the samples of the first worker that are the same when the workers are restarted.",
 )

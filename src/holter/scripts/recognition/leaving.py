@@ -28,7 +28,7 @@ def leave_process(act: Act) -> NoReturn:
     except BaseException as error:
         if os.environ.get("HOLTER_DEBUG"):
             traceback.print_exc()
-        tell(f"this is a fault of holter, please report it: {type(error).__name__}: {error}")
+        tell(f"internal error, please report it: {type(error).__name__}: {error}")
         code = 2
     for child in multiprocessing.active_children():  # workers of loaders
         child.terminate()

@@ -1,4 +1,4 @@
-"""Names that last: the same model or optimizer is called the same as long as a run goes on."""
+"""Stable names: a model or optimizer keeps its name for the whole run."""
 
 import weakref
 from collections.abc import Iterator, Sequence

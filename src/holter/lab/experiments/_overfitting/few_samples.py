@@ -60,7 +60,7 @@ class Few:
 
     @property
     def aim(self) -> Aim:
-        """From a constant answer to the floor, as far as they are known."""
+        """From the best constant prediction to the floor, as far as they are known."""
         if isinstance(self.floor, str):
             return Aim.of(self.start, None, None, self.noise)
         return Aim.of(self.start, self.floor.least, self.floor.constant, self.noise)

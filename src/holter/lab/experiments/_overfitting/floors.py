@@ -18,7 +18,7 @@ _WHOLE = 64  # a loss may be divided by so many batches that make one step
 class Floor:
     """The least loss of any predictions, and of one answer for all samples.
 
-    It is not `exact` where a model may be unable to reach it: inputs are drawn anew in each step,
+    It is not `exact` where a model may be unable to reach it: inputs are redrawn in each step,
     or samples are the classes of one another.
     """
 

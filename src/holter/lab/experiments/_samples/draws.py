@@ -51,7 +51,7 @@ def have_partners(ones: list[Draw], others: list[Draw]) -> bool:
 def nearer(pairs: list[tuple[Draw, Draw]], others: list[Draw]) -> float | None:
     """How often two draws of one sample are nearer than most others are to the first.
 
-    Those others are of the same target if enough have such: a sample that is made anew each time
+    Those others are of the same target if enough have such: a sample that is generated each time
     may still keep its class.
     """
     ones, twos = [one for one, _ in pairs], [*(two for _, two in pairs), *others]

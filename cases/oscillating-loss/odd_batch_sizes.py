@@ -1,0 +1,33 @@
+"""The loss is a sum over batches of many sizes, and follows their size."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+inputs = torch.randn(20_000, 8)
+targets = inputs @ torch.randn(8, 1) + torch.randn(20_000, 1)
+
+
+class Groups:
+    """Groups of 20 to 400 samples."""
+
+    def __iter__(self):
+        order = torch.randperm(20_000)
+        while len(order) >= 400:
+            size = int(torch.randint(20, 400, ()))
+            yield order[:size].tolist()
+            order = order[size:]
+
+
+loader = DataLoader(TensorDataset(inputs, targets), batch_sampler=Groups())
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+
+for epoch in range(8):
+    for x, y in loader:
+        loss = nn.functional.mse_loss(model(x), y, reduction="sum")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch}: loss {loss.item() / len(x):.4f} a sample")
