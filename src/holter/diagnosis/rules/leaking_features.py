@@ -102,18 +102,19 @@ def leaking_features(
     if count < min_samples:
         yield leaking_features.not_examined(f"{count:.0f} of the {min_samples} samples needed")
         return
+    leak = None
     if residue is not None:
         leak = _copies_of_number(residue, max_residue)
     elif class_counts is None or class_counts.values.min() < min_class:
         yield leaking_features.not_examined(f"a class has fewer than {min_class} samples")
         return
-    else:
-        assert copy is not None
+    elif copy is not None:
         leak = _copies_of_class(values, copy, len(class_counts))
-    if leak is None:
-        leak = _lost_in_validation(facts, min_train_order, min_lost, min_class)
-    if leak is None:
-        leak = _in_order(facts, min_order)
+    leak = (
+        leak
+        or _lost_in_validation(facts, min_train_order, min_lost, min_class)
+        or _in_order(facts, min_order)
+    )
     if leak is None:
         yield leaking_features.clear(_closest(facts, len(values)))
     else:
@@ -192,10 +193,11 @@ def _in_order(facts: Facts, min_order: float) -> Leak | None:
         return None
     others = np.delete(order.values, columns)
     beside = f"; the next column has {others.max():.2g}" if len(others) else ""
-    noun = f"column {columns[0]} alone sorts" if len(columns) == 1 else f"{_name(columns)} sorting"
+    alone = f"column {columns[0]} alone gives"
+    noun = alone if len(columns) == 1 else f"columns {listed(columns, len(columns))} each give"
     return Leak(
         columns,
-        f"{noun} the samples by target",
+        f"{noun} the order of the targets",
         DATASET_COLUMN_ORDER,
         f"rank correlation {order.values[columns].min():.4g} with the target{beside}",
         Confidence.HINT,

@@ -53,7 +53,7 @@ class Norms:
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class ThresholdLosses:
     """The loss at the start, and after as many steps with either threshold."""
 
     first: float
@@ -138,7 +138,7 @@ def misplaced_clip_threshold(
             yield _verdict(facts, norms, losses, damage=better and slower and apart)
 
 
-def _verdict(facts: Facts, norms: Norms, losses: Losses, *, damage: bool) -> Verdict:
+def _verdict(facts: Facts, norms: Norms, losses: ThresholdLosses, *, damage: bool) -> Verdict:
     summary = (
         f"the threshold {norms.limit:.3g} clips {percent(norms.clipped)} of the steps to"
         f" {percent(norms.left)} of the median gradient norm {norms.median:.3g}: the loss goes from"
@@ -173,7 +173,7 @@ def _clear(norms: Norms, limit: float) -> Iterator[Verdict]:
     yield misplaced_clip_threshold.clear(clipped)
 
 
-def _losses(facts: Facts) -> Losses | None:
+def _losses(facts: Facts) -> ThresholdLosses | None:
     """Return the losses that either threshold reaches, or None if they cannot be compared."""
     trials = facts.run[CLIP_THRESHOLD_LOSS]
     if "advised" not in trials:
@@ -185,7 +185,7 @@ def _losses(facts: Facts) -> Losses | None:
     parts = (present[:few], present[-few:], advised[-few:])
     error = midmean_error(noise(parts[1:]), few, few)
     first, present_end, advised_end = (midmean(part) for part in parts)
-    return Losses(first, present_end, advised_end, error)
+    return ThresholdLosses(first, present_end, advised_end, error)
 
 
 def _evidence(facts: Facts) -> Iterator[Evidence]:
