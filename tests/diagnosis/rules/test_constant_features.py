@@ -45,18 +45,19 @@ def test_all_vary() -> None:
 
 
 @pytest.mark.parametrize(
-    "run",
+    ("run", "exception"),
     [
-        table({3: 1.0}),  # a bias
-        table({3: 0.0}, zeros=0.9),  # words
-        table({3: 0.0}, usual=2),  # one-hot
-        table(dict.fromkeys(range(40), 0.0), count=196),  # a border
-        table({3: 0.5}, count=784),
+        (table({3: 1.0}), "bias-column"),
+        (table({3: 0.0}, zeros=0.9), "sparse-columns"),  # words
+        (table({3: 0.0}, usual=2), "sparse-columns"),  # one-hot
+        (table(dict.fromkeys(range(40), 0.0), count=196), "flattened-image"),
+        (table({3: 0.5}, count=784), "flattened-image"),
     ],
 )
-def test_usual_constants(run: Run) -> None:
+def test_constants_by_nature(run: Run, exception: str) -> None:
     (verdict,) = said(constant_features, run)
     assert isinstance(verdict, Normal)
+    assert verdict.exception == exception
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,10 @@ def test_usual_constants(run: Run) -> None:
         (table({3: 0.37}), "column 3 is 0.37"),
         (table({3: 0.0}), "column 3 is 0 "),  # rounded away
         (table({1: 2.0, 4: 7.0}), "columns 1, 4"),
+        (table({1: 1.0, 4: 1.0}), "columns 1, 4"),  # an intercept is a single one
+        (table({3: 0.5}, zeros=0.9), "column 3"),  # sparse columns are 0, not 0.5
+        (table(dict.fromkeys(range(4), 0.5)), "columns 0, 1, 2, 3"),  # ten columns are no image
+        (table(dict.fromkeys(range(10), 0.5)), "columns 0, 1, 2, 3"),
         (table({3: 0.37}, valid=100), "in validation it varies"),
     ],
 )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.unfittable_batch import unfittable_batch
 from holter.record import Event, Run
 from holter.record.events import Occurrence, OutOfTime, OverfitFloor
@@ -102,7 +103,7 @@ def finding(*given: object, **named: object) -> Finding:
         (down(0.3, -3.4), {OVERFIT_FLOOR: None, OVERFIT_FREE_FLOOR: -3.5}),
     ],
 )
-def test_learned_by_heart(curve: np.ndarray, known: dict[Signal, float | None]) -> None:
+def test_memorised(curve: np.ndarray, known: dict[Signal, float | None]) -> None:
     assert isinstance(verdict(curve, None, known), Clear)
 
 
@@ -125,7 +126,7 @@ def test_says_by_what_it_is_clear() -> None:
         (down(0.2, -1), {OVERFIT_FLOOR: None}),
         (down(2.3, -4), {}),  # under its floor
         (RESTS, {OVERFIT_RATE: 0.0}),
-        (down(2.3, 1.98), {OVERFIT_FLOOR: 1.9, OVERFIT_NOISE: 0.1}),  # labels drawn anew
+        (down(2.3, 1.98), {OVERFIT_FLOOR: 1.9, OVERFIT_NOISE: 0.1}),  # labels drawn again
         (np.full(20, 2.2), {}),  # too few steps
         (RESTS, {OVERFIT_FLOOR: None, OVERFIT_FREE_FLOOR: 0.0}),  # may be out of reach
         (RESTS, {OVERFIT_FLOOR: None, OVERFIT_CONSTANT: None, OVERFIT_NOISE: 0.1}),
@@ -159,14 +160,23 @@ def test_the_first_change_that_fits_names_the_cause(change: str) -> None:
 
 @pytest.mark.parametrize("change", ["dropout off", "weight decay 0", "learning rate x 0.1"])
 def test_what_may_be_a_recipe_is_normal_where_much_is_learned(change: str) -> None:
-    assert isinstance(verdict(down(2.3, 0.7), {change: FITS}), Normal)
+    note = verdict(down(2.3, 0.7), {change: FITS})
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
 
 
 @pytest.mark.parametrize(
-    "change", ["same random numbers in every step", "Adam with all parameters trainable"]
+    ("change", "exception"),
+    [
+        ("same random numbers in every step", "random-step"),
+        ("Adam with all parameters trainable", "frozen-layers"),
+    ],
 )
-def test_harmless_changes_are_normal(change: str) -> None:
-    assert isinstance(verdict(RESTS, {change: FITS}), Normal)
+def test_exceptions_by_the_change_that_fits(change: str, exception: str) -> None:
+    note = verdict(RESTS, {change: FITS})
+    assert isinstance(note, Normal)
+    assert note.exception == exception
+    assert isinstance(verdict(RESTS, {change: RESTS}), Finding)
 
 
 def test_a_mistake_is_one_even_if_much_is_learned() -> None:
@@ -237,9 +247,16 @@ def test_nothing_makes_it_fit() -> None:
 
 @pytest.mark.parametrize("change", ["weights re-initialised", "inputs replaced by noise"])
 def test_small_models_fit_by_chance(change: str) -> None:
-    assert isinstance(verdict(RESTS, {change: FITS}, {OVERFIT_TRAINABLE: 40}), Normal)
+    note = verdict(RESTS, {change: FITS}, {OVERFIT_TRAINABLE: 40})
+    assert isinstance(note, Normal)
+    assert note.exception == "few-parameters"
     assert finding(RESTS, {change: FITS}).confidence is Confidence.HINT
     assert finding(down(2.3, 1.95), {change: FITS}).confidence is Confidence.LIKELY
+
+
+def test_a_small_model_that_fits_by_a_real_fix_is_reported() -> None:
+    found = finding(RESTS, {"clipping off": FITS}, {OVERFIT_TRAINABLE: 40})
+    assert found.confidence is Confidence.LIKELY
 
 
 def test_controls_are_no_cause() -> None:

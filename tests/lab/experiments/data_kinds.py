@@ -204,18 +204,6 @@ def sine_of_one_number() -> Setup:
 
 
 @healthy
-def one_column_among_noise() -> Setup:
-    x = table()
-    return split(x, x[:, :1] ** 3, model=nn.Linear(6, 1), loss=nn.MSELoss())
-
-
-@healthy
-def threshold_of_one_column() -> Setup:
-    x = table()
-    return split(x, (x[:, 0] > 0).long())
-
-
-@healthy
 def windows_over_a_ramp() -> Setup:
     ramp = torch.arange(600) / 600
     x = torch.stack([ramp[i : i + 10] for i in range(580)])
@@ -251,12 +239,6 @@ def every_byte_once() -> Setup:
 def one_hot() -> Setup:
     y = torch.randint(6, (600,))
     return split(torch.eye(6)[y], y)
-
-
-@healthy
-def letters_one_hot() -> Setup:
-    letters = torch.randint(5, (600, 4))
-    return split(torch.eye(5)[letters].flatten(1), letters[:, 0])
 
 
 @healthy

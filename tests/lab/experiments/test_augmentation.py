@@ -132,11 +132,11 @@ def found(data: Pictures, folder: Path, **how: Any) -> tuple[Finding, ...]:
         (OwnNumbers, {"num_workers": 2}, "in all workers and in every epoch"),
         (NumbersOfTheModule, {"num_workers": 2}, "in all workers and in every epoch"),
         (OwnNumbers, {"num_workers": 2, "persistent_workers": True}, "in all workers:"),
-        (OwnNumbers, {"num_workers": 1}, "same in every epoch"),
+        (OwnNumbers, {"num_workers": 1}, "identical in every epoch"),
         (
             NumbersOfNumpy,
             {"num_workers": 2, "worker_init_fn": _by_worker_alone},
-            "same in every epoch",
+            "identical in every epoch",
         ),
     ],
 )

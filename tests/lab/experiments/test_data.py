@@ -166,7 +166,7 @@ def test_finds_data_that_is_there_twice(tmp_path: Path) -> None:
     x, y = table(), torch.randint(3, (600,))
     (finding,) = found(training(TensorDataset(x.repeat(2, 1), y.repeat(2))), tmp_path)
     assert finding.rule == "duplicate-samples"
-    assert "100.0% of 1200" in finding.summary
+    assert "100 % of 1200" in finding.summary
 
 
 def test_finds_two_labels_of_one_input(tmp_path: Path) -> None:
@@ -218,6 +218,32 @@ def test_finds_the_target_among_the_columns(setup: Callable[[], Setup], tmp_path
     assert finding.rule == "leaking-features"
     assert finding.confidence is Confidence.LIKELY
     assert finding.evidence[0].steps[0] == 6
+
+
+def cube_of_one_column() -> Setup:
+    x = table()
+    return split(x, x[:, :1] ** 3, model=nn.Linear(6, 1), loss=nn.MSELoss())
+
+
+def threshold_of_one_column() -> Setup:
+    x = table()
+    return split(x, (x[:, 0] > 0).long())
+
+
+def one_of_several_codes() -> Setup:
+    letters = torch.randint(5, (600, 4))
+    return split(torch.eye(5)[letters].flatten(1), letters[:, 0])
+
+
+@pytest.mark.parametrize(
+    "setup", [cube_of_one_column, threshold_of_one_column, one_of_several_codes]
+)
+def test_what_one_column_predicts_is_a_hint(setup: Callable[[], Setup], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    (finding,) = found(setup(), tmp_path)
+    assert finding.rule == "leaking-features"
+    assert finding.confidence is Confidence.HINT
+    assert finding.evidence[0].steps[0] == 0
 
 
 def test_means_of_the_target_that_include_the_sample_are_a_hint(tmp_path: Path) -> None:

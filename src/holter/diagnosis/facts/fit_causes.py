@@ -12,13 +12,12 @@ from holter.record.trials import TrialKind
 class FitCause:
     """A cause and its fix.
 
-    A `recipe` may be intended: it is no fault if much is learned anyway. `harmless` is never one.
+    A `recipe` may be intended: it is no fault if much is learned anyway.
     """
 
     cause: str
     fix: str = ""
     recipe: bool = False
-    harmless: bool = False
     sure: bool = True
     hurries: bool = False  # the change speeds up what may happen anyway
     lucky: bool = False  # the change may make a small model fit by chance
@@ -43,10 +42,7 @@ _CAUSES = {
         "lower the dropout: `p` is the share that is dropped, not the share that is kept",
         recipe=True,
     ),
-    TrialKind.SAME_RANDOM_NUMBERS: FitCause(
-        "random numbers in the step (noise, augmentation, sampling) keep the loss up",
-        harmless=True,
-    ),
+    TrialKind.SAME_RANDOM_NUMBERS: FitCause("random numbers in the step keep the loss up"),
     TrialKind.CLIPPING_OFF: FitCause(
         "gradients are clipped to almost zero",
         "raise the clipping threshold to the typical gradient norm",
@@ -66,9 +62,7 @@ _CAUSES = {
         "call `model.train()` before training",
         recipe=True,
     ),
-    TrialKind.NOTHING_FROZEN: FitCause(
-        "the trainable part of the model cannot memorise them", harmless=True
-    ),
+    TrialKind.NOTHING_FROZEN: FitCause("the trainable part of the model cannot memorise them"),
     TrialKind.REINITIALISED: FitCause(
         "the initial weights cannot learn: they are zero, all equal, saturated or dead",
         "use the default initialisation, or load other weights",

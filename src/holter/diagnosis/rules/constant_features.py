@@ -1,12 +1,16 @@
 """Columns of the input never change."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, series
-from holter.diagnosis.rule import rule
+from holter.diagnosis.facts.robust import Values
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_COLUMN_FIRST,
@@ -15,90 +19,134 @@ from holter.record.signals import (
     DATASET_EXAMINED,
 )
 
-_SPARSE = 0.3  # share of zeros in other columns: counts of words, one-hot categories
-_PART = 0.2  # share of columns: more are the border of an image
+_SPARSE = 0.3  # share of zeros in a column of counts or of one-hot categories
+_IMAGE = 64  # columns of the smallest flattened image
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantColumns:
+    """A table with its constant columns: their places, and the one value of each."""
+
+    places: npt.NDArray[np.int64]
+    at: Values
+    values: Values  # distinct values of every column
+    zeros: Values  # share of zeros of the columns that vary
+    samples: float
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{value:.3g}" for value in np.unique(self.at)[:3])
+        if len(self.places) == 1:
+            return f"column {self.places[0]} is {shown} in all {self.samples:.0f} samples"
+        named = listed(self.places.tolist(), len(self.places))
+        return f"columns {named} are constant in all {self.samples:.0f} samples ({shown})"
+
+
+@exception
+def flattened_image(columns: ConstantColumns, max_columns: int, max_share: float) -> str | None:
+    """The border of flattened images, and some of many hundreds of columns, never change."""
+    total, constant = len(columns.values), len(columns.places)
+    if total <= max_columns and (total < _IMAGE or constant <= max_share * total):
+        return None
+    return f"{constant} of {total} columns never change"
+
+
+@exception
+def bias_column(columns: ConstantColumns, _: int, __: float) -> str | None:
+    """A single column of ones is the intercept of a linear model."""
+    return str(columns) if columns.at.tolist() == [1.0] else None
+
+
+@exception
+def sparse_columns(columns: ConstantColumns, _: int, __: float) -> str | None:
+    """Among counts and one-hot categories, a column of zeros is one that is rarely set."""
+    others = columns.zeros
+    is_sparse = not len(others) or np.median(others) > _SPARSE or (columns.values == 2).any()
+    if not is_sparse or columns.at.any():
+        return None
+    return f"{columns}; other columns are sparse, too"
 
 
 @rule(
     severity=Severity.INFO,
     level=Level.DATA,
     needs=(DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS),
+    exceptions=(flattened_image, bias_column, sparse_columns),
 )
 def constant_features(
-    facts: Facts, *, min_samples: int = 100, max_columns: int = 256
+    facts: Facts,
+    *,
+    min_samples: Annotated[int, "training samples needed"] = 100,
+    max_columns: Annotated[int, "columns of a table; more are a flattened image or counts"] = 256,
+    max_share: Annotated[float, "share of constant columns; more are the border of images"] = 0.2,
 ) -> Iterator[Verdict]:
     """Columns of the input never change.
 
     ## What it does
-    Counts the different values of each column of a table, over at least `min_samples` training
-    samples. Columns with a single one are reported, unless that is usual: a column of ones, zeros
-    among sparse or one-hot columns, more than `max_columns` columns, or many that are constant, as
-    the border of an image is.
+    Counts the distinct values of each column of a table over the training samples, and reports
+    columns with a single value.
 
     ## Why it matters
-    Such a column tells nothing. It may be one that should tell something: a wrong index, a unit
-    that rounds everything to 0, a join that found no partner. And if it does change later, the
-    weights that belong to it were never trained.
+    Such a column carries no information, although it may be meant to: a wrong index, a unit that
+    rounds everything to 0, a join without matches. If it varies in production, the weights that
+    belong to it were never trained.
+
+    ## Example
+    ```python
+    pressure = pascals // 1_000_000         # bad
+    pressure = (pascals - 101_000) / 2_000  # good
+    ```
 
     ## What to do
-    Look at the column where it is made. Drop it if it is constant by nature.
+    Inspect the code that computes the column. Drop the column if it is constant by nature.
 
     ## When it is wrong
-    Rare features that happen to be absent from the samples that were read, and parts of an input
-    that are not used yet.
+    Rare features that happen to be absent from the samples that were read, and inputs that are
+    reserved for later.
 
     ## How to confirm
     - Print `x.std(0)` over the training set.
     """
-    values, first = (
+    values, first, zeros = (
         series(facts.run, signal, "train")
-        for signal in (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST)
+        for signal in (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS)
     )
-    zeros = series(facts.run, DATASET_COLUMN_ZEROS, "train")
     count = measured(facts.run, DATASET_EXAMINED, "train") or 0
     if values is None or first is None or zeros is None or count < min_samples:
         yield constant_features.not_examined(f"{count:.0f} of the {min_samples} samples needed")
         return
     constant = (values.values == 1) & np.isfinite(first.values)
-    places = np.flatnonzero(constant)
-    if not len(places):
-        yield constant_features.clear(f"all {len(values)} columns vary over {count:.0f} samples")
-        return
-    at = ", ".join(f"{each:.3g}" for each in np.unique(first.values[places])[:3])
-    one = len(places) == 1
-    said = (
-        f"column {places[0]} is {at} in all {count:.0f} samples"
-        if one
-        else f"columns {listed(places.tolist(), len(places))} are the same in all {count:.0f}"
-        f" samples ({at})"
+    columns = ConstantColumns(
+        places=np.flatnonzero(constant),
+        at=first.values[constant].astype(np.float64),
+        values=values.values.astype(np.float64),
+        zeros=zeros.values[~constant].astype(np.float64),
+        samples=count,
     )
-    others = zeros.values[~constant]
-    is_sparse = not len(others) or np.median(others) > _SPARSE or (values.values == 2).any()
-    if len(values) > max_columns or len(places) > max(_PART * len(values), 1):
-        yield constant_features.normal(f"{len(places)} of {len(values)} columns never change")
-    elif (first.values[places] == 1).all() and one:
-        yield constant_features.normal(f"{said}: a column of ones")
-    elif (first.values[places] == 0).all() and is_sparse:
-        yield constant_features.normal(f"{said}; other columns are sparse too")
+    if not constant.any():
+        yield constant_features.clear(f"all {len(values)} columns vary over {count:.0f} samples")
+    elif (excuse := constant_features.excused(columns, max_columns, max_share)) is not None:
+        yield excuse
     else:
+        others = columns.values[~constant]
+        beside = f"; the median of the others is {np.median(others):.0f}" if len(others) else ""
         yield constant_features.finding(
-            said + _elsewhere(facts, places),
+            f"{columns}{_in_validation(facts, columns.places)}",
             confidence=Confidence.HINT,
             onset=0,
             evidence=(
                 Evidence(
                     DATASET_COLUMN_VALUES,
-                    (int(places[0]), int(places[-1])),
-                    f"1 value; other columns have {np.median(values.values[~constant]):.0f} in the"
-                    " median",
+                    (int(columns.places[0]), int(columns.places[-1])),
+                    f"1 distinct value{beside}",
                     "train",
                 ),
             ),
-            fix="look at where these columns are made; drop them if they are constant by nature",
+            fix="inspect the code that computes these columns; drop them if they are constant by"
+            " nature",
         )
 
 
-def _elsewhere(facts: Facts, places: np.ndarray) -> str:
+def _in_validation(facts: Facts, places: npt.NDArray[np.int64]) -> str:
     valid = series(facts.run, DATASET_COLUMN_VALUES, "valid")
     if valid is None or len(valid) <= places[-1] or not (valid.values[places] > 1).any():
         return ""

@@ -1,11 +1,14 @@
 """Training samples occur several times, or with several labels."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread
-from holter.diagnosis.rule import rule
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
+from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CONFLICTS,
     DATASET_DISTINCT,
@@ -14,83 +17,127 @@ from holter.record.signals import (
     DATASET_REPEATED,
 )
 
-_LEAST = 5  # samples
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """What was counted among the training samples that were read."""
+
+    copies: float  # share of the samples whose input occurs more than once
+    repeated: float  # share of the distinct inputs that occur more than once
+    conflicts: float  # share of the samples whose input occurs with another class
+    examined: float
+    distinct: float
+
+    def __str__(self) -> str:
+        return f"{percent(self.copies)} of {self.examined:.0f} training inputs occur more than once"
+
+
+@exception
+def few_values(facts: Facts, duplicates: Duplicates, _: float) -> str | None:
+    """Inputs with few values, such as tokens, bits and boards, are equal by chance."""
+    if is_continuous(facts.run, "train"):
+        return None
+    return f"{duplicates}; their values are few, or tokens"
+
+
+@exception
+def prototypes(_: Facts, duplicates: Duplicates, min_distinct: float) -> str | None:
+    """Where all samples are copies of a few prototypes, the task is to tell these apart."""
+    if duplicates.distinct >= min_distinct * duplicates.examined:
+        return None
+    return f"{duplicates.examined:.0f} samples are copies of {duplicates.distinct:.0f} inputs"
 
 
 @rule(
     severity=Severity.INFO,
     level=Level.DATA,
     needs=(DATASET_DUPLICATES, DATASET_REPEATED, DATASET_CONFLICTS),
+    exceptions=(few_values, prototypes),
 )
 def duplicate_samples(
-    facts: Facts, *, min_conflicts: float = 0.01, min_repeated: float = 0.5
+    facts: Facts,
+    *,
+    min_conflicts: Annotated[float, "share of inputs that occur with two classes"] = 0.01,
+    min_repeated: Annotated[float, "share of distinct inputs that occur more than once"] = 0.5,
+    min_count: Annotated[int, "inputs of either kind that must be counted"] = 5,
+    min_distinct: Annotated[float, "share of inputs that differ; below they are copies"] = 0.1,
 ) -> Iterator[Verdict]:
     """Training samples occur several times, or with several labels.
 
     ## What it does
-    Preflight compares training inputs bit by bit. The rule speaks where at least `min_conflicts` of
-    them occur with another class as well, or where at least `min_repeated` of the different inputs
-    occur more than once. Only of inputs that cannot be equal by chance, such as continuous numbers
-    and photographs; not of tokens, bits and other inputs with few values, and not where all is
-    copies of a few.
+    Compares training inputs bit by bit. It reports inputs that occur with several classes, and data
+    sets in which most distinct inputs occur more than once.
 
     ## Why it matters
-    The same input with two labels can be learned by heart at best in one of them: such labels are
-    wrong somewhere. A data set that was read twice has epochs twice as long as it seems, and if it
-    is split at random validation knows the training set.
+    Of an input with two labels at least one label is wrong. In a data set that was read twice an
+    epoch is twice as long as it seems, and after a random split the same samples are in training
+    and validation.
+
+    ## Example
+    ```python
+    files = glob("data/*") + glob("data/a*")               # bad
+    files = sorted({*glob("data/*"), *glob("data/a*")})    # good
+    ```
 
     ## What to do
-    Look at the pairs. Drop duplicates before splitting; see whether a pattern of file names matches
-    twice, or a list is joined with itself.
+    Inspect the pairs. Drop duplicates before splitting; check whether a file pattern matches twice,
+    or a table is joined with itself.
 
     ## When it is wrong
-    Several annotators label each sample, and all of their answers are kept. Copying rare classes on
-    purpose is fine: then most inputs still occur once.
+    Several annotators label each sample, and all of their answers are kept. Oversampling of rare
+    classes is not reported as long as most inputs still occur once.
 
     ## How to confirm
-    - Look at one of the pairs that are named: `train_set[i]` and `train_set[j]`.
+    - Look at one of the pairs in the report: `train_set[i]` and `train_set[j]`.
     - Compare `len(files)` with `len(set(files))`.
     """
-    copies = measured(facts.run, DATASET_DUPLICATES, "train")
-    repeated = measured(facts.run, DATASET_REPEATED, "train")
-    conflicts = measured(facts.run, DATASET_CONFLICTS, "train")
-    examined = measured(facts.run, DATASET_EXAMINED, "train")
-    distinct = measured(facts.run, DATASET_DISTINCT, "train")
-    if copies is None or repeated is None or conflicts is None or not examined or not distinct:
-        yield duplicate_samples.not_examined("too little was read of the training set")
-        return
-    said = f"{copies:.1%} of {examined:.0f} training inputs occur more than once"
-    all_of = unread(facts.run, "train")  # a pair is rarely read whole
-    if not is_continuous(facts.run, "train") or distinct < examined / 10:
-        yield duplicate_samples.clear(f"{said}; inputs with few values repeat by chance")
-        return
-    if conflicts * examined >= _LEAST and conflicts * all_of >= min_conflicts:
-        yield duplicate_samples.finding(
-            f"{conflicts * examined:.0f} of {examined:.0f} training inputs occur with another class"
-            f" as well{_pair(facts, 'conflicts')}",
-            confidence=Confidence.HINT,
-            onset=0,
-            evidence=(
-                Evidence(DATASET_CONFLICTS, (0, 0), f"{conflicts:.1%} of those read", "train"),
-                Evidence(DATASET_DUPLICATES, (0, 0), said, "train"),
-            ),
-            fix="look at these pairs, and mend the labels that are wrong",
+    copies, repeated, conflicts, examined, distinct = (
+        measured(facts.run, signal, "train")
+        for signal in (
+            *(DATASET_DUPLICATES, DATASET_REPEATED, DATASET_CONFLICTS),
+            *(DATASET_EXAMINED, DATASET_DISTINCT),
         )
-    elif repeated * distinct >= _LEAST and repeated * all_of >= min_repeated:
-        yield duplicate_samples.finding(
-            f"{said}: most are there several times{_pair(facts, 'duplicates')}",
-            confidence=Confidence.HINT,
-            onset=0,
-            evidence=(
-                Evidence(DATASET_REPEATED, (0, 0), f"{repeated:.1%} of the inputs", "train"),
-                Evidence(DATASET_DUPLICATES, (0, 0), said, "train"),
-            ),
-            fix="read each sample once: drop duplicates before splitting",
+    )
+    if copies is None or repeated is None or conflicts is None or not examined or not distinct:
+        yield duplicate_samples.not_examined("too few training samples were read")
+        return
+    duplicates = Duplicates(copies, repeated, conflicts, examined, distinct)
+    unseen = unread(facts.run, "train")  # both samples of a pair are rarely read
+    conflicting = conflicts * examined >= min_count and conflicts * unseen >= min_conflicts
+    repeating = repeated * distinct >= min_count and repeated * unseen >= min_repeated
+    if not conflicting and not repeating:
+        yield duplicate_samples.clear(str(duplicates))
+    elif (excuse := duplicate_samples.excused(facts, duplicates, min_distinct)) is not None:
+        yield excuse
+    elif conflicting:
+        yield _finding(
+            duplicates,
+            f"{conflicts * examined:.0f} of {examined:.0f} training inputs occur with several"
+            f" classes{_pair(facts, 'conflicts')}",
+            Evidence(DATASET_CONFLICTS, (0, 0), f"{percent(conflicts)} of those read", "train"),
+            "compare these pairs, and correct the wrong labels",
         )
     else:
-        yield duplicate_samples.clear(said)
+        yield _finding(
+            duplicates,
+            f"{duplicates}{_pair(facts, 'duplicates')}",
+            Evidence(
+                DATASET_REPEATED, (0, 0), f"{percent(repeated)} of the distinct inputs", "train"
+            ),
+            "read each sample once: drop duplicates before splitting",
+        )
+
+
+def _finding(duplicates: Duplicates, summary: str, evidence: Evidence, fix: str) -> Finding:
+    return duplicate_samples.finding(
+        summary,
+        confidence=Confidence.HINT,
+        onset=0,
+        evidence=(evidence, Evidence(DATASET_DUPLICATES, (0, 0), str(duplicates), "train")),
+        fix=fix,
+    )
 
 
 def _pair(facts: Facts, what: str) -> str:
     groups = named(facts.run, what, "train")
-    return f", as {groups[0][0]} and {groups[0][1]} do" if groups else ""
+    return f", for example samples {groups[0][0]} and {groups[0][1]}" if groups else ""

@@ -1,6 +1,7 @@
-"""The batch is far larger than the noise of its gradients calls for."""
+"""The batch is far larger than the gradient noise requires."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -9,8 +10,6 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BATCH_NOISE_SCALE, BATCH_SIZE
 
-_WIDE = 10  # upper end over lower: what lies between is not known
-
 
 @rule(
     severity=Severity.INFO,
@@ -18,48 +17,56 @@ _WIDE = 10  # upper end over lower: what lies between is not known
     needs=(BATCH_SIZE, BATCH_NOISE_SCALE),
     preview=True,
 )
-def inefficient_batch_size(facts: Facts, *, max_ratio: float = 10.0) -> Iterator[Verdict]:
-    """The batch is far larger than the noise of its gradients calls for.
+def inefficient_batch_size(
+    facts: Facts,
+    *,
+    max_ratio: Annotated[float, "batch size over the gradient noise scale"] = 10.0,
+    max_width: Annotated[float, "upper over lower end of an interval that can be judged"] = 10.0,
+) -> Iterator[Verdict]:
+    """The batch is far larger than the gradient noise requires.
 
     ## What it does
     The gradient noise scale is the batch size at which the noise of a batch's gradient is as large
-    as the gradient. The rule speaks where the batch is more than `max_ratio` times the upper end of
-    its interval, at the start and after some training: then a tenth of the batch would give
-    practically the same step.
+    as the gradient. The rule reports a batch many times larger than the upper end of the noise
+    scale's interval, at the start and after some training.
 
     ## Why it matters
-    Samples far above the noise scale cost computation and buy nothing. As many small steps in the
-    same time would get further.
+    Samples far above the noise scale cost computation without a better gradient. More and smaller
+    steps in the same time reach a lower loss.
+
+    ## Example
+    ```python
+    loader = DataLoader(train_set, batch_size=4096, shuffle=True)  # bad
+    loader = DataLoader(train_set, batch_size=128, shuffle=True)   # good
+    ```
 
     ## What to do
-    Take a batch nearer to the noise scale. With SGD the learning rate goes down in proportion to
-    the batch as far as that is below the noise scale and stays as it is above; with Adam by about
-    the square root.
+    Use a batch size near the noise scale. With SGD, lower the learning rate in proportion to the
+    batch size below the noise scale, and keep it above; with Adam, by about the square root.
 
     ## When it is wrong
-    The noise scale grows while a training goes on, often tenfold and more: a batch that is too
-    large for the first steps may be right for most of the training. A GPU that is not filled by a
-    small batch takes as long for it as for a large one. Contrastive losses and batch norm need
-    large batches for other reasons.
+    The noise scale grows during training, often ten times and more: a batch that is too large for
+    the first steps may be right later. A GPU that a small batch does not fill takes as long for it
+    as for a large one. Contrastive losses and batch norm need large batches for other reasons.
 
     ## How to confirm
-    - Train for as many samples with a quarter of the batch: the loss should get further down.
-    - Measure again from a checkpoint of the middle of the training.
+    - Train for as many samples with a quarter of the batch: the loss should end lower.
+    - Measure again from a checkpoint in the middle of training.
     """
     batch = float(facts.run[BATCH_SIZE][""].values[-1])
     table = facts.run[BATCH_NOISE_SCALE]
-    scale, lower, upper = (table[each] for each in ("estimate", "lower", "upper"))
-    told = "; ".join(
+    scale, lower, upper = (table[name] for name in ("estimate", "lower", "upper"))
+    intervals = "; ".join(
         f"{_scale(value, low, high)} after {step} steps"
         for step, value, low, high in zip(
             scale.steps, scale.values, lower.values, upper.values, strict=True
         )
     )
-    says = f"a batch of {batch:.0f}, a noise scale of {told}"
+    measured = f"batch size {batch:.0f}, noise scale {intervals}"
     if (batch > max_ratio * upper.values).all():
         high = float(upper.values.max())
         yield inefficient_batch_size.finding(
-            f"{says}: the batch is over {batch / high:.0f} times as large as gradients need",
+            f"the batch is over {batch / high:.0f} times the gradient noise scale: {measured}",
             confidence=Confidence.HINT,
             onset=0,
             evidence=(
@@ -68,15 +75,15 @@ def inefficient_batch_size(facts: Facts, *, max_ratio: float = 10.0) -> Iterator
                     BATCH_NOISE_SCALE, (scale.first, scale.last), f"at most {high:.3g}", "upper"
                 ),
             ),
-            fix=f"a batch of about {_power_of_two(high)} needs hardly more steps; it grows as"
-            " training goes on, so measure again later",
+            fix=f"set `batch_size={_power_of_two(high)}`; the noise scale grows during training, so"
+            " measure again later",
         )
-    elif batch > lower.values[-1] and upper.values[-1] > _WIDE * lower.values[-1]:
+    elif batch > lower.values[-1] and upper.values[-1] > max_width * lower.values[-1]:
         yield inefficient_batch_size.not_examined(
-            f"{says}: too uncertain to tell; more batches would (option batches)"
+            f"too uncertain, repeat it with more `batches`: {measured}"
         )
     else:
-        yield inefficient_batch_size.clear(says)
+        yield inefficient_batch_size.clear(measured)
 
 
 def _scale(value: float, low: float, high: float) -> str:

@@ -1,14 +1,16 @@
-"""A column of the input is the target itself."""
+"""A single column of the input predicts the target almost perfectly."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, series
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record import Series
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CLASS_COUNT,
     DATASET_COLUMN_COPY,
@@ -19,38 +21,71 @@ from holter.record.signals import (
     Signal,
 )
 
-_RARE = 5  # samples of a class: fewer agree with a column by chance
-_ORDERED, _LOST = 0.8, 0.5  # order in training, and the part of it that is left in validation
-_ALONE = 0.999  # order of one column that is worth a note
-_FIX = "take out the columns that are made from the target, or make them without it"
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Columns that predict the target, and the measurement that shows it."""
+
+    columns: Sequence[int]
+    summary: str
+    signal: Signal
+    says: str
+    confidence: Confidence = Confidence.LIKELY
+    width: int = 1  # columns that make one feature
 
 
-@rule(severity=Severity.WARNING, level=Level.DATA, needs=(DATASET_COLUMN_VALUES,))
+@exception
+def many_columns(leak: Leak, table: Series, max_share: float) -> str | None:
+    """Where the only column, or many columns, predict the target, that is the task itself."""
+    total = len(table)
+    features = len(leak.columns) / leak.width
+    if len(leak.columns) < total and features <= max(max_share * total, 1):
+        return None
+    return f"{len(leak.columns)} of {total} columns predict the target: {leak.says}"
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.DATA,
+    needs=(DATASET_COLUMN_VALUES,),
+    exceptions=(many_columns,),
+)
 def leaking_features(
-    facts: Facts, *, max_residue: float = 1e-6, min_samples: int = 100
+    facts: Facts,
+    *,
+    min_samples: Annotated[int, "training samples needed"] = 100,
+    min_class: Annotated[int, "samples needed of each class"] = 5,
+    max_residue: Annotated[float, "share of the variance a linear fit of a copy leaves"] = 1e-6,
+    min_order: Annotated[float, "rank correlation of a column that predicts the target"] = 0.999,
+    min_lost: Annotated[float, "share of the rank correlation that validation lacks"] = 0.5,
+    min_train_order: Annotated[float, "rank correlation in training for that comparison"] = 0.8,
+    max_share: Annotated[float, "share of the columns that can be a leak"] = 0.25,
 ) -> Iterator[Verdict]:
-    """A column of the input is the target itself.
+    """A single column of the input predicts the target almost perfectly.
 
     ## What it does
-    Over at least `min_samples` training samples, each column of a table is compared with the
-    target. The rule speaks where a column is the target but for scale and shift (a line through it
-    leaves less than `max_residue` of the variance), where it has exactly one value for each class,
-    or where columns are the classes one-hot; and, as a hint, where the order of one column gives
-    that of the target in training and not in validation. It does not where most columns do so, as
-    in toy problems, nor where a column merely predicts the target well: that is noted.
+    Compares each column of a table with the target. It reports a column that is a linear function
+    of the target or has one value per class, columns that are the classes one-hot, and, as a hint,
+    a column whose order gives the order of the target, everywhere or in training alone.
 
     ## Why it matters
-    The model learns to copy that column. Losses get very low, in validation too, and in use, where
-    the target is not known, it fails.
+    The model learns to copy that column. The loss is very low, also in validation, but the model
+    fails in production, where the target is unknown.
+
+    ## Example
+    ```python
+    x, y = table, table[:, -1:]           # bad
+    x, y = table[:, :-1], table[:, -1:]   # good
+    ```
 
     ## What to do
-    Ask of the column whether it is known at the time of prediction. Usual culprits: the target left
-    in the table, a column derived from it, means of the target by category that include the sample
-    itself, an index of a table sorted by class.
+    Check whether the column is known at prediction time. Typical causes: the target left in the
+    table, a column derived from it, means of the target by category that include the sample itself,
+    an index of a table sorted by class.
 
     ## When it is wrong
-    The target is a simple function of one column by design. Conversely, a leak with some noise, or
-    spread over several columns, is not seen.
+    The target is a simple function of one column by design. A leak with noise, or one that is
+    spread over several columns, is missed.
 
     ## How to confirm
     - Train without the column: the loss should get much worse.
@@ -60,115 +95,145 @@ def leaking_features(
     count = measured(facts.run, DATASET_EXAMINED, "train") or 0
     residue = series(facts.run, DATASET_COLUMN_RESIDUE, "train")
     copy = series(facts.run, DATASET_COLUMN_COPY, "train")
+    class_counts = series(facts.run, DATASET_CLASS_COUNT, "train")
     if values is None or (residue is None and copy is None):
         yield leaking_features.not_examined("targets are not single numbers that differ")
-    elif count < min_samples:
+        return
+    if count < min_samples:
         yield leaking_features.not_examined(f"{count:.0f} of the {min_samples} samples needed")
-    elif residue is not None:
-        yield from _numbers(facts, residue, max_residue)
+        return
+    leak = None
+    if residue is not None:
+        leak = _copies_of_number(residue, max_residue)
+    elif class_counts is None or class_counts.values.min() < min_class:
+        yield leaking_features.not_examined(f"a class has fewer than {min_class} samples")
+        return
     elif copy is not None:
-        yield from _classes(facts, values, copy)
-
-
-def _numbers(facts: Facts, residue: Series, max_residue: float) -> Iterator[Verdict]:
-    found = np.flatnonzero(residue.values < max_residue).tolist()
-    best = int(residue.values.argmin())
-    said = f"of {len(residue)} columns, {best} leaves {residue.values[best]:.2g} of the variance"
-    if not found:
-        yield from _by_order(facts, f"{said} of the target")
-    elif len(found) > max(len(residue) // 4, 1):
-        yield leaking_features.normal(f"{len(found)} of {len(residue)} columns are the target")
+        leak = _copies_of_class(values, copy, len(class_counts))
+    leak = (
+        leak
+        or _lost_in_validation(facts, min_train_order, min_lost, min_class)
+        or _in_order(facts, min_order)
+    )
+    if leak is None:
+        yield leaking_features.clear(_closest(facts, len(values)))
     else:
-        yield _finding(
-            f"{_columns(found)} the target but for scale and shift",
-            Confidence.LIKELY,
-            DATASET_COLUMN_RESIDUE,
-            found,
-            f"{residue.values[found].max():.2g} of the variance is left; the next column leaves"
-            f" {np.delete(residue.values, found).min():.2g}",
-        )
+        yield leaking_features.excused(leak, values, max_share) or _finding(leak)
 
 
-def _classes(facts: Facts, values: Series, copy: Series) -> Iterator[Verdict]:
-    counts = series(facts.run, DATASET_CLASS_COUNT, "train")
-    if counts is None or counts.values.min() < _RARE:
-        yield leaking_features.not_examined("there are too few samples of some classes")
-        return
-    kinds = len(counts)
-    copies = np.flatnonzero(copy.values == 2).tolist()
-    single = np.flatnonzero(copy.values == 1).tolist()
-    discrete = bool((values.values <= max(kinds, 2)).all())
-    if copies and len(copies) <= max(len(copy) // 4, 1):
-        yield _finding(
-            f"{_columns(copies)} the class: one value for each of {kinds}",
-            # Among bits and the like a column that is the answer may be the task.
-            Confidence.HINT if discrete else Confidence.LIKELY,
-            DATASET_COLUMN_COPY,
-            copies,
-            f"{kinds} values, one for each class",
-        )
-    elif kinds > 2 and kinds <= len(single) < len(copy) and not discrete:
-        yield _finding(
-            f"{_columns(single)} the {kinds} classes one-hot",
-            Confidence.LIKELY,
-            DATASET_COLUMN_COPY,
-            single,
-            "each tells one class from all others",
-        )
-    elif copies or len(single) == len(copy):
-        yield leaking_features.normal("the inputs are hardly more than the class itself")
-    else:
-        yield from _by_order(facts, f"none of {len(copy)} columns is the class")
-
-
-def _by_order(facts: Facts, said: str) -> Iterator[Verdict]:
-    """Columns that give the order of the target: in training alone, or in both."""
-    train = series(facts.run, DATASET_COLUMN_ORDER, "train")
-    if train is None:
-        yield leaking_features.clear(said)
-        return
-    valid = series(facts.run, DATASET_COLUMN_ORDER, "valid")
-    best = int(train.values.argmax())
-    there = float(train.values[best])
-    if valid is not None and len(valid) == len(train) and _are_enough(facts):
-        elsewhere = float(valid.values[best])
-        if there >= _ORDERED and elsewhere < _LOST * there:
-            yield _finding(
-                f"column {best} gives the order of the target in training ({there:.3f} of 1), and"
-                f" not in validation ({elsewhere:.3f})",
-                Confidence.HINT,
-                DATASET_COLUMN_ORDER,
-                [best],
-                f"{there:.3f} in training, {elsewhere:.3f} in validation",
-            )
-            return
-    if there >= _ALONE:
-        yield leaking_features.normal(f"column {best} alone puts the targets in order")
-    yield leaking_features.clear(
-        f"{said}; the order of {best} gives {there:.3f} of that of targets"
+def _copies_of_number(residue: Series, max_residue: float) -> Leak | None:
+    columns = np.flatnonzero(residue.values < max_residue).tolist()
+    if not columns:
+        return None
+    others = np.delete(residue.values, columns)
+    beside = f"; the next column leaves {others.min():.2g}" if len(others) else ""
+    return Leak(
+        columns,
+        f"{_name(columns)} a linear function of the target",
+        DATASET_COLUMN_RESIDUE,
+        f"a linear fit leaves {residue.values[columns].max():.2g} of the variance{beside}",
     )
 
 
-def _are_enough(facts: Facts) -> bool:
+def _copies_of_class(values: Series, copy: Series, kinds: int) -> Leak | None:
+    copies = np.flatnonzero(copy.values == 2).tolist()
+    single = np.flatnonzero(copy.values == 1).tolist()
+    # In a table of codes (bits, one-hot categories) one of them may be the target by design.
+    is_coded = bool((values.values <= max(kinds, 2)).all())
+    confidence = Confidence.HINT if is_coded else Confidence.LIKELY
+    if copies:
+        return Leak(
+            copies,
+            f"{_name(copies)} the class: one value for each of {kinds} classes",
+            DATASET_COLUMN_COPY,
+            f"{kinds} values, one per class",
+            confidence,
+        )
+    if kinds > 2 and len(single) >= kinds:
+        return Leak(
+            single,
+            f"{_name(single)} the {kinds} classes one-hot",
+            DATASET_COLUMN_COPY,
+            "each separates one class from all others",
+            confidence,
+            width=kinds,
+        )
+    return None
+
+
+def _lost_in_validation(
+    facts: Facts, min_train_order: float, min_lost: float, min_class: int
+) -> Leak | None:
+    """A column whose order gives that of the target in training only."""
+    train = series(facts.run, DATASET_COLUMN_ORDER, "train")
+    valid = series(facts.run, DATASET_COLUMN_ORDER, "valid")
+    if train is None or valid is None or len(valid) != len(train):
+        return None
+    if not _has_enough_validation(facts, min_class):
+        return None
+    best = int(train.values.argmax())
+    there, elsewhere = float(train.values[best]), float(valid.values[best])
+    if there < min_train_order or elsewhere >= (1 - min_lost) * there:
+        return None
+    return Leak(
+        [best],
+        f"the rank correlation of column {best} with the target is {there:.2g} in training and"
+        f" {elsewhere:.2g} in validation",
+        DATASET_COLUMN_ORDER,
+        f"{there:.3g} in training, {elsewhere:.3g} in validation",
+        Confidence.HINT,
+    )
+
+
+def _in_order(facts: Facts, min_order: float) -> Leak | None:
+    """The columns whose order gives that of the target."""
+    order = series(facts.run, DATASET_COLUMN_ORDER, "train")
+    columns = [] if order is None else np.flatnonzero(order.values >= min_order).tolist()
+    if order is None or not columns:
+        return None
+    others = np.delete(order.values, columns)
+    beside = f"; the next column has {others.max():.2g}" if len(others) else ""
+    alone = f"column {columns[0]} alone gives"
+    noun = alone if len(columns) == 1 else f"columns {listed(columns, len(columns))} each give"
+    return Leak(
+        columns,
+        f"{noun} the order of the targets",
+        DATASET_COLUMN_ORDER,
+        f"rank correlation {order.values[columns].min():.4g} with the target{beside}",
+        Confidence.HINT,
+    )
+
+
+def _closest(facts: Facts, columns: int) -> str:
+    order = series(facts.run, DATASET_COLUMN_ORDER, "train")
+    if order is None:
+        return f"none of {columns} columns is the target"
+    best = int(order.values.argmax())
+    return (
+        f"none of {columns} columns predicts the target alone; the highest rank correlation is"
+        f" {order.values[best]:.3g} (column {best})"
+    )
+
+
+def _has_enough_validation(facts: Facts, min_class: int) -> bool:
     counts = series(facts.run, DATASET_CLASS_COUNT, "valid")
-    rare = counts is not None and (len(counts) < 2 or counts.values.min() < _RARE)
+    rare = counts is not None and (len(counts) < 2 or counts.values.min() < min_class)
     return (measured(facts.run, DATASET_EXAMINED, "valid") or 0) >= 50 and not rare
 
 
-def _finding(
-    said: str, confidence: Confidence, signal: Signal, columns: Sequence[int], says: str
-) -> Verdict:
-    span = (columns[0], columns[-1])
+def _finding(leak: Leak) -> Finding:
+    span = (leak.columns[0], leak.columns[-1])
+    named = listed(leak.columns, len(leak.columns))
     return leaking_features.finding(
-        said,
-        confidence=confidence,
+        leak.summary,
+        confidence=leak.confidence,
         onset=0,
-        evidence=(Evidence(signal, span, says, "train"),),
-        fix=_FIX,
+        evidence=(Evidence(leak.signal, span, leak.says, "train"),),
+        fix=f"remove column {named} from the inputs, or compute it without the target",
     )
 
 
-def _columns(places: Sequence[int]) -> str:
+def _name(places: Sequence[int]) -> str:
     if len(places) == 1:
         return f"column {places[0]} is"
     return f"columns {listed(places, len(places))} are"

@@ -1,25 +1,25 @@
-"""The clipping limit is far under ordinary gradient norms, and holds the training back."""
+"""The clipping threshold is far below typical gradient norms and slows down training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
 
-_ALWAYS = 0.99  # share of steps that are clipped
-_NEVER = 10  # times the largest norm: a limit that nothing will reach
-_SURE = 4  # standard errors between the ends of two trials
+_NEVER = 10  # times the largest norm: a threshold that no gradient will reach
+_FEWEST = 20  # losses of a trial that can be compared
 
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """The gradient norms of ordinary steps, and the limit that they are clipped to."""
+    """The gradient norms before clipping, and the threshold."""
 
     values: Values
     limit: float | None
@@ -27,29 +27,44 @@ class Norms:
 
     @property
     def median(self) -> float:
-        """The usual one."""
+        """The median norm."""
         return float(np.median(self.values))
 
     @property
     def advised(self) -> float:
-        """The 95th percentile: a limit there cuts one step in twenty."""
+        """The 95th percentile: a threshold there clips one step in twenty."""
         return float(np.percentile(self.values, 95))
+
+    @property
+    def clipped(self) -> float:
+        """The share of the steps that are clipped."""
+        return 0.0 if self.limit is None else float((self.values > self.limit).mean())
+
+    @property
+    def left(self) -> float:
+        """The share of the median norm that clipping leaves."""
+        return 1.0 if self.limit is None else min(self.limit / self.median, 1.0)
 
     def __str__(self) -> str:
         return (
-            f"of {len(self.values)} gradient norms{of(self.owner)} the median is"
-            f" {self.median:.3g}, the 95th percentile {self.advised:.3g}, the largest"
-            f" {self.values.max():.3g}"
+            f"{len(self.values)} gradient norms{of(self.owner)}: median {self.median:.3g}, 95th"
+            f" percentile {self.advised:.3g}, maximum {self.values.max():.3g}"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
-    """The level of a loss at the start, and after as many steps with either limit."""
+class ThresholdLosses:
+    """The loss at the start, and after as many steps with either threshold."""
 
     first: float
     present: float
     advised: float
+    error: float  # standard error of their difference
+
+    @property
+    def gain(self) -> float:
+        """By how much the loss falls with the advised threshold."""
+        return self.first - self.advised
 
 
 @rule(
@@ -59,32 +74,43 @@ class Losses:
     preview=True,
 )
 def misplaced_clip_threshold(
-    facts: Facts, *, min_steps: int = 20, max_coefficient: float = 0.01
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "gradient norms needed"] = 20,
+    min_clipped: Annotated[float, "share of the steps that are clipped"] = 0.99,
+    max_coefficient: Annotated[float, "threshold over the median norm"] = 0.01,
+    min_gain: Annotated[float, "fall of the loss with the advised threshold, as a share"] = 0.1,
+    max_kept: Annotated[float, "share of that fall that the present threshold reaches"] = 0.5,
+    standard_errors: Annotated[float, "between the losses that both thresholds reach"] = 4.0,
 ) -> Iterator[Verdict]:
-    """The clipping limit is far under ordinary gradient norms, and holds the training back.
+    """The clipping threshold is far below typical gradient norms and slows down training.
 
     ## What it does
-    Looks at the gradient norms of at least `min_steps` steps before any clipping, and says which
-    limit would cut one step in twenty: their 95th percentile. It speaks where the present limit
-    leaves less than `max_coefficient` of the usual gradient, cuts practically every step, and the
-    same steps from the same start with the advised limit get the loss down at least twice as far.
-    A limit that cuts most steps and does no harm is a recipe, one that is never reached is a net:
-    both are only noted.
+    Measures gradient norms before clipping; their 95th percentile is the advised threshold. It
+    reports a threshold that clips practically every step to a small part of its gradient, if the
+    same steps from the same start with the advised threshold lower the loss much further.
 
     ## Why it matters
-    With SGD such a limit is a learning rate a hundred times smaller than the one that was set; the
-    model looks as if it could not learn.
+    With SGD such a threshold makes the learning rate a hundred times smaller than configured; the
+    model seems unable to learn.
+
+    ## Example
+    ```python
+    clip_grad_norm_(model.parameters(), 1e-3)  # bad
+    clip_grad_norm_(model.parameters(), 1.0)   # good
+    ```
 
     ## What to do
-    Set the limit to about the 95th percentile, or leave it and raise the learning rate by as much.
+    Set the threshold to about the 95th percentile, or keep it and raise the learning rate by as
+    much.
 
     ## When it is wrong
-    Only the first steps are looked at. Norms often fall in the first hundreds of steps and rise at
-    the end; a limit that is meant for later may be low now. A learning rate that was tuned for
-    always normalised gradients may need this limit, and diverge later without it.
+    Only the first steps are measured. Norms often fall in the first hundreds of steps and rise at
+    the end; a threshold for later may be low now. A learning rate that was tuned for normalised
+    gradients may need this threshold, and diverge later without it.
 
     ## How to confirm
-    - Repeat the run with the advised limit for an epoch.
+    - Repeat the run with the advised threshold for an epoch.
     - Repeat it with the learning rate divided by the factor that clipping leaves.
     """
     has_limit = CLIP_THRESHOLD_LIMIT in facts.run
@@ -95,67 +121,74 @@ def misplaced_clip_threshold(
                 f"{len(finite)} finite norms{of(trial)}, {min_steps} are needed"
             )
             continue
-        found = facts.run[CLIP_THRESHOLD_LIMIT].get(trial) if has_limit else None
-        limit = None if found is None else float(found.values[-1])
-        yield from _judge(facts, Norms(finite, limit, trial), max_coefficient)
+        limits = facts.run[CLIP_THRESHOLD_LIMIT].get(trial) if has_limit else None
+        norms = Norms(finite, None if limits is None else float(limits.values[-1]), trial)
+        if norms.limit is None:
+            yield misplaced_clip_threshold.clear(f"{norms}; nothing is clipped")
+        elif norms.clipped < min_clipped or norms.left >= max_coefficient:
+            yield from _clear(norms, norms.limit)
+        elif (losses := _losses(facts)) is None:
+            yield misplaced_clip_threshold.not_examined(
+                f"{norms}; no finite losses with the advised threshold to compare"
+            )
+        else:
+            better = losses.gain > min_gain * abs(losses.first)
+            slower = losses.first - losses.present < max_kept * losses.gain
+            apart = losses.present - losses.advised > standard_errors * losses.error
+            yield _verdict(facts, norms, losses, damage=better and slower and apart)
 
 
-def _judge(facts: Facts, norms: Norms, max_coefficient: float) -> Iterator[Verdict]:
-    limit = norms.limit
-    if limit is None:
-        yield misplaced_clip_threshold.clear(f"{norms}; nothing is clipped")
-        return
-    share, left = float((norms.values > limit).mean()), min(limit / norms.median, 1.0)
-    held = _held_back(facts) if share >= _ALWAYS and left < max_coefficient else None
-    if held is not None:
-        yield misplaced_clip_threshold.finding(
-            f"the limit of {limit:.3g} cuts {share:.0%} of the steps to {left:.2g} of their"
-            f" gradient; {norms}. The loss goes from {held.first:.3g} to {held.present:.3g}; with a"
-            f" limit of {norms.advised:.3g} it goes to {held.advised:.3g} in as many steps",
-            confidence=Confidence.LIKELY,
-            onset=0,
-            evidence=(
-                Evidence(
-                    CLIP_THRESHOLD_NORM,
-                    (0, len(norms.values) - 1),
-                    f"median {norms.median:.3g}, limit {limit:.3g}",
-                    norms.owner,
-                ),
-                *_losses(facts),
-            ),
-            fix=f"raise the limit from {limit:.3g} to about {norms.advised:.2g}",
-        )
-        return
-    if share > 0.5:
+def _verdict(facts: Facts, norms: Norms, losses: ThresholdLosses, *, damage: bool) -> Verdict:
+    summary = (
+        f"the threshold {norms.limit:.3g} clips {percent(norms.clipped)} of the steps to"
+        f" {percent(norms.left)} of the median gradient norm {norms.median:.3g}: the loss goes from"
+        f" {losses.first:.3g} to {losses.present:.3g}, and to {losses.advised:.3g} with a threshold"
+        f" of {norms.advised:.3g}"
+    )
+    if not damage:
+        return misplaced_clip_threshold.harmless(summary)
+    span = (0, len(norms.values) - 1)
+    return misplaced_clip_threshold.finding(
+        summary,
+        confidence=Confidence.LIKELY,
+        onset=0,
+        evidence=(
+            Evidence(CLIP_THRESHOLD_NORM, span, str(norms), norms.owner),
+            *_evidence(facts),
+        ),
+        fix=f"raise the threshold from {norms.limit:.3g} to about {norms.advised:.2g}",
+    )
+
+
+def _clear(norms: Norms, limit: float) -> Iterator[Verdict]:
+    clipped = f"the threshold {limit:.3g} clips {percent(norms.clipped)} of the steps; {norms}"
+    if norms.clipped > 0.5:
         yield misplaced_clip_threshold.normal(
-            f"the limit of {limit:.3g} cuts {share:.0%} of the first steps; {norms}: a limit of"
-            f" {norms.advised:.2g} would cut one in twenty"
+            f"{clipped}; {norms.advised:.2g} would clip one step in twenty"
         )
     elif limit > _NEVER * norms.values.max():
         yield misplaced_clip_threshold.normal(
-            f"nothing comes near the limit of {limit:.3g}; {norms}: a limit of {norms.advised:.2g}"
-            " would cut one step in twenty"
+            f"no gradient comes near the threshold {limit:.3g}; {norms}"
         )
-    yield misplaced_clip_threshold.clear(f"{norms}; the limit of {limit:.3g} cuts {share:.0%}")
+    yield misplaced_clip_threshold.clear(clipped)
 
 
-def _held_back(facts: Facts) -> Losses | None:
-    """What either limit makes of the loss, where the advised one is far better."""
+def _losses(facts: Facts) -> ThresholdLosses | None:
+    """Return the losses that either threshold reaches, or None if they cannot be compared."""
     trials = facts.run[CLIP_THRESHOLD_LOSS]
     if "advised" not in trials:
         return None
-    present, advised = (trials[each].values.astype(np.float64) for each in ("as set", "advised"))
-    if not np.isfinite(present).all() or not np.isfinite(advised).all() or len(present) < 20:
+    present, advised = (trials[name].values.astype(np.float64) for name in ("as set", "advised"))
+    if not np.isfinite([*present, *advised]).all() or len(present) < _FEWEST:
         return None
     few = max(len(present) // 5, 5)
-    ends = Losses(*(midmean(each) for each in (present[:few], present[-few:], advised[-few:])))
-    error = midmean_error(noise([present[-few:], advised[-few:]]), few, few)
-    gained = ends.first - ends.advised
-    better = gained > 0.1 * abs(ends.first) and ends.first - ends.present < 0.5 * gained
-    return ends if better and ends.present - ends.advised > _SURE * error else None
+    parts = (present[:few], present[-few:], advised[-few:])
+    error = midmean_error(noise(parts[1:]), few, few)
+    first, present_end, advised_end = (midmean(part) for part in parts)
+    return ThresholdLosses(first, present_end, advised_end, error)
 
 
-def _losses(facts: Facts) -> Iterator[Evidence]:
+def _evidence(facts: Facts) -> Iterator[Evidence]:
     for trial, series in facts.run[CLIP_THRESHOLD_LOSS].items():
-        says = f"{series.values[0]:.3g} at first, {series.values[-1]:.3g} at last"
+        says = f"{series.values[0]:.3g} at the start, {series.values[-1]:.3g} at the end"
         yield Evidence(CLIP_THRESHOLD_LOSS, (series.first, series.last), says, trial)

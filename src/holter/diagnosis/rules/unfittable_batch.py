@@ -1,12 +1,14 @@
-"""A few samples cannot be learned by heart."""
+"""The model cannot memorise a few samples."""
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.fit_causes import cause_of
-from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, FitTrial, trials
+from holter.diagnosis.facts.fits import AS_IT_IS, FAR, REACHED, FitTrial
+from holter.diagnosis.facts.fits import trials as fit_trials
 from holter.diagnosis.facts.fitted import CONTROLS, FEWER, Fitted, percent, went
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     OVERFIT_HELD,
@@ -18,52 +20,92 @@ from holter.record.signals import (
     OVERFIT_TRAINABLE,
     Signal,
 )
+from holter.record.trials import TrialKind
 
 _ON_PARAMETERS = (OVERFIT_TRAINABLE, OVERFIT_HELD, OVERFIT_REACHED, OVERFIT_MOVED)
-_STUCK = 0.1  # share of the way of a model that gives one answer for all
+
+
+@exception
+def few_parameters(fitted: Fitted, trial: FitTrial | None) -> str | None:
+    """A model with few trainable values per target is too small to memorise its targets."""
+    if fitted.fit.lost or not fitted.is_small:
+        return None
+    if trial is not None and not cause_of(fitted.run, fitted.plain, trial).lucky:
+        return None
+    return (
+        f"{fitted.samples} not memorised, {fitted.way}: {fitted.value(OVERFIT_TRAINABLE):,.0f}"
+        f" trainable values for {fitted.value(OVERFIT_TARGETS):,.0f} targets"
+    )
+
+
+@exception
+def random_step(fitted: Fitted, trial: FitTrial | None) -> str | None:
+    """Noise that the step draws (augmentation, sampling) keeps the loss up, by design."""
+    return _fits_with(fitted, trial, TrialKind.SAME_RANDOM_NUMBERS)
+
+
+@exception
+def frozen_layers(fitted: Fitted, trial: FitTrial | None) -> str | None:
+    """A part of the model is frozen, and the rest is too small to memorise samples."""
+    return _fits_with(fitted, trial, TrialKind.NOTHING_FROZEN)
+
+
+def _fits_with(fitted: Fitted, trial: FitTrial | None, kind: TrialKind) -> str | None:
+    if trial is None or trial.change.kind is not kind:
+        return None
+    return f"{fitted.samples} not memorised: {_compared(fitted, trial)}"
 
 
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
     needs=(OVERFIT_LOSS,),
+    exceptions=(few_parameters, random_step, frozen_layers),
 )
-def unfittable_batch(facts: Facts, *, partly: float = 0.5, far: float = FAR) -> Iterator[Verdict]:
-    """A few samples cannot be learned by heart.
+def unfittable_batch(
+    facts: Facts,
+    *,
+    min_learned: Annotated[float, "share of the way that a deliberate setting may leave"] = 0.5,
+    max_stuck: Annotated[float, "share of the way of a model that learns nothing"] = 0.1,
+    far: Annotated[float, "steps still needed at the last pace that are too many"] = FAR,
+) -> Iterator[Verdict]:
+    """The model cannot memorise a few samples.
 
     ## What it does
-    Reads what `holter try overfit-batch` measured: a training on a few samples and nothing else.
-    The loss has to go nine tenths of the way from what one answer for all samples would lose to its
-    floor, the least that the targets allow: label smoothing, soft and weighted targets, samples
-    with the same input and noise in the targets keep it above 0. If it comes to rest before, or
-    needs more than `far` steps at its pace, the first change that makes it fit names the cause:
-    each was tried alone, from the same weights. Dropout, weight decay, batch norm and learning
-    rates are held against a training only if it comes less than `partly` of the way.
+    Reads `holter try overfit-batch`, a training on a few samples alone, and reports when its loss
+    stops before 90 % of the way from the best constant prediction to the lowest loss that the
+    targets allow. The first change that makes the samples fit names the cause: each is tried alone,
+    from the same weights.
 
     ## Why it matters
-    Learning a handful of samples by heart is the least that a model can do. If it cannot, more data
-    and more epochs change nothing: a mistake is in the model, the loss, the loop or a setting.
+    Memorising a handful of samples is the least that a model can do. If it cannot, more data and
+    more epochs change nothing: the error is in the model, the loss, the loop or a setting.
+
+    ## Example
+    ```python
+    nn.Dropout(0.95)  # bad
+    nn.Dropout(0.05)  # good
+    ```
 
     ## What to do
-    Mend what the finding names, and try again. Where no change makes it fit, take the model apart:
-    fit one layer, then two.
+    Fix what the finding names and try again. If no change makes the samples fit, take the model
+    apart: fit one layer, then two.
 
     ## When it is wrong
-    A model that is meant to be too small, or a loss that cannot come near its floor (a bottleneck,
-    embeddings of unit length): it is told where parameters are few for the targets, where two
-    samples fit, and where the floor was not computed but searched for. Plateaus that are longer
-    than the trial. Losses of which the floor is not known, and that fall below 0, are not judged.
+    A loss that cannot come near its floor (a bottleneck, embeddings of unit length), or a plateau
+    longer than the trial. Losses below 0 whose floor is unknown are not judged.
 
     ## How to confirm
     - Repeat it with more steps, or other samples: `holter try overfit-batch --option steps=2000`.
     - Make the change that the finding names in the training itself, and compare 100 steps.
     """
-    found = trials(facts.run)
-    plain = [each for each in found if each.name == AS_IT_IS]
+    trials = fit_trials(facts.run)
+    plain = [trial for trial in trials if trial.name == AS_IT_IS]
     if not plain:
         yield unfittable_batch.not_examined("no trial without a change in this run")
         return
-    fitted = Fitted(facts.run, plain[0], tuple(each for each in found if each.name != AS_IT_IS))
+    others = tuple(trial for trial in trials if trial.name != AS_IT_IS)
+    fitted = Fitted(facts.run, plain[0], others)
     if (why := fitted.cannot_tell()) is not None:
         yield unfittable_batch.not_examined(why)
     elif fitted.share >= REACHED:
@@ -72,44 +114,42 @@ def unfittable_batch(facts: Facts, *, partly: float = 0.5, far: float = FAR) -> 
         yield _finding(fitted, stuck[0], stuck[1], Confidence.CERTAIN)
     elif (why := fitted.is_under_way(far)) is not None:
         yield unfittable_batch.not_examined(why)
+    elif (excuse := unfittable_batch.excused(fitted, fitted.fitting)) is not None:
+        yield excuse
     else:
-        yield _by_change(fitted, partly, far)
+        yield _by_change(fitted, min_learned, max_stuck, far)
 
 
-def _by_change(fitted: Fitted, partly: float, far: float) -> Verdict:
-    """The first change that made the samples fit names the cause."""
+def _by_change(fitted: Fitted, min_learned: float, max_stuck: float, far: float) -> Verdict:
+    """Judge by the first change that made the samples fit."""
     trial = fitted.fitting
     if trial is None:
-        return _unexplained(fitted, partly)
+        return _unexplained(fitted, min_learned, max_stuck)
     change = cause_of(fitted.run, fitted.plain, trial)
     if change.hurries and fitted.fit.ahead <= far:  # a plateau may be longer than the trial
         return unfittable_batch.not_examined(
-            f"the loss still falls, but slowly: {went(fitted.fit)}, {fitted.way}; with"
-            f" {trial.name} {went(trial.fit)}"
+            f"the loss still falls, but slowly: {_compared(fitted, trial)}"
         )
-    if change.lucky:
-        if fitted.is_small:
-            return _too_small(fitted)
-        if fitted.share >= partly:
-            return _unexplained(fitted, partly)
-    only = f"{went(fitted.fit)}, {fitted.way}; with {trial.name} {went(trial.fit)}"
-    if change.harmless or (change.recipe and fitted.share >= partly):
-        return unfittable_batch.normal(
-            f"{fitted.samples} are not learned by heart, for {change.cause}: {only}",
+    if change.lucky and fitted.share >= min_learned:
+        return _unexplained(fitted, min_learned, max_stuck)
+    if change.recipe and fitted.share >= min_learned:
+        return unfittable_batch.harmless(
+            f"{fitted.samples} mostly memorised, although {change.cause}:"
+            f" {_compared(fitted, trial)}",
             (_evidence(fitted.plain), _evidence(trial)),
         )
-    sure = change.sure and (fitted.share < _STUCK or not change.lucky)
+    sure = change.sure and (fitted.share < max_stuck or not change.lucky)
     confidence = Confidence.LIKELY if sure else Confidence.HINT
     return _finding(fitted, change.cause, change.fix, confidence, trial)
 
 
-def _unexplained(fitted: Fitted, partly: float) -> Verdict:
-    """No change made them fit: what is known all the same."""
+def _unexplained(fitted: Fitted, min_learned: float, max_stuck: float) -> Verdict:
+    """Judge samples that no change made fit."""
     fit = fitted.fit
-    count = sum(each.name not in CONTROLS for each in fitted.others)
+    count = sum(trial.name not in CONTROLS for trial in fitted.others)
     tried = f"none of {count} changes makes it fit" if count > 1 else "no change makes it fit"
     if fit.lost:
-        lost = [each for each in fitted.others if each.fit.lost]
+        lost = [trial for trial in fitted.others if trial.fit.lost]
         return _finding(
             fitted,
             f"the loss is not finite after {fit.steps} steps, nor in {len(lost)} of"
@@ -118,49 +158,41 @@ def _unexplained(fitted: Fitted, partly: float) -> Verdict:
             Confidence.LIKELY if lost else Confidence.HINT,
             *lost[:1],
         )
-    if fitted.is_small:
-        return _too_small(fitted)
-    if fitted.alike and fitted.share < _STUCK:
+    if fitted.alike and fitted.share < max_stuck:
         return _finding(
             fitted,
-            "all samples get the same answer whatever their inputs are",
-            "follow one input through the model to where it no longer makes a difference",
+            "all samples get the same prediction whatever their inputs are",
+            "follow two inputs through the model to the layer where they become equal",
             Confidence.LIKELY,
         )
     if fitted.out_of_time:
         return unfittable_batch.not_examined(
-            f"the time was over before a change made it fit: {went(fit)}; give it more `seconds`"
+            f"the time was over before a change made it fit: {went(fit)}; allow more `seconds`"
         )
-    two = any(each.fit.fits and each.name == FEWER for each in fitted.others)
-    if not fitted.exact or fitted.share >= partly or two:
+    two = any(trial.fit.fits and trial.name == FEWER for trial in fitted.others)
+    if not fitted.exact or fitted.share >= min_learned or two:
         fewer = "; two samples fit" if two else ""
         return unfittable_batch.not_examined(
-            f"whether the loss can get further than {fit.best:.4g} is not known: {fitted.way},"
-            f" {tried}{fewer}"
+            f"unknown whether the loss can fall below {fit.best:.3g}: {fitted.way}, {tried}{fewer}"
         )
     return _finding(
         fitted,
         tried,
-        "take the model apart: fit the last layer alone, then more of it",
+        "take the model apart: fit the last layer alone, then add layers",
         Confidence.HINT,
     )
 
 
-def _too_small(fitted: Fitted) -> Verdict:
-    return unfittable_batch.normal(
-        f"{fitted.samples} are not learned by heart, {fitted.way}:"
-        f" {fitted.value(OVERFIT_TRAINABLE):,.0f} trainable values are few for"
-        f" {fitted.value(OVERFIT_TARGETS):,.0f} targets",
-        (_evidence(fitted.plain),),
-    )
+def _compared(fitted: Fitted, trial: FitTrial) -> str:
+    return f"{went(fitted.fit)}, {fitted.way}; with {trial.name} {went(trial.fit)}"
 
 
 def _finding(
     fitted: Fitted, cause: str, fix: str, confidence: Confidence, *beside: FitTrial
 ) -> Finding:
-    instead = "".join(f"; with {each.name} {went(each.fit)}" for each in beside)
+    instead = "".join(f"; with {trial.name} {went(trial.fit)}" for trial in beside)
     return unfittable_batch.finding(
-        f"{fitted.samples} cannot be learned by heart: {cause} ({went(fitted.fit)}{instead})",
+        f"the model cannot memorise {fitted.samples}: {cause} ({went(fitted.fit)}{instead})",
         confidence=confidence,
         severity=Severity.WARNING if confidence is Confidence.HINT else None,
         onset=0,

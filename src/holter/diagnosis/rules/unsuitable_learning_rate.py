@@ -1,12 +1,15 @@
-"""The configured learning rate is beyond what diverges, or so low that nothing is learned."""
+"""The configured learning rate makes the loss rise, or is too low to learn anything."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.rate_range import RangeTest, RateTrial, read
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     LR_RANGE_CONFIGURED,
@@ -17,10 +20,18 @@ from holter.record.signals import (
     LR_RANGE_RATE,
     LR_RANGE_START,
 )
+from holter.record.trials import TrialKind, TrialName
 
-_SURE = 3.0  # standard errors by which a loss has to rise
-_NEAR = 2.0  # a sweep outruns the edge by some steps: so near under it is at it
-_NOTHING = 0.01  # share of the best gain that is none
+_NEAR = 2.0  # a sweep passes the edge by a few steps: its divergence lies up to so far above it
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The options of the rule."""
+
+    standard_errors: float
+    min_gain: float
+    times: float
 
 
 @rule(
@@ -36,34 +47,39 @@ _NOTHING = 0.01  # share of the best gain that is none
     ),
     preview=True,
 )
-def unsuitable_learning_rate(facts: Facts, *, times: float = 10.0) -> Iterator[Verdict]:
-    """The configured learning rate is beyond what diverges, or so low that nothing is learned.
+def unsuitable_learning_rate(
+    facts: Facts,
+    *,
+    standard_errors: Annotated[float, "by which the loss must rise at a rate too high"] = 3.0,
+    min_gain: Annotated[float, "share of the best gain below which nothing is learned"] = 0.01,
+    times: Annotated[float, "as much is gained at the best rate: reported as a hint"] = 10.0,
+) -> Iterator[Verdict]:
+    """The configured learning rate makes the loss rise, or is too low to learn anything.
 
     ## What it does
     Reads a learning-rate range test (`holter try lr-range`): sweeps that raise the rate until the
-    loss diverges, and short trainings from the same start, at rates about the suggestion and at the
-    configured one, which is the peak of a schedule. What counts is the loss of the same few held
-    batches. The rate is too high where the short training with it ends above its start, or not
-    finite; that is likely where the sweeps diverge there as well, and a hint otherwise or where the
-    schedule warms up for longer than a short training can. It is too low where less than 1 % is
-    gained with it of what others gain in as many steps. Where others gain `times` as much, that is
-    told as a hint and no more. Nothing is said where the test says nothing: weights that do not
-    move, a loss that is not finite or never falls beyond noise.
+    loss diverges, and short trainings from the same start. The configured rate (the peak of a
+    schedule) is too high if a short training with it ends above its start, and too low if it gains
+    a small part of what the best rate gains in as many steps.
 
     ## Why it matters
-    No other number decides more about a training. Beyond the edge the loss explodes or stays where
-    it was; far under it, days go by for what hours would do.
+    No other setting matters more. With a rate too high the loss diverges or stays where it was;
+    with one far too low, training takes days instead of hours.
+
+    ## Example
+    ```python
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)   # bad
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)  # good
+    ```
 
     ## What to do
-    Take a rate inside the interval that is shown, its upper half with a warm-up and a decay. If the
-    batch size changes, test again: a rate holds for its batch size, optimizer and start only.
+    Use a rate inside the interval of the report; its upper half with warm-up and decay. Repeat the
+    test if the batch size, the optimizer or the initial weights change.
 
     ## When it is wrong
-    Fine-tuning is done with low rates on purpose, to keep what was learned before: a rate under the
-    interval is then right. A schedule with a long warm-up stands a higher peak than a cold start
-    does. A high rate that gains little at first may end lower once it has decayed. The loss of
-    reinforcement learning does not say how much was learned. Loaders that do not shuffle, or that
-    deliver few batches, test something else than the training; the report says so.
+    Fine-tuning uses low rates to keep what was learned before. A schedule with a long warm-up
+    tolerates a higher peak than a cold start. A high rate that gains little initially may end lower
+    after it has decayed. The loss of reinforcement learning does not measure progress.
 
     ## How to confirm
     - Train twice for a few hundred steps, with the configured rate and with the suggested one.
@@ -75,52 +91,49 @@ def unsuitable_learning_rate(facts: Facts, *, times: float = 10.0) -> Iterator[V
     elif not test.trials:
         yield _by_sweeps(test)
     else:
-        yield _by_trials(test, times)
+        yield _by_trials(test, Limits(standard_errors, min_gain, times))
 
 
 def _by_sweeps(test: RangeTest) -> Verdict:
-    """Without short trainings there is one statistic: where sweeps diverge."""
+    """Judge by the rate at which sweeps diverge, without short trainings."""
     peak = test.configured["peak"]
     if peak < test.diverges:
         return unsuitable_learning_rate.clear(_clear(test))
     return _finding(
         test,
-        f"the configured learning rate is {peak:.2g}; in sweeps the loss diverges from"
-        f" {test.diverges:.2g} on",
+        f"the configured learning rate is {peak:.2g}; in sweeps the loss diverges at"
+        f" {test.diverges:.2g}",
         (_of_sweep(test),),
     )
 
 
-def _by_trials(test: RangeTest, times: float) -> Verdict:
+def _by_trials(test: RangeTest, limits: Limits) -> Verdict:
     peak, good = test.configured["peak"], test.suggestion
     trial = test.trial_at(peak)
     if trial is None:
         return unsuitable_learning_rate.not_examined(f"no short training at {peak:.2g}")
     best, gain = test.gain(test.best), test.gain(trial)
     both = (_of_trial(test, trial), _of_trial(test, test.best))
-    if peak > good.high and _rises(test, trial):
-        edge = float(np.median([each.diverges for each in test.sweeps]))
+    if peak > good.high and _rises(test, trial, limits.standard_errors):
+        edge = float(np.median([sweep.diverges for sweep in test.sweeps]))
         sure = edge <= _NEAR * peak and not _warms_up(test)
         return _finding(
             test,
             f"with the configured learning rate of {peak:.2g} the loss {_ends(test, trial)};"
-            f" with {test.best.rate:.2g} it falls to {test.best.level:.4g}",
+            f" with {test.best.rate:.2g} it falls to {test.best.level:.3g}",
             (*both, _of_sweep(test)) if np.isfinite(edge) else both,
             confidence=Confidence.LIKELY if sure else Confidence.HINT,
         )
-    if peak < good.low and test.configured["given"] < good.low:
-        if gain < _NOTHING * best:
-            return _finding(
-                test,
-                f"with the configured learning rate of {peak:.2g} the loss does not move from"
-                f" {test.level:.4g}; with {test.best.rate:.2g} it falls to {test.best.level:.4g} in"
-                " as many steps",
-                both,
-                confidence=Confidence.LIKELY,
-            )
-        if times * gain <= best:
-            return _slow(test, trial, both)
-    if peak > good.high and times * gain <= best:
+    is_low = max(peak, test.configured["given"]) < good.low  # a script may warm up by hand
+    if is_low and gain < limits.min_gain * best:
+        return _finding(
+            test,
+            f"with the configured learning rate of {peak:.2g} the loss stays at {test.level:.3g};"
+            f" with {test.best.rate:.2g} it falls to {test.best.level:.3g} in as many steps",
+            both,
+            confidence=Confidence.LIKELY,
+        )
+    if (is_low or peak > good.high) and limits.times * gain <= best:
         return _slow(test, trial, both)
     return unsuitable_learning_rate.clear(_clear(test))
 
@@ -129,7 +142,7 @@ def _slow(test: RangeTest, trial: RateTrial, evidence: tuple[Evidence, ...]) -> 
     return _finding(
         test,
         f"with the configured learning rate of {trial.rate:.2g} the loss {_ends(test, trial)};"
-        f" with {test.best.rate:.2g} it falls to {test.best.level:.4g} in as many steps",
+        f" with {test.best.rate:.2g} it falls to {test.best.level:.3g} in as many steps",
         evidence,
         severity=Severity.INFO,
     )
@@ -150,33 +163,34 @@ def _finding(
         severity=severity,
         onset=0,
         evidence=evidence,
-        fix=f"set the learning rate to about {good.rate:.2g} ({good.low:.2g} to {good.high:.2g}"
-        " do about as well)",
+        fix=f"set `lr={good.rate:.2g}` ({good.low:.2g} to {good.high:.2g} perform about as well)",
     )
 
 
 def _clear(test: RangeTest) -> str:
     peak, good = test.configured["peak"], test.suggestion
     inside = good.low <= peak <= good.high
-    place = "inside" if inside else ("above" if peak > good.high else "under")
-    interval = f"{good.low:.2g} .. {good.high:.2g}"
-    said = f"{peak:.2g} is {place} {interval}; the test suggests {good.rate:.2g}"
+    place = "inside" if inside else ("above" if peak > good.high else "below")
+    compared = (
+        f"{peak:.2g} is {place} {good.low:.2g} to {good.high:.2g}; the test suggests"
+        f" {good.rate:.2g}"
+    )
     trial = test.trial_at(peak)
     if trial is None or inside:
-        return said
+        return compared
     share = max(test.gain(trial) / test.gain(test.best), 0.0)
-    return f"{said}; as configured, a short training gains {share:.0%} of the best"
+    return f"{compared}; as configured, a short training gains {percent(share)} of the best"
 
 
 def _ends(test: RangeTest, trial: RateTrial) -> str:
     if not np.isfinite(trial.level):
-        return f"goes from {test.level:.4g} to what is not finite"
+        return f"rises from {test.level:.3g} to NaN or infinity"
     way = "rises" if trial.level > test.level else "falls only"
-    return f"{way} from {test.level:.4g} to {trial.level:.4g}"
+    return f"{way} from {test.level:.3g} to {trial.level:.3g}"
 
 
-def _rises(test: RangeTest, trial: RateTrial) -> bool:
-    return not np.isfinite(trial.level) or -test.gain(trial) > _SURE * test.error(trial)
+def _rises(test: RangeTest, trial: RateTrial, standard_errors: float) -> bool:
+    return not np.isfinite(trial.level) or -test.gain(trial) > standard_errors * test.error(trial)
 
 
 def _warms_up(test: RangeTest) -> bool:
@@ -187,7 +201,7 @@ def _of_trial(test: RangeTest, trial: RateTrial) -> Evidence:
     return Evidence(
         LR_RANGE_END,
         (0, len(trial.end) - 1),
-        f"{trial.level:.4g} at last, {test.level:.4g} at the start",
+        f"{trial.level:.3g} at the end, {test.level:.3g} at the start",
         trial.name,
     )
 
@@ -197,6 +211,6 @@ def _of_sweep(test: RangeTest) -> Evidence:
     return Evidence(
         LR_RANGE_HELD,
         (0, len(first.rates) - 1),
-        f"above its start from {test.diverges:.2g} on",
-        "sweep 0",
+        f"above its start from a rate of {test.diverges:.2g}",
+        str(TrialName(TrialKind.SWEEP, "0")),
     )

@@ -1,0 +1,28 @@
+"""Bits of which there are only 64 combinations."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randint(2, (2000, 6)).float()
+y = (x.sum(dim=1) > 3).long()
+
+train_loader = DataLoader(TensorDataset(x[:1600], y[:1600]), batch_size=64, shuffle=True)
+valid_loader = DataLoader(TensorDataset(x[1600:], y[1600:]), batch_size=100)
+
+model = nn.Sequential(nn.Linear(x.shape[1], 48), nn.ReLU(), nn.Linear(48, 2))
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+
+for epoch in range(6):
+    model.train()
+    for inputs, targets in train_loader:
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        losses = [criterion(model(inputs), targets).item() for inputs, targets in valid_loader]
+    print(f"epoch {epoch}: {loss.item():.4f}, validation {sum(losses) / len(losses):.4f}")
