@@ -86,10 +86,10 @@ def test_stays_silent(run: Run) -> None:
 
 
 def test_a_logged_loss_that_stays_may_be_the_best_so_far() -> None:
-    (note,) = said(constant_validation, run_with([2.0, 1.7, 1.7, 1.7, 1.7, 1.7], owner=""))
-    assert isinstance(note, Normal)
-    assert note.exception == "best-so-far"
-    assert found(constant_validation, run_with([1.7] * 6, owner=""))
+    (finding,) = found(constant_validation, run_with([2.0] + [1.7] * 5, owner=""))
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(constant_validation, run_with([1.7] * 6, owner=""))
+    assert finding.confidence is Confidence.CERTAIN
 
 
 def test_a_loss_of_zero_has_done_no_damage() -> None:

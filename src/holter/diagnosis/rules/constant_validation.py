@@ -31,22 +31,11 @@ def reference_model(facts: Facts, owner: str, loss: Series) -> str | None:
     )
 
 
-@exception
-def best_so_far(_: Facts, owner: str, loss: Series) -> str | None:
-    """A value handed to `log()` that stays after it has changed may be the best loss so far."""
-    if owner or not np.ptp(loss.values) > 0:
-        return None
-    return (
-        f"the logged validation loss stays at {loss.values[-1]:.3g} after"
-        f" {len(np.unique(loss.values)) - 1} other values"
-    )
-
-
 @rule(
     severity=Severity.ERROR,
     level=Level.PROCEDURE,
     needs=(LOSS, VAL_LOSS),
-    exceptions=(reference_model, best_so_far),
+    exceptions=(reference_model,),
 )
 def constant_validation(
     facts: Facts,
@@ -60,7 +49,8 @@ def constant_validation(
 
     ## What it does
     Reports validation losses that are bit for bit equal on the last passes while the weights move,
-    or, without readings of them, while the training loss falls.
+    or, without readings of them, while the training loss falls. It is a hint if the values were
+    handed to `log()` and changed before: they may be the best loss so far.
 
     ## Why it matters
     The same number means the same weights on the same data: the model that is validated is not the
@@ -149,7 +139,7 @@ def _judge(
     return constant_validation.finding(
         f"the validation loss{of(owner)} is {value:.3g}, bit for bit the same, on"
         f" {'all' if throughout else 'the last'} {same} passes (steps {first} to {last})",
-        confidence=Confidence.CERTAIN if movement is not None and throughout else Confidence.LIKELY,
+        confidence=_confidence(owner, movement, throughout=throughout),
         onset=first,
         evidence=(
             Evidence(VAL_LOSS, (first, last), f"{value:.3g} on each of {same} passes", owner),
@@ -159,6 +149,13 @@ def _judge(
         fix="validate the model that the optimizer trains: `evaluate(model)`, not a copy or an"
         " earlier checkpoint",
     )
+
+
+def _confidence(owner: str, movement: float | None, *, throughout: bool) -> Confidence:
+    if throughout:
+        return Confidence.LIKELY if movement is None else Confidence.CERTAIN
+    # A logged value that stays after others may be the best loss so far.
+    return Confidence.LIKELY if owner else Confidence.HINT
 
 
 def _training_levels(facts: Facts, first: int, last: int) -> tuple[float, float]:
