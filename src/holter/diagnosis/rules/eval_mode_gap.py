@@ -87,10 +87,12 @@ def eval_mode_gap(
         yield eval_mode_gap.clear(f"{measured}, {lost:.0%} of what was gained from {start:.3g}")
         return
     norm_gap = losses["batch norm in eval mode"] - losses["train without dropout"]
-    by_norm = (
-        _is_positive(norm_gap, standard_errors) and float(norm_gap.mean()) >= min_lost * gained
-    )
     module, factor, values = _norm(facts)
+    by_norm = (
+        module != ""
+        and _is_positive(norm_gap, standard_errors)
+        and float(norm_gap.mean()) >= min_lost * gained
+    )
     is_off = by_norm and factor >= min_factor
     if is_off:
         cause = f"; the running variance of {module} is off by a factor of {factor:.2g}"
