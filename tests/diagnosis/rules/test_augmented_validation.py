@@ -48,18 +48,19 @@ def test_the_same_every_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "run",
+    ("run", "exception"),
     [
-        fetched(1.0, targets=None),  # without labels
-        fetched(1.0, targets=1.0),  # masked, or made anew with their targets
-        fetched(1.0, like=1.0),  # denoising
-        fetched(1.0, near=0.5),  # made anew
-        fetched(1.0, near=None),
+        (fetched(1.0, targets=None), "random-task"),  # without labels
+        (fetched(1.0, targets=1.0), "random-task"),  # masked, or generated with their targets
+        (fetched(1.0, like=1.0), "random-task"),  # denoising
+        (fetched(1.0, near=0.5), "drawn-again"),
+        (fetched(1.0, near=None), "drawn-again"),
     ],
 )
-def test_random_by_design(run: Run) -> None:
-    (verdict,) = said(augmented_validation, run)
-    assert isinstance(verdict, Normal)
+def test_random_by_design(run: Run, exception: str) -> None:
+    (note,) = said(augmented_validation, run)
+    assert isinstance(note, Normal)
+    assert note.exception == exception
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.constant_validation import constant_validation
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import LOSS, OUTPUT_SIZE, UPDATE_RATIO, VAL_LOSS, WEIGHT_TOTAL_NORM
 from synthetic import found, run_of, said, series
 
@@ -32,7 +32,7 @@ def test_fires_on_the_same_loss_each_time() -> None:
     assert finding.onset == 9
 
 
-def test_a_baseline_beside_the_model_is_clear() -> None:
+def test_a_reference_beside_the_model_is_normal() -> None:
     signals = {
         LOSS: {"": FALLING},
         UPDATE_RATIO: {"weight": np.full(STEPS, 1e-3)},
@@ -40,6 +40,8 @@ def test_a_baseline_beside_the_model_is_clear() -> None:
     }
     baseline = {"mse_loss": series([1.7] * 6, range(9, 69, 10))}
     own = {"smooth_l1_loss": series([0.9, 0.7, 0.6, 0.5, 0.4, 0.4], range(9, 69, 10))}
+    notes = said(constant_validation, run_of({**signals, VAL_LOSS: {**baseline, **own}}))
+    assert [each.exception for each in notes if isinstance(each, Normal)] == ["reference-model"]
     assert not found(constant_validation, run_of({**signals, VAL_LOSS: {**baseline, **own}}))
     assert found(constant_validation, run_of({**signals, VAL_LOSS: baseline}))
 
@@ -74,15 +76,26 @@ def test_weight_norms_show_it_as_well() -> None:
     [
         run_with([1.7] * 6, update=0.0),  # nothing moves: another rule's matter
         run_with([1.7] * 6, update=1e-8),
-        run_with([0.0] * 6),  # nothing is left to learn
         run_with([2.0, 1.8, 1.7, 1.6, 1.6, 1.6]),  # three are chance
         run_with([1.7, 1.7, 1.7, 1.7, 1.7, 1.6]),
-        run_with([2.0, 1.7, 1.7, 1.7, 1.7, 1.7], owner=""),  # a log repeats the last value
     ],
 )
 def test_stays_silent(run: Run) -> None:
     (verdict,) = said(constant_validation, run)
     assert isinstance(verdict, Clear)
+
+
+def test_a_logged_loss_that_stays_may_be_the_best_so_far() -> None:
+    (finding,) = found(constant_validation, run_with([2.0] + [1.7] * 5, owner=""))
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(constant_validation, run_with([1.7] * 6, owner=""))
+    assert finding.confidence is Confidence.CERTAIN
+
+
+def test_a_loss_of_zero_has_done_no_damage() -> None:
+    (note,) = said(constant_validation, run_with([0.0] * 6))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
 
 
 def test_nan_is_not_the_same_and_few_are_not_enough() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.erratic_validation import erratic_validation
-from holter.record.findings import Confidence, NotExamined
+from holter.record.findings import Confidence, Normal, NotExamined
 from synthetic import found, said
 from validations import validated
 
@@ -37,11 +37,17 @@ def test_ordinary_scatter_is_none(seed: int) -> None:
         (FALLING, np.where(T < 8, jumping(1.0), 0.6)),  # a restless beginning
         (jumping(0.8, 1), jumping(0.8, 2)),  # training jumps as well
         (2.3 * np.exp(-T / 2), jumping(0.5, level=2.3 * np.exp(-T / 2))),  # falls a lot meanwhile
-        (FALLING, np.concatenate([[2.3, 1.0], jumping(0.8, level=np.full(PASSES - 2, 1e-3))])),
     ],
 )
 def test_stays_silent(training: np.ndarray, validation: np.ndarray) -> None:
     assert found(erratic_validation, validated(training, validation)) == []
+
+
+def test_jumps_of_a_loss_near_zero_do_no_damage() -> None:
+    validation = np.concatenate([[2.3, 1.0], jumping(0.8, level=np.full(PASSES - 2, 1e-3))])
+    (note,) = said(erratic_validation, validated(FALLING, validation))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
 
 
 def test_nan_and_short() -> None:

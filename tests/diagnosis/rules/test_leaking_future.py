@@ -47,14 +47,14 @@ def test_outputs_that_never_change_tell_nothing() -> None:
 def test_all_later_inputs() -> None:
     (finding,) = found(leaking_future, replaced(*range(1, 10), module="block.attention"))
     assert finding.confidence is Confidence.CERTAIN
-    assert "output 3 depends on input 4..9" in finding.summary
+    assert "output 3 on inputs 4 to 9" in finding.summary
     assert "9 of 9 outputs" in finding.summary
     assert finding.evidence[1].owner == "block.attention"
 
 
 def test_one_ahead() -> None:
     (finding,) = found(leaking_future, replaced(1))
-    assert "output 3 depends on input 4;" in finding.summary
+    assert "output 3 on input 4)" in finding.summary
 
 
 @pytest.mark.parametrize(("size", "speaks"), [(1e-7, False), (9e-6, False), (2e-5, True)])

@@ -1,5 +1,3 @@
-import pytest
-
 from holter.diagnosis.rules.leaking_padding import leaking_padding
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal
@@ -42,10 +40,19 @@ def test_without_anything_left_of_it_the_change_is_enough() -> None:
     assert found(leaking_padding, cut(0.8))
 
 
-@pytest.mark.parametrize(("change", "amount"), [(0.8, 0.0), (0.05, 0.03)])
-def test_maxima_and_little_changes_are_normal(change: float, amount: float) -> None:
-    (verdict,) = said(leaking_padding, cut(change, amount=amount))
-    assert isinstance(verdict, Normal)
+def test_a_maximum_over_positions_is_normal() -> None:
+    (note,) = said(leaking_padding, cut(0.8, amount=0.0))
+    assert isinstance(note, Normal)
+    assert note.exception == "maximum-over-positions"
+
+
+def test_a_maximum_does_not_excuse_padding_in_the_loss() -> None:
+    assert found(leaking_padding, cut(0.8, amount=0.0, counted=0.4))
+
+
+def test_a_little_change_is_clear() -> None:
+    (verdict,) = said(leaking_padding, cut(0.05, amount=0.03))
+    assert isinstance(verdict, Clear)
 
 
 def test_padding_in_the_loss_is_a_hint() -> None:

@@ -72,13 +72,15 @@ def test_a_known_mistake_is_certain_and_named() -> None:
 
 
 def test_a_sequence_that_is_not_shuffled_is_normal() -> None:
-    (verdict,) = said(mixed_samples, replaced(0.0, 0.3, shuffled=False))
-    assert isinstance(verdict, Normal)
+    (note,) = said(mixed_samples, replaced(0.0, 0.3, shuffled=False))
+    assert isinstance(note, Normal)
+    assert note.exception == "one-sequence"
 
 
 def test_batch_norm_without_statistics_is_normal() -> None:
-    (verdict,) = said(mixed_samples, replaced(0.1, 0.1, batch_norm=True))
-    assert isinstance(verdict, Normal)
+    (note,) = said(mixed_samples, replaced(0.1, 0.1, batch_norm=True))
+    assert isinstance(note, Normal)
+    assert note.exception == "batch-statistics"
 
 
 def test_infinite_changes() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.overfitting import overfitting
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import LOSS, TARGET_ENTROPY, VAL_LOSS
 from synthetic import found, run_of, said, series
 from validations import STEPS, validated
@@ -49,10 +49,17 @@ def test_accuracy_that_falls_agrees() -> None:
 
 @pytest.mark.parametrize("accuracy", [np.where(T <= TURN, 0.6 + 0.02 * T, 0.72), 0.6 + 0.005 * T])
 def test_accuracy_that_stays_or_rises_makes_it_a_matter_of_confidence(accuracy: np.ndarray) -> None:
-    for fitted, confidences in ((0.85, []), (0.99, [Confidence.HINT])):
+    def verdict_with(fitted: float) -> object:
         training = np.minimum(0.3 + 0.1 * T, fitted)
         run = validated(FALLING + 0.1, turning(0.5), val_accuracy=accuracy, accuracy=training)
-        assert [each.confidence for each in found(overfitting, run)] == confidences
+        (verdict,) = said(overfitting, run)
+        return verdict
+
+    note, finding = verdict_with(0.85), verdict_with(0.99)
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+    assert isinstance(finding, Finding)
+    assert finding.confidence is Confidence.HINT
 
 
 @pytest.mark.parametrize(
@@ -65,13 +72,18 @@ def test_accuracy_that_stays_or_rises_makes_it_a_matter_of_confidence(accuracy: 
         (1 + 0.05 * T, turning(0.8)),  # training rises, too: it diverges
         (FALLING, np.where(T == 9, 3.0, 0.3 + 2 * np.exp(-T / 5))),  # one bad pass
         (FALLING, np.where(T == 9, 0.1, 1.0)),  # one lucky pass
-        (FALLING, 0.01 + 2.3 * np.exp(-T) + 0.0005 * T),  # next to nothing
         (FALLING, turning(0.8)[: TURN + 4]),  # too early to tell
     ],
 )
 def test_stays_silent(training: np.ndarray, validation: np.ndarray) -> None:
     run = validated(training[: len(validation)], validation)
     assert found(overfitting, run) == []
+
+
+def test_a_rise_of_next_to_nothing_has_done_no_damage() -> None:
+    (note,) = said(overfitting, validated(FALLING, 0.01 + 2.3 * np.exp(-T) + 0.0005 * T))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
 
 
 @pytest.mark.parametrize("seed", range(40))

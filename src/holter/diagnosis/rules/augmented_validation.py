@@ -1,10 +1,11 @@
-"""Validation samples are changed at random, as if for training."""
+"""Validation samples are augmented at random."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured
-from holter.diagnosis.rule import rule
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     REFETCH_INPUTS,
@@ -17,95 +18,109 @@ from holter.record.signals import (
 )
 
 
+@exception
+def random_task(facts: Facts, differing: str, _: float) -> str | None:
+    """Targets that are absent, change too or are shaped like inputs make random inputs the task."""
+    targets = measured(facts.run, REFETCH_TARGETS, "valid")
+    if targets is None:
+        return f"{differing}, and they have no targets"
+    if targets > 0:
+        return f"{differing}, and so do the targets of {targets:.0%}"
+    if (measured(facts.run, REFETCH_TARGETS_LIKE_INPUTS, "valid") or 0) > 0.5:
+        return f"{differing}; their targets have the shape of the inputs, as in denoising"
+    return None
+
+
+@exception
+def drawn_again(facts: Facts, differing: str, min_nearer: float) -> str | None:
+    """Samples that are no versions of one another are generated, and every draw is a fair test."""
+    nearer = measured(facts.run, REFETCH_NEARER, "valid")
+    if nearer is not None and nearer >= min_nearer:
+        return None
+    share = "none" if nearer is None else f"{nearer:.0%}"
+    return f"{differing}; {share} of them are nearer to their first version than to other samples"
+
+
 @rule(
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(REFETCH_INPUTS, REFETCH_SAMPLES),
+    exceptions=(random_task, drawn_again),
 )
 def augmented_validation(
-    facts: Facts, *, nearer: float = 0.9, min_samples: int = 8
+    facts: Facts,
+    *,
+    min_nearer: Annotated[float, "share that is nearer to itself than to its class"] = 0.9,
+    min_samples: Annotated[int, "samples that must differ"] = 8,
 ) -> Iterator[Verdict]:
-    """Validation samples are changed at random, as if for training.
+    """Validation samples are augmented at random.
 
     ## What it does
-    Preflight fetches the same validation samples twice. The rule speaks where inputs differ and
-    targets do not, for at least `min_samples`, and the two are versions of one sample: in `nearer`
-    of them or more they are nearer to one another than to others of the same class. It is a hint
-    where there are that many classes that no others were met, or where inputs differ even with the
-    same random numbers. Samples that are drawn anew each time are no versions, nor are those whose
-    targets change with them or have the shape of the input, as in masking and denoising.
+    Reads the experiment augmentation of preflight, which fetches the same validation samples twice.
+    It reports when inputs differ, targets do not, and the two are versions of one sample. It is a
+    hint if every sample has a class of its own, or if inputs differ even with the same random
+    numbers.
 
     ## Why it matters
-    Validation then measures harder samples than those the model is made for, and another draw of
-    them each time: its loss is too high and noisy, and small improvements drown. The usual reason
-    is `random_split`: both parts share one data set, and with it its transform.
+    Validation then measures harder samples than those of use, and another draw of them each time.
+    Its loss is too high and noisy, and hides small improvements. A common reason is `random_split`:
+    both parts share one data set and its transform.
+
+    ## Example
+    ```python
+    train_set, valid_set = random_split(Images(augment), [800, 200])                      # bad
+    train_set, valid_set = Subset(Images(augment), first), Subset(Images(None), rest)     # good
+    ```
 
     ## What to do
     Make two data sets, one with the random transform and one without, and split both by the same
-    indices. Resize, crop at the centre and normalise in validation; leave flips, random crops and
-    noise to training.
+    indices. Resize, crop at the centre and normalise in validation; use flips, random crops and
+    noise in training only.
 
     ## When it is wrong
     Validation is augmented on purpose, to average over several versions of a sample, or the task is
     noisy by nature and noise is added when a sample is read.
 
     ## How to confirm
-    - Fetch one twice: `valid_set[0][0]` and again; show both.
+    - Fetch one sample twice, `valid_set[0][0]` and again, and show both.
     """
     differ = measured(facts.run, REFETCH_INPUTS, "valid")
     count = measured(facts.run, REFETCH_SAMPLES, "valid")
     if differ is None or count is None:
         yield augmented_validation.not_examined("no validation samples could be fetched twice")
         return
-    said = f"{differ * count:.0f} of {count:.0f} validation samples differ when fetched again"
+    differing = f"{differ * count:.0f} of {count:.0f} validation samples differ when fetched again"
     if not differ:
         yield augmented_validation.clear(f"{count:.0f} validation samples are the same every time")
-    elif (why := _by_design(facts, nearer)) is not None:
-        yield augmented_validation.normal(f"{said}: {why}")
+    elif (excuse := augmented_validation.excused(facts, differing, min_nearer)) is not None:
+        yield excuse
     elif differ * count < min_samples:
-        yield augmented_validation.not_examined(f"{said}; {min_samples} are needed")
+        yield augmented_validation.not_examined(f"{differing}; {min_samples} are needed")
     else:
-        yield _finding(facts, said, differ)
+        yield _finding(facts, differing, differ)
 
 
-def _by_design(facts: Facts, nearer: float) -> str | None:
-    """Why inputs differ, if it is no augmentation."""
-    targets = measured(facts.run, REFETCH_TARGETS, "valid")
-    if targets is None:
-        return "they have no targets"
-    if targets > 0:
-        return "their targets do too"
-    if (measured(facts.run, REFETCH_TARGETS_LIKE_INPUTS, "valid") or 0) > 0.5:
-        return "targets have the shape of inputs, as in denoising"
-    near = measured(facts.run, REFETCH_NEARER, "valid")
-    if near is None or near < nearer:
-        return "they are drawn anew, no nearer to the first than others are"
-    return None
-
-
-def _finding(facts: Facts, said: str, differ: float) -> Verdict:
-    near = measured(facts.run, REFETCH_NEARER, "valid")
+def _finding(facts: Facts, differing: str, differ: float) -> Verdict:
+    nearer = measured(facts.run, REFETCH_NEARER, "valid")
     train = measured(facts.run, REFETCH_INPUTS, "train")
-    strange = measured(facts.run, REFETCH_UNEXPLAINED, "valid") or 0.0
-    # Where each has a class of its own, an index may stand for a class, and a sample for any of it.
-    unsure = strange or measured(facts.run, REFETCH_WITHIN_CLASSES, "valid") == 0
-    beside = "" if train is None else f"; of training samples {train:.0%} do"
+    unexplained = measured(facts.run, REFETCH_UNEXPLAINED, "valid") or 0.0
+    # With a class per sample, an index may stand for a class, and any sample of it may be drawn.
+    is_hint = unexplained or measured(facts.run, REFETCH_WITHIN_CLASSES, "valid") == 0
+    summary = differing if train is None else f"{differing} ({train:.0%} of training samples)"
     evidence = [
         Evidence(REFETCH_INPUTS, (0, 0), f"{differ:.0%} differ when fetched again", "valid"),
         Evidence(REFETCH_TARGETS, (0, 0), "none differs", "valid"),
-        Evidence(REFETCH_NEARER, (0, 0), f"{near:.0%} are versions of one sample", "valid"),
+        Evidence(REFETCH_NEARER, (0, 0), f"{nearer:.0%} are versions of one sample", "valid"),
     ]
-    if strange:
-        beside += ". They do even with the same random numbers: does reading write into the data?"
-        evidence.append(
-            Evidence(
-                REFETCH_UNEXPLAINED, (0, 0), f"{strange:.0%} with the same random numbers", "valid"
-            )
-        )
+    fix = "give validation a data set of its own, without random transforms"
+    if unexplained:
+        says = f"{unexplained:.0%} differ with the same random numbers"
+        evidence.append(Evidence(REFETCH_UNEXPLAINED, (0, 0), says, "valid"))
+        fix += "; check that `__getitem__` does not write into the data"
     return augmented_validation.finding(
-        said + beside,
-        confidence=Confidence.HINT if unsure else Confidence.LIKELY,
+        summary,
+        confidence=Confidence.HINT if is_hint else Confidence.LIKELY,
         onset=0,
         evidence=evidence,
-        fix="give validation a data set of its own, without random transforms",
+        fix=fix,
     )

@@ -1,17 +1,15 @@
-"""The validation loss jumps from pass to pass though the training loss does not."""
+"""The validation loss jumps from pass to pass although the training loss does not."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.validation import Curves, scatter
+from holter.diagnosis.facts.validation import enough_passes, scatter
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, VAL_INPUT_FINGERPRINT, VAL_LOSS
-
-_TREND = 2.0  # jumps that a trend from the first to the last third has to exceed to count
-_SMALL = 0.05  # of where the loss began: under it jumps are of no interest
 
 
 @rule(
@@ -20,94 +18,104 @@ _SMALL = 0.05  # of where the loss began: under it jumps are of no interest
     needs=(LOSS, VAL_LOSS),
 )
 def erratic_validation(
-    facts: Facts, *, min_passes: int = 8, min_jump: float = 0.3, min_factor: float = 5.0
+    facts: Facts,
+    *,
+    min_passes: Annotated[int, "validation passes needed"] = 8,
+    min_jump: Annotated[float, "typical jump of the logarithm of the loss"] = 0.3,
+    min_factor: Annotated[float, "jumps of validation over those of training"] = 5.0,
+    max_trend: Annotated[float, "change from first to last third, in jumps"] = 2.0,
+    min_level: Annotated[float, "median loss over its initial level that matters"] = 0.05,
 ) -> Iterator[Verdict]:
-    """The validation loss jumps from pass to pass though the training loss does not.
+    """The validation loss jumps from pass to pass although the training loss does not.
 
     ## What it does
-    Takes the logarithms of the validation loss and of the training loss at the same passes, at
-    least `min_passes`, and measures how far each strays from a straight line through its
-    neighbours. It gives a hint where validation typically strays by `min_jump` (0.3 is 35 %),
-    `min_factor` times as far as training does, in the first half of the passes and in the second,
-    and more than it moves in all. One bad pass, or a restless beginning, is no matter.
+    Measures how far the logarithm of each loss deviates from a straight line through its
+    neighbours, at the same passes. It gives a hint when validation deviates far more than training,
+    in both halves of the run, and more than it changes overall. One bad pass does not count.
 
     ## Why it matters
-    Early stopping, learning-rate plateaus and the choice of a checkpoint follow single passes: of
-    a curve like this they pick by chance.
+    Early stopping, plateau schedulers and the choice of a checkpoint follow single passes. On such
+    a curve they choose by chance.
+
+    ## Example
+    ```python
+    valid_loader = DataLoader(random_split(data, [990, 10])[1])      # bad
+    valid_loader = DataLoader(random_split(data, [800, 200])[1])     # good
+    ```
 
     ## What to do
-    Validate on more samples, and on the same ones each time. If the split is large enough and
-    fixed, look at what differs between training and validation: batch norm whose running
-    statistics come from small batches, or a rate that is still high.
+    Validate on more samples, and on the same ones each time. If the split is large and fixed, look
+    at what differs between training and validation: batch norm with running statistics from small
+    batches, or a learning rate that is still high.
 
     ## When it is wrong
-    Large learning rates make networks with batch norm jump in eval mode until the rate is lowered;
-    nothing is broken then. A few samples with enormous losses rule the mean: a median would be
-    calm.
+    Large learning rates make networks with batch norm jump in eval mode until the rate falls. A few
+    samples with enormous losses dominate the mean; their median would be stable.
 
     ## How to confirm
-    - Validate twice in a row without training in between: if the two differ, the passes see other
-      samples, or the model is not in eval mode.
-    - Validate on four times as many samples: jumps that shrink by half came from the split.
+    - Validate twice without training in between: if the two differ, the passes see other samples,
+      or the model is not in eval mode.
+    - Validate on four times as many samples: jumps that shrink by half come from the split.
     """
-    found = facts.validation
-    if isinstance(found, str):
-        yield erratic_validation.not_examined(found)
-    elif len(found) < min_passes:
-        yield erratic_validation.not_examined(
-            f"{len(found)} of the {min_passes} validation passes needed"
-        )
-    elif min(found.validation.min(), found.training.min()) <= 0:
+    curves = enough_passes(facts, min_passes)
+    if isinstance(curves, str):
+        yield erratic_validation.not_examined(curves)
+        return
+    if min(curves.validation.min(), curves.training.min()) <= 0:
         yield erratic_validation.not_examined("a loss of exactly 0 has no logarithm")
-    else:
-        yield _judge(facts, found, min_jump, min_factor)
-
-
-def _judge(facts: Facts, found: Curves, min_jump: float, min_factor: float) -> Verdict:
-    validation, training = np.log(found.validation), np.log(found.training)
-    jump, calm = scatter(validation), scatter(training)
-    half, third = len(found) // 2, len(found) // 3
+        return
+    validation, training = np.log(curves.validation), np.log(curves.training)
+    jump, training_jump = scatter(validation), scatter(training)
+    half, third = len(curves) // 2, curves.third
     lasting = min(scatter(validation[:half]), scatter(validation[-half:]))
     trend = abs(np.median(validation[:third]) - np.median(validation[-third:]))
-    began = found.constant or float(found.validation[0])
+    initial = curves.constant or float(curves.validation[0])
     measured = (
-        f"the validation loss strays by {np.expm1(jump):.0%} from pass to pass, the training loss"
-        f" by {np.expm1(calm):.0%}"
+        f"the validation loss typically jumps by {np.expm1(jump):.0%} from pass to pass, the"
+        f" training loss by {np.expm1(training_jump):.0%}"
     )
     if (
-        jump < min_jump
+        jump < max(min_jump, min_factor * training_jump)
         or lasting < min_jump / 2
-        or jump < min_factor * calm
-        or jump * _TREND < trend
-        or np.median(found.validation) < _SMALL * began
+        or jump * max_trend < trend
     ):
-        return erratic_validation.clear(measured)
-    return erratic_validation.finding(
-        f"{measured}, over {len(found)} passes between {found.validation.min():.4g} and"
-        f" {found.validation.max():.4g}",
+        yield erratic_validation.clear(measured)
+        return
+    level = float(np.median(curves.validation))
+    if level < min_level * initial:
+        yield erratic_validation.harmless(
+            f"{measured}; its median is {level:.2g}, {level / initial:.1%} of the initial level"
+        )
+        return
+    yield erratic_validation.finding(
+        f"{measured}, over {len(curves)} passes between {curves.validation.min():.3g} and"
+        f" {curves.validation.max():.3g}",
         confidence=Confidence.HINT,
-        onset=int(found.steps[0]),
+        onset=int(curves.steps[0]),
         evidence=(
             Evidence(
                 VAL_LOSS,
-                found.span,
-                f"typical distance from the neighbours {np.expm1(jump):.0%}; from the first to the"
-                f" last third it moved {np.expm1(trend):.0%}",
-                found.function,
+                curves.span,
+                f"typical jump {np.expm1(jump):.0%}; change from the first to the last third"
+                f" {np.expm1(trend):.0%}",
+                curves.function,
             ),
-            Evidence(LOSS, found.span, f"the same of training {np.expm1(calm):.0%}", found.trained),
-            *_batches(facts),
+            Evidence(
+                LOSS, curves.span, f"typical jump {np.expm1(training_jump):.0%}", curves.trained
+            ),
+            *_first_batches(facts),
         ),
         fix="validate on more samples, the same ones each time, in eval mode",
     )
 
 
-def _batches(facts: Facts) -> Iterator[Evidence]:
-    """Whether the passes begin with the same batch, where that is known."""
-    for model, given in (
+def _first_batches(facts: Facts) -> Iterator[Evidence]:
+    """Tell whether the passes begin with the same batch, where that was recorded."""
+    for model, fingerprints in (
         facts.run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in facts.run else ()
     ):
-        if len(given) > 1:
-            differ = len(np.unique(given.values))
-            says = f"{differ} different first batches in {len(given)} passes"
-            yield Evidence(VAL_INPUT_FINGERPRINT, (given.first, given.last), says, model)
+        if len(fingerprints) > 1:
+            distinct = len(np.unique(fingerprints.values))
+            says = f"{distinct} different first batches in {len(fingerprints)} passes"
+            span = fingerprints.first, fingerprints.last
+            yield Evidence(VAL_INPUT_FINGERPRINT, span, says, model)

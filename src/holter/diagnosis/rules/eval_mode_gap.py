@@ -1,6 +1,7 @@
-"""In eval mode the model is not the one that was trained."""
+"""The loss of a training batch is far higher in eval mode than in train mode."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -16,8 +17,7 @@ from holter.record.signals import (
     EVAL_GAP_VARIANCE,
 )
 
-_ERRORS = 3  # standard errors of the mean over batches
-_FEW = 16  # values per channel
+_FEW = 16  # values per channel for which the fix is another norm
 
 
 @rule(
@@ -26,29 +26,37 @@ _FEW = 16  # values per channel
     needs=(EVAL_GAP_LOSS, EVAL_GAP_START),
 )
 def eval_mode_gap(
-    facts: Facts, *, min_lost: float = 0.3, min_factor: float = 1.5
+    facts: Facts,
+    *,
+    min_lost: Annotated[float, "share of the learned loss that eval mode loses"] = 0.3,
+    min_factor: Annotated[float, "running variance over that of batches, or inverse"] = 1.5,
+    standard_errors: Annotated[float, "over batches that the gap must exceed"] = 3.0,
 ) -> Iterator[Verdict]:
-    """In eval mode the model is not the one that was trained.
+    """The loss of a training batch is far higher in eval mode than in train mode.
 
     ## What it does
-    Reads the experiment eval-gap: the losses of a few batches after some steps on them, in train
-    mode and in eval mode, when running statistics have had time to settle. The rule speaks where
-    eval mode loses `min_lost` or more of what training gained, by more than three standard errors,
-    and is worse than train mode with dropout. It is likely where batch norm makes the gap and the
-    running variance of a module differs from that of the batches by `min_factor` or more; a hint
-    where neither batch norm nor dropout makes it. That eval mode is better is what dropout does.
+    Reads the experiment eval-gap: losses of a few batches after some steps on them, in train mode
+    and in eval mode, once running statistics have settled. It reports when eval mode loses much of
+    what training gained and is worse than train mode with dropout. The finding is likely if batch
+    norm causes the gap, by a running variance that is off; a hint if another module does.
 
     ## Why it matters
     Validation and use are in eval mode. A model that is good in train mode only is not a good
-    model; to evaluate it in train mode makes each answer depend on the rest of the batch.
+    model; evaluating it in train mode makes each output depend on the rest of the batch.
+
+    ## Example
+    ```python
+    nn.BatchNorm2d(64, momentum=0.0)    # bad
+    nn.BatchNorm2d(64, momentum=0.1)    # good
+    ```
 
     ## What to do
-    Where batch norm takes its statistics from a handful of values: larger batches, group norm or
-    layer norm. See that `momentum` is not 0 (torch's 0.1 is 0.9 elsewhere), that batches are mixed
-    and not sorted by class, and that the model is not given something else in training.
+    If batch norm computes its statistics from a handful of values: larger batches, group norm or
+    layer norm. Check that `momentum` is not 0 (torch's 0.1 is 0.9 elsewhere), that batches are
+    shuffled and not sorted by class, and that the model is given the same inputs in both modes.
 
     ## When it is wrong
-    Models that are never used in eval mode. Modules that do another thing in eval mode on purpose,
+    Models that are never used in eval mode. Modules that do something else in eval mode on purpose,
     such as returning probabilities.
 
     ## How to confirm
@@ -56,74 +64,86 @@ def eval_mode_gap(
     - Set `momentum=None` in batch norm for one epoch without steps, and compare again: then running
       statistics are exact.
     """
-    losses = {trial: facts.run[EVAL_GAP_LOSS][trial].values for trial in facts.run[EVAL_GAP_LOSS]}
+    losses = {trial: series.values for trial, series in facts.run[EVAL_GAP_LOSS].items()}
+    means = {trial: float(values.mean()) for trial, values in losses.items()}
     start = float(facts.run[EVAL_GAP_START][""].values.mean())
-    quiet = float(losses["train without dropout"].mean())
-    means = {trial: float(each.mean()) for trial, each in losses.items()}
-    gained = start - quiet
-    said = f"the same batches: {means['train']:.3g} in train mode, {means['eval']:.3g} in eval mode"
+    gained = start - means["train without dropout"]
+    measured = (
+        f"the loss of the same batches is {means['train']:.3g} in train mode and"
+        f" {means['eval']:.3g} in eval mode"
+    )
     if not np.isfinite([start, *means.values()]).all():
         yield eval_mode_gap.not_examined("a loss is not finite")
         return
-    whole = losses["eval"] - losses["train without dropout"]
-    if not _is_worse(whole) or means["eval"] <= means["train"]:
-        yield eval_mode_gap.clear(said)
+    gap = losses["eval"] - losses["train without dropout"]
+    if not _is_positive(gap, standard_errors) or means["eval"] <= means["train"]:
+        yield eval_mode_gap.clear(measured)
         return
     if gained <= 0:
         yield eval_mode_gap.not_examined("a few steps of training do not lower the loss")
         return
-    lost = float(whole.mean()) / gained
+    lost = float(gap.mean()) / gained
     if lost < min_lost:
-        yield eval_mode_gap.clear(f"{said}, {lost:.0%} of what was gained from {start:.3g}")
+        yield eval_mode_gap.clear(f"{measured}, {lost:.0%} of what was gained from {start:.3g}")
         return
-    normed = losses["batch norm in eval mode"] - losses["train without dropout"]
-    by_norm = _is_worse(normed) and float(normed.mean()) >= min_lost * gained
+    norm_gap = losses["batch norm in eval mode"] - losses["train without dropout"]
     module, factor, values = _norm(facts)
-    off = by_norm and factor >= min_factor
-    if by_norm and not off:
-        yield eval_mode_gap.clear(
-            f"{said}; running statistics are within a factor of {factor:.2g} of those of batches"
-        )
-        return
-    cause = (
-        f"; batch norm {module} has a running variance off by {factor:.2g}x, from {values:.0f}"
-        " values per channel a batch"
-        if off
-        else "; neither dropout nor batch norm makes the difference"
+    by_norm = (
+        module != ""
+        and _is_positive(norm_gap, standard_errors)
+        and float(norm_gap.mean()) >= min_lost * gained
     )
-    window = 0, len(whole) - 1
+    is_off = by_norm and factor >= min_factor
+    if is_off:
+        cause = f"; the running variance of {module} is off by a factor of {factor:.2g}"
+    elif by_norm:
+        cause = f"; batch norm causes the gap, its variance is off by a factor of {factor:.2g}"
+    else:
+        cause = "; neither dropout nor batch norm causes the gap"
+    window = 0, len(gap) - 1
     yield eval_mode_gap.finding(
-        f"{said}, where training began at {start:.3g}{cause}",
-        confidence=Confidence.LIKELY if off else Confidence.HINT,
+        f"{measured} ({start:.3g} before training){cause}",
+        confidence=Confidence.LIKELY if is_off else Confidence.HINT,
         onset=0,
         evidence=(
             Evidence(EVAL_GAP_LOSS, window, f"{means['train']:.3g}", "train"),
             Evidence(EVAL_GAP_LOSS, window, f"{means['eval']:.3g}", "eval"),
-            *((Evidence(EVAL_GAP_VARIANCE, (0, 0), f"{factor:.2g}x", module),) if off else ()),
+            *_norm_evidence(module, factor, values, by_norm=by_norm),
         ),
-        fix=_fix(facts, module, values) if off else "see what modules do `if self.training`",
+        fix=_fix(facts, module, values)
+        if by_norm
+        else "look for modules that branch on `self.training`",
     )
 
 
-def _is_worse(gap: Floats) -> bool:
+def _is_positive(gap: Floats, standard_errors: float) -> bool:
     error = float(gap.std()) / np.sqrt(max(len(gap), 1))
-    return bool(gap.mean() > _ERRORS * error)
+    return bool(gap.mean() > standard_errors * error)
 
 
 def _norm(facts: Facts) -> tuple[str, float, float]:
+    """Return the worst batch norm, the factor its variance is off by, and values per channel."""
     if EVAL_GAP_VARIANCE not in facts.run:
         return "", 1.0, np.inf
     (module,) = facts.run[EVAL_GAP_VARIANCE]
     factor, values = (
-        facts.run[each][module].values[-1] for each in (EVAL_GAP_VARIANCE, EVAL_GAP_VALUES)
+        facts.run[signal][module].values[-1] for signal in (EVAL_GAP_VARIANCE, EVAL_GAP_VALUES)
     )
     return module, float(factor), float(values)
+
+
+def _norm_evidence(
+    module: str, factor: float, values: float, *, by_norm: bool
+) -> Iterator[Evidence]:
+    if by_norm:
+        says = f"{factor:.2g} times that of batches, from {values:.0f} values per channel"
+        yield Evidence(EVAL_GAP_VARIANCE, (0, 0), says, module)
 
 
 def _fix(facts: Facts, module: str, values: float) -> str:
     momentum = float(facts.run[EVAL_GAP_MOMENTUM][module].values[-1])
     if momentum == 0:
-        return f"set a momentum for {module}: with 0 its running statistics never move"
+        return f"set `momentum=0.1` for {module}: with 0 its running statistics never change"
     if values <= _FEW:
-        return "use group norm or layer norm, or a larger batch"
-    return f"see whether all that goes through {module} in training is alike, and like validation"
+        return "use `nn.GroupNorm` or `nn.LayerNorm`, or a larger batch"
+    return f"check that all inputs of {module} in training are alike, and like those of validation"

@@ -1,6 +1,7 @@
 """The outputs do not depend on the inputs."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
@@ -16,68 +17,75 @@ _ALL = "all inputs"
     level=Level.ARCHITECTURE,
     needs=(INPUT_RESPONSE, INPUT_ROUNDING),
 )
-def ignored_inputs(facts: Facts, *, min_response: float = 0.0) -> Iterator[Verdict]:
+def ignored_inputs(
+    facts: Facts,
+    *,
+    min_response: Annotated[float, "change of an output in standard deviations"] = 0.0,
+) -> Iterator[Verdict]:
     """The outputs do not depend on the inputs.
 
     ## What it does
     Reads the experiment input-control: the model is given the inputs of another batch, before and
-    after some training. The rule speaks where no output changes by more than rounding, or by more
-    than `min_response` standard deviations, both times. A single input of several that changes
-    nothing is noted as normal.
+    after some training. It reports when no output changes by more than rounding both times. One of
+    several inputs that changes nothing is noted as normal.
 
     ## Why it matters
-    Such a model can learn one answer for all: the most frequent class, the mean of the targets. No
-    learning rate and no longer training will help.
+    Such a model can only learn the best constant prediction: the class frequencies, or the mean of
+    the targets. Neither another learning rate nor longer training helps.
+
+    ## Example
+    ```python
+    x = self.body(inputs); return self.head(torch.zeros_like(x))     # bad
+    x = self.body(inputs); return self.head(x)                       # good
+    ```
 
     ## What to do
     Follow the input through `forward`: is it overwritten, multiplied by zero, masked completely,
     or lost in a branch that is not returned? Are all units of a layer dead? Is dropout at 1?
 
     ## When it is wrong
-    Models of something that has no input, such as one distribution, that are given data all the
-    same.
+    Models without an input, such as a model of one distribution, that are given data nevertheless.
 
     ## How to confirm
     - Print the output for two very different samples.
     """
-    responses = {name: each.values for name, each in facts.run[INPUT_RESPONSE].items()}
+    responses = {name: series.values for name, series in facts.run[INPUT_RESPONSE].items()}
     limit = max(float(facts.run[INPUT_ROUNDING][""].values.max()), min_response)
-    silent = [name for name, each in responses.items() if float(each.max()) <= limit]
-    moments = len(responses.get(_ALL, ()))
+    ignored = [name for name, values in responses.items() if float(values.max()) <= limit]
     if _ALL not in responses:
         yield ignored_inputs.not_examined("the model cannot be called with inputs of another batch")
-    elif _ALL in silent and moments < 2:
-        yield ignored_inputs.not_examined("no weight moved, so that outputs at zero stay there")
-    elif _ALL in silent:
+    elif _ALL in ignored and len(responses[_ALL]) < 2:
+        yield ignored_inputs.not_examined("no weight moved, so outputs that start at zero stay")
+    elif _ALL in ignored:
         largest = float(responses[_ALL].max())
         yield ignored_inputs.finding(
-            "outputs are the same whatever the input: those of another batch change them by"
-            f" {largest:.1g} standard deviations, before training and after some of it",
+            f"inputs of another batch change the outputs by {largest:.1g} standard deviations,"
+            " before and after some training",
             confidence=Confidence.CERTAIN,
             onset=0,
             evidence=(
                 Evidence(
                     INPUT_RESPONSE,
                     (0, 1),
-                    f"{largest:.1g}, where rounding makes {limit:.1g}",
+                    f"{largest:.1g} (rounding: {limit:.1g})",
                     _ALL,
                 ),
             ),
-            fix="follow the input through forward(): somewhere it is dropped, masked or zeroed",
+            fix="follow the input through `forward()`: it is dropped, masked or zeroed",
         )
     else:
-        if silent and len(silent) < len(responses):
-            yield ignored_inputs.normal(f"{some(silent)} changes no output; others do")
+        if ignored:
+            yield ignored_inputs.normal(f"{some(ignored)} changes no output; other inputs do")
         yield ignored_inputs.clear(_measured(facts, float(responses[_ALL].max())))
 
 
 def _measured(facts: Facts, response: float) -> str:
-    said = f"inputs of another batch change outputs by {response:.2g} standard deviations"
+    measured = f"inputs of another batch change the outputs by {response:.2g} standard deviations"
     if INPUT_LOSS not in facts.run:
-        return said
+        return measured
     own, other = (
         float(facts.run[INPUT_LOSS][name].values[-1]) for name in ("own inputs", "other inputs")
     )
-    if not own < other:  # a batch that is not learned yet tells nothing
-        return said
-    return f"{said}; the loss of a batch trained on is {own:.3g}, with other inputs {other:.3g}"
+    if not own < other:  # the batch is not learned yet
+        return measured
+    return f"{measured}; the loss of a trained batch is {own:.3g}, with other inputs {other:.3g}"

@@ -1,6 +1,7 @@
-"""A model that predicts the next element sees it."""
+"""Outputs depend on later inputs although the targets are the next inputs."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from holter.record.signals import (
     CAUSALITY_LATER,
     CAUSALITY_MODULES,
     CAUSALITY_ROUNDING,
+    Signal,
 )
 
 
@@ -20,38 +22,47 @@ from holter.record.signals import (
     level=Level.ARCHITECTURE,
     needs=(CAUSALITY_CHANGE, CAUSALITY_LATER, CAUSALITY_ROUNDING),
 )
-def leaking_future(facts: Facts, *, min_change: float = 1e-5) -> Iterator[Verdict]:
-    """A model that predicts the next element sees it.
+def leaking_future(
+    facts: Facts,
+    *,
+    min_change: Annotated[float, "change of an output in standard deviations"] = 1e-5,
+) -> Iterator[Verdict]:
+    """Outputs depend on later inputs although the targets are the next inputs.
 
     ## What it does
-    Reads the experiment causality, which is made where the targets are the inputs moved by one: all
-    inputs from one position on are replaced, in eval mode. The rule speaks where an output before
-    that position changes by more than rounding, and by `min_change` standard deviations. Positions
-    without a target are left out, as the prompt of a prefix model, which may be read both ways.
+    Reads the experiment causality, which runs if the targets are the inputs shifted by one: it
+    replaces all inputs from one position on, in eval mode, and the outputs before that position
+    must not change. Positions without a target, such as the prompt of a prefix model, do not count.
 
     ## Why it matters
-    The answer is among the inputs: the loss falls to nearly nothing within some hundred steps, in
-    training and in validation alike, and what was learned is copying. When text is generated there
-    is no next element to copy, and the model is useless.
+    The answer is among the inputs: the loss falls to nearly zero within some hundred steps, in
+    training and in validation alike, and the model learns to copy. During generation there is no
+    next element to copy, and the model is useless.
+
+    ## Example
+    ```python
+    scaled_dot_product_attention(q, k, v)                    # bad
+    scaled_dot_product_attention(q, k, v, is_causal=True)    # good
+    ```
 
     ## What to do
-    Give the attention a causal mask (`is_causal=True`, or `triu(diagonal=1)` where True means
-    hidden); take `bidirectional=True` out of recurrent layers; pad convolutions on the left only;
-    normalise over features, not over time. The module that is named is where it happens first.
+    Give attention a causal mask (`is_causal=True`, or `triu(diagonal=1)` where True means hidden);
+    remove `bidirectional=True` from recurrent layers; pad convolutions on the left only; normalise
+    over features, not over time. The named module is the first that leaks.
 
     ## When it is wrong
-    A model that may see later inputs on purpose, while its targets happen to be its inputs moved by
-    one.
+    A model that may see later inputs on purpose, while its targets happen to be its inputs shifted
+    by one.
 
     ## How to confirm
-    - Change the last token of a sequence and compare the outputs before it, in eval mode: they have
-      to be equal.
+    - Change the last token of a sequence and compare the outputs before it, in eval mode: they must
+      be equal.
     """
-    rounding = max(float(each.values.max()) for each in facts.run[CAUSALITY_ROUNDING].values())
+    rounding = _largest(facts, CAUSALITY_ROUNDING)
     limit = max(rounding, min_change)
     changes = facts.run[CAUSALITY_CHANGE]
-    leaks = {name: each for name, each in changes.items() if each.values.max() > limit}
-    later = max(float(each.values.max()) for each in facts.run[CAUSALITY_LATER].values())
+    leaks = {name: series for name, series in changes.items() if series.values.max() > limit}
+    later = _largest(facts, CAUSALITY_LATER)
     if not leaks and later <= limit:
         yield leaking_future.not_examined("no output changes when inputs are replaced")
         return
@@ -61,51 +72,57 @@ def leaking_future(facts: Facts, *, min_change: float = 1e-5) -> Iterator[Verdic
         )
         return
     worst = max(leaks, key=lambda name: float(leaks[name].values.max()))
-    positions = {int(step) for each in leaks.values() for step in each.steps[each.values > limit]}
+    positions = {
+        int(step) for series in leaks.values() for step in series.steps[series.values > limit]
+    }
     largest = float(leaks[worst].values.max())
     module = _module(facts)
     yield leaking_future.finding(
-        f"{_example(facts, limit)}{len(positions)} of {_positions(facts)} outputs depend on inputs"
-        " that"
-        f" come after them{f' (first seen in {module})' if module else ''}, by up to {largest:.2g}"
-        " standard deviations",
+        f"{len(positions)} of {_positions(facts)} outputs depend on later inputs, by up to"
+        f" {largest:.2g} standard deviations{_example(facts, limit)}"
+        + (f"; first in {module}" if module else ""),
         confidence=Confidence.CERTAIN,
         onset=0,
         evidence=(
             Evidence(
                 CAUSALITY_CHANGE,
                 (leaks[worst].first, leaks[worst].last),
-                f"up to {largest:.2g}, where rounding makes {limit:.1g}",
+                f"up to {largest:.2g} (rounding: {limit:.1g})",
                 worst,
             ),
             *_module_evidence(facts, module),
         ),
-        fix=f"mask later positions in {module or 'the model'}, as with is_causal=True",
+        fix=f"mask later positions in {module or 'the model'}, for example with `is_causal=True`",
     )
 
 
+def _largest(facts: Facts, signal: Signal) -> float:
+    return max(float(series.values.max()) for series in facts.run[signal].values())
+
+
 def _positions(facts: Facts) -> int:
-    """Outputs that have something after them."""
-    return max(each.last + 1 for each in facts.run[CAUSALITY_CHANGE].values())
+    """Return how many outputs have an input after them."""
+    return max(series.last + 1 for series in facts.run[CAUSALITY_CHANGE].values())
 
 
 def _example(facts: Facts, limit: float) -> str:
-    """The inputs that one output in the middle should not depend on and does."""
+    """Return the later inputs that one output in the middle depends on, in words."""
     single = {
-        int(name.split()[1]): each
-        for name, each in facts.run[CAUSALITY_CHANGE].items()
-        if name.startswith("input ") and each.values.max() > limit
+        int(name.split()[1]): series
+        for name, series in facts.run[CAUSALITY_CHANGE].items()
+        if name.startswith("input ") and series.values.max() > limit
     }
     if not single:
         return ""
-    seen: dict[int, list[int]] = {}
-    for place, each in sorted(single.items()):
-        for step in each.steps[each.values > limit]:
-            seen.setdefault(int(step), []).append(place)
-    output = sorted(seen)[int(np.searchsorted(sorted(seen), _positions(facts) // 2, "left")) - 1]
-    places = seen[output]
-    reach = f"{places[0]}..{places[-1]}" if len(places) > 1 else f"{places[0]}"
-    return f"output {output} depends on input {reach}; "
+    inputs_of: dict[int, list[int]] = {}
+    for position, series in sorted(single.items()):
+        for output in series.steps[series.values > limit]:
+            inputs_of.setdefault(int(output), []).append(position)
+    outputs = sorted(inputs_of)
+    middle = outputs[int(np.searchsorted(outputs, _positions(facts) // 2, "left")) - 1]
+    inputs = inputs_of[middle]
+    reach = f"inputs {inputs[0]} to {inputs[-1]}" if len(inputs) > 1 else f"input {inputs[0]}"
+    return f" (output {middle} on {reach})"
 
 
 def _module(facts: Facts) -> str:
@@ -119,5 +136,5 @@ def _module(facts: Facts) -> str:
 def _module_evidence(facts: Facts, module: str) -> Iterator[Evidence]:
     if module:
         series = facts.run[CAUSALITY_MODULES][module]
-        said = f"changes by {float(series.values.max()):.2g} at earlier positions"
-        yield Evidence(CAUSALITY_MODULES, (series.first, series.last), said, module)
+        says = f"changes by {float(series.values.max()):.2g} at earlier positions"
+        yield Evidence(CAUSALITY_MODULES, (series.first, series.last), says, module)

@@ -1,10 +1,10 @@
-"""The model is given inputs on another scale in validation than in training."""
+"""Validation inputs are on another scale than training inputs."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.robust import midmean
-from holter.diagnosis.facts.validation import FAR_RATIO, FAR_SHIFT, inputs
+from holter.diagnosis.facts.validation_inputs import FAR_RATIO, FAR_SCORE, FAR_SHIFT, inputs
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -17,8 +17,6 @@ from holter.record.signals import (
     VAL_LOSS,
 )
 
-_WORSE = 2.0  # validation loss over training loss that counts as much worse
-
 
 @rule(
     severity=Severity.WARNING,
@@ -26,92 +24,95 @@ _WORSE = 2.0  # validation loss over training loss that counts as much worse
     needs=(INPUT_MEAN, INPUT_STD, VAL_INPUT_MEAN, VAL_INPUT_STD),
 )
 def mismatched_validation_inputs(
-    facts: Facts, *, max_ratio: float = FAR_RATIO, max_shift: float = FAR_SHIFT
+    facts: Facts,
+    *,
+    max_ratio: Annotated[float, "factor between the standard deviations"] = FAR_RATIO,
+    max_shift: Annotated[float, "distance of the means in standard deviations"] = FAR_SHIFT,
+    min_score: Annotated[float, "both in standard deviations between batches"] = FAR_SCORE,
+    min_worse: Annotated[float, "validation loss over training loss that is likely"] = 2.0,
 ) -> Iterator[Verdict]:
-    """The model is given inputs on another scale in validation than in training.
+    """Validation inputs are on another scale than training inputs.
 
     ## What it does
-    Compares mean and standard deviation of what the model is called with, in the second half of
-    training and of the validation passes. It speaks where the standard deviations differ by a
-    factor of `max_ratio`, or the means by `max_shift` standard deviations, and by far more than
-    batches of training differ from one another. It is likely, and no hint, if the validation loss
-    is also twice the training loss or worse than a constant prediction.
+    Compares mean and standard deviation of the model's inputs in the second half of training and of
+    the validation passes. It reports when they differ far more than training batches differ from
+    one another. The finding is likely if the validation loss is also far above the training loss,
+    or above the best constant prediction.
 
     ## Why it matters
-    A model knows the inputs it was trained on. Given others, as when only one of two pipelines
-    normalises, its validation loss says nothing of what it has learned, and neither will its
-    results in use.
+    A model knows the inputs it was trained on. When only one of two pipelines normalises, the
+    validation loss says nothing about what was learned, and neither will the results in use.
+
+    ## Example
+    ```python
+    valid_set = Images(files, transform=ToTensor())                           # bad
+    valid_set = Images(files, transform=Compose([ToTensor(), normalize]))     # good
+    ```
 
     ## What to do
-    Use one function for both pipelines, with constants that were fitted on the training set once.
-    Usual culprits: pixels of 0 to 255 beside 0 to 1, a normalisation that is applied twice or in
-    one of them only, statistics computed on the validation set.
+    Use one function for both pipelines, with constants fitted on the training set once. Common
+    mistakes: pixels of 0 to 255 beside 0 to 1, a normalisation that is applied twice or in one of
+    them only, statistics computed on the validation set.
 
     ## When it is wrong
     A validation set from another domain, by design. Augmentation that changes the scale a lot, or
     inputs that are mostly padding in one of the sets. Only the first floating-point tensor that the
-    model is called with is seen.
+    model is called with is recorded.
 
     ## How to confirm
     - Print mean and standard deviation of one batch of each loader right before the model.
-    - Run a training sample through the validation pipeline and compare the two tensors.
+    - Pass a training sample through the validation pipeline and compare the two tensors.
     """
     for owner in facts.run[VAL_INPUT_MEAN]:
-        found = inputs(facts, owner)
-        if found is None:
+        compared = inputs(facts, owner)
+        if compared is None:
             yield mismatched_validation_inputs.not_examined(
                 f"too few readings of the inputs{of(owner)}, or inputs that never vary"
             )
             continue
         measured = (
-            f"inputs{of(owner)}: {found.mean:.3g} ± {found.std:.3g} in training,"
-            f" {found.validation_mean:.3g} ± {found.validation_std:.3g} in validation"
+            f"inputs{of(owner)}: {compared.mean:.3g} ± {compared.std:.3g} in training,"
+            f" {compared.validation_mean:.3g} ± {compared.validation_std:.3g} in validation"
         )
-        if not found.differ(max_ratio, max_shift):
+        if not compared.differ(max_ratio, max_shift, min_score):
             yield mismatched_validation_inputs.clear(measured)
             continue
         validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
-        worse = _worse(facts)
+        worse = _worse(facts, min_worse)
         yield mismatched_validation_inputs.finding(
-            f"{measured}: a factor of {found.ratio:.3g} in scale, {found.shift:.2g} standard"
-            " deviations apart",
+            f"{measured} ({compared.ratio:.2g} times the scale, means {compared.shift:.2g} standard"
+            " deviations apart)",
             confidence=Confidence.LIKELY if worse else Confidence.HINT,
             onset=validation.first,
             evidence=(
                 Evidence(
                     VAL_INPUT_STD,
                     (validation.first, validation.last),
-                    f"{found.validation_std:.3g}; {found.std_score:.0f} times as far from training"
-                    " as its batches are from one another",
+                    f"{compared.validation_std:.3g}, {compared.std_score:.3g} standard deviations"
+                    " between batches from training",
                     owner,
                 ),
-                Evidence(
-                    INPUT_STD,
-                    (training.first, training.last),
-                    f"{found.std:.3g} in training",
-                    owner,
-                ),
+                Evidence(INPUT_STD, (training.first, training.last), f"{compared.std:.3g}", owner),
                 Evidence(
                     VAL_INPUT_MEAN,
                     (validation.first, validation.last),
-                    f"{found.validation_mean:.3g}, {found.mean:.3g} in training",
+                    f"{compared.validation_mean:.3g}; {compared.mean:.3g} in training",
                     owner,
                 ),
                 *worse,
             ),
-            fix="prepare validation inputs by the same function and constants as training inputs",
+            fix="prepare validation inputs with the same function and constants as training inputs",
         )
 
 
-def _worse(facts: Facts) -> tuple[Evidence, ...]:
-    """What the losses say, if validation is much worse than training."""
-    found = facts.validation if LOSS in facts.run and VAL_LOSS in facts.run else ""
-    if isinstance(found, str):
+def _worse(facts: Facts, min_worse: float) -> tuple[Evidence, ...]:
+    """Return the losses as evidence if validation is much worse than training."""
+    curves = facts.validation if LOSS in facts.run and VAL_LOSS in facts.run else ""
+    if isinstance(curves, str):
         return ()
-    third = max(len(found) // 3, 1)
-    validation, training = midmean(found.validation[-third:]), midmean(found.training[-third:])
-    unlearned = found.constant is not None and validation > found.constant > training
-    if not unlearned and not (found.is_comparable and validation > _WORSE * training):
+    validation, training = curves.final_validation, curves.final_training
+    unlearned = curves.constant is not None and validation > curves.constant > training
+    if not unlearned and not (curves.is_comparable and validation > min_worse * training):
         return ()
-    says = f"{validation:.4g} at last; {training:.4g} in training"
-    return (Evidence(VAL_LOSS, found.span, says, found.function),)
+    says = f"{validation:.3g} at the end; {training:.3g} in training"
+    return (Evidence(VAL_LOSS, curves.span, says, curves.function),)

@@ -1,16 +1,18 @@
-"""The validation loss has turned up while the training loss goes on falling."""
+"""The validation loss rises while the training loss falls."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.robust import Values, midmean
+from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.validation import (
     Curves,
+    enough_passes,
     fitted_accuracy,
-    rise_score,
+    rises,
     scatter,
     smooth,
 )
@@ -18,14 +20,43 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, VAL_ACCURACY, VAL_LOSS
 
-_SURE = 4.0  # standard errors by which the rise exceeds the scatter from pass to pass
-_TREND = 2.0  # standard deviations of a trend that chance would give
-_VISIBLE = 0.02  # a rise under this share of where the loss began is of no interest
-_FALL = 0.05  # share by which the training loss has to fall meanwhile
-_FAR_BELOW = 0.5  # training loss over validation loss
-_BEATEN = 0.95  # of the constant predictor's loss: above it nothing was learned at all
-_POINT = 0.01  # of accuracy
-_GAP = 0.2  # between the accuracies of training and validation: learned by heart
+_FAR_BELOW = 0.5  # training loss over validation loss that supports the finding
+_POINT = 0.01  # smallest fall of an accuracy that supports the finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Both losses from the lowest validation loss to the end."""
+
+    at: int  # index of the pass with the lowest loss
+    low: float
+    late: float  # level of the last passes
+    error: float
+    training_then: float
+    training_late: float
+    training_error: float
+    last: int  # passes that make the late level
+
+    @property
+    def rise(self) -> float:
+        """Rise of the validation loss as a share of its lowest value."""
+        return (self.late - self.low) / self.low if self.low > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Accuracy:
+    """Validation accuracy at the lowest loss and at the end."""
+
+    best: float
+    late: float
+    error: float  # standard error of their difference
+
+    @property
+    def fell(self) -> bool:
+        return self.best - self.late > max(_POINT, 2 * self.error)
+
+    def __str__(self) -> str:
+        return f"{self.best:.0%} then, {self.late:.0%} at the end"
 
 
 @rule(
@@ -33,175 +64,152 @@ _GAP = 0.2  # between the accuracies of training and validation: learned by hear
     level=Level.HYPERPARAMETER,
     needs=(LOSS, VAL_LOSS),
 )
-def overfitting(facts: Facts, *, min_passes: int = 4, min_rise: float = 0.05) -> Iterator[Verdict]:
-    """The validation loss has turned up while the training loss goes on falling.
+def overfitting(
+    facts: Facts,
+    *,
+    min_passes: Annotated[int, "validation passes needed after the lowest loss"] = 4,
+    min_rise: Annotated[float, "smallest rise, as a share of the lowest validation loss"] = 0.05,
+    min_share: Annotated[float, "smallest rise, as a share of the initial level"] = 0.02,
+    standard_errors: Annotated[float, "between passes that the rise must exceed"] = 4.0,
+    min_fall: Annotated[float, "share by which the training loss must fall meanwhile"] = 0.05,
+    max_level: Annotated[float, "lowest loss over that of the best constant prediction"] = 0.95,
+    min_gap: Annotated[float, "accuracy in training minus validation that is memorised"] = 0.2,
+) -> Iterator[Verdict]:
+    """The validation loss rises while the training loss falls.
 
     ## What it does
-    Finds the lowest validation loss, as a running median of three passes, and looks at what
-    followed. It speaks where at least `min_passes` passes followed, the last ones lie above the
-    lowest by `min_rise` of it and by four standard errors of the scatter from pass to pass, the
-    passes between show a rising trend, and the training loss fell by 5 % or more meanwhile. Onset
-    is the step of the lowest loss. Where the accuracy of validation is known it has a say: if it
-    falls as well the finding is likely. If it stays or grows, the loss rises by confidence alone:
-    there is a finding, a hint, only where training is more often right by 20 points. Where it is
-    not known, the finding is likely if the loss rose by twice `min_rise` and training is at less
-    than half of it, and a hint if one of both holds.
+    Takes the lowest validation loss, as a running median of three passes, and tests whether the
+    passes after it rise beyond their scatter while the training loss falls. The finding is likely
+    if the validation accuracy falls as well, or, without accuracies, if the rise is large and the
+    training loss is far below. The onset is the step of the lowest loss.
 
     ## Why it matters
-    From the onset on the model learns what is particular to the training samples. What it is worth
-    on others gets less, however good the training loss looks.
+    From the onset on the model memorises training samples. It gets worse on new samples, however
+    good the training loss looks.
+
+    ## Example
+    ```python
+    torch.save(model.state_dict(), "last.pt")                              # bad
+    if val_loss < best: torch.save(model.state_dict(), "best.pt")          # good
+    ```
 
     ## What to do
-    Keep the weights of the onset (early stopping). To get beyond them: more data or augmentation,
-    weight decay, dropout, a smaller model, in this order. Look for duplicates among few samples
+    Keep the weights of the onset (early stopping). To improve on them: more data or augmentation,
+    weight decay, dropout, a smaller model, in this order. With few samples, look for duplicates
     first.
 
     ## When it is wrong
-    Some networks improve again after much longer training. A validation set that is drawn from
-    elsewhere may get worse for its own reasons. Few validation samples scatter; that makes the rule
-    silent, not wrong.
+    Some networks improve again after much longer training. A validation set from another source can
+    get worse for its own reasons. Few validation samples scatter; the rule then does not report.
 
     ## How to confirm
     - Evaluate the weights saved nearest to the onset and the last ones by the metric that counts.
-    - Train on half of the data: overfitting begins earlier and goes deeper.
+    - Train on half of the data: overfitting begins earlier and is stronger.
     """
-    found = facts.validation
-    if isinstance(found, str):
-        yield overfitting.not_examined(found)
-    elif len(found) < min_passes + 2:
-        yield overfitting.not_examined(
-            f"{len(found)} of the {min_passes + 2} validation passes needed"
+    curves = enough_passes(facts, min_passes + 2)
+    if isinstance(curves, str):
+        yield overfitting.not_examined(curves)
+        return
+    turn = _turn(curves)
+    step = int(curves.steps[turn.at])
+    passes = len(curves) - 1 - turn.at
+    rose = turn.late - turn.low
+    fell = turn.training_then - turn.training_late
+    initial = curves.constant or float(smooth(curves.validation)[0])
+    lowest = f"the validation loss is lowest ({turn.low:.3g}) after step {step}"
+    measured = f"{lowest} and {turn.late:.3g} at the end ({turn.rise:+.0%})"
+    if passes < min_passes:
+        yield overfitting.clear(f"{lowest}, {passes} passes before the last")
+    elif turn.rise < min_rise:
+        yield overfitting.clear(measured)
+    elif rose < standard_errors * turn.error or not rises(curves.validation[turn.at :]):
+        yield overfitting.clear(f"{measured}, within the scatter between passes")
+    elif fell < max(min_fall * turn.training_then, 3 * turn.training_error):
+        yield overfitting.clear(
+            f"{measured}; the training loss does not fall meanwhile:"
+            f" {turn.training_then:.3g} then, {turn.training_late:.3g} at the end"
         )
+    elif curves.constant is not None and turn.low > max_level * curves.constant:
+        yield overfitting.clear(
+            f"{lowest}, not below the best constant prediction ({curves.constant:.3g}): nothing"
+            " was learned that could be lost"
+        )
+    elif rose < min_share * initial:
+        yield overfitting.harmless(f"{measured}, small beside the initial {initial:.3g}")
     else:
-        yield _judge(facts, found, min_passes, min_rise)
+        yield _judge(facts, curves, turn, is_large=turn.rise > 2 * min_rise, min_gap=min_gap)
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """How both losses went from the lowest validation loss to the end."""
-
-    at: int  # index of the pass with the lowest loss
-    low: float
-    late: float  # level of the last passes
-    error: float
-    trained_then: float
-    trained_late: float
-    trained_error: float
-    last: int  # how many passes make the late level
-
-    @property
-    def rise(self) -> float:
-        """As a share of the lowest."""
-        return (self.late - self.low) / self.low if self.low > 0 else 0.0
-
-
-def _judge(facts: Facts, found: Curves, min_passes: int, min_rise: float) -> Verdict:
-    turn = _turn(found)
-    step = int(found.steps[turn.at])
-    after = len(found) - 1 - turn.at
-    lowest = f"the validation loss is lowest ({turn.low:.4g}) after step {step}"
-    if after < min_passes:
-        return overfitting.clear(f"{lowest}, {after} passes before the last")
-    began = found.constant or float(smooth(found.validation)[0])
-    risen = turn.late - turn.low
-    if turn.rise < min_rise or risen < _VISIBLE * began:
-        return overfitting.clear(f"{lowest} and {turn.late:.4g} at last ({turn.rise:+.1%})")
-    if risen < _SURE * turn.error or rise_score(found.validation[turn.at :]) < _TREND:
-        return overfitting.clear(
-            f"{lowest}; {turn.late:.4g} at last lies within the scatter from pass to pass"
-        )
-    fall = turn.trained_then - turn.trained_late
-    if fall < max(_FALL * turn.trained_then, 3 * turn.trained_error):
-        return overfitting.clear(
-            f"the training loss does not fall while the validation loss rises:"
-            f" {turn.trained_then:.4g} and {turn.trained_late:.4g}"
-        )
-    if found.constant is not None and turn.low > _BEATEN * found.constant:
-        return overfitting.clear(
-            f"the validation loss never was under {turn.low:.4g}, where a constant prediction is"
-            f" ({found.constant:.4g}): nothing was learned that could be lost"
-        )
-    fitted = fitted_accuracy(facts, found)
-    confidence = _confidence(found, turn, fitted, turn.rise > 2 * min_rise)
-    if confidence is None:
-        stays = f", at an accuracy that stays ({said})" if (said := _accuracy(found, turn)) else ""
-        return overfitting.clear(f"{lowest} and {turn.late:.4g} at last{stays}")
+def _judge(facts: Facts, curves: Curves, turn: _Turn, *, is_large: bool, min_gap: float) -> Verdict:
+    """Weigh the rise by what accuracies and the training loss say."""
+    accuracy = _accuracy(curves, turn)
+    fitted = fitted_accuracy(facts, curves)
+    rise = f"the validation loss rose from {turn.low:.3g} to {turn.late:.3g} ({turn.rise:+.0%})"
+    if accuracy is None:
+        is_far_below = curves.is_comparable and turn.training_late < _FAR_BELOW * turn.late
+        improved = turn.at > 0 or curves.constant is not None
+        if not is_far_below and not is_large:
+            return overfitting.clear(f"{rise}, little; training is at {turn.training_late:.3g}")
+        likely = is_far_below and improved and is_large
+    else:
+        likely = accuracy.fell
+        if not likely and (fitted is None or fitted - accuracy.late <= min_gap):
+            return overfitting.harmless(f"{rise}, but the accuracy did not fall: {accuracy}")
+    step = int(curves.steps[turn.at])
     return overfitting.finding(
-        f"overfitting since step {step}: the validation loss rose from {turn.low:.4g} to"
-        f" {turn.late:.4g} ({turn.rise:+.0%}) over {after} passes while the training loss fell"
-        f" from {turn.trained_then:.4g} to {turn.trained_late:.4g}",
-        confidence=confidence,
+        f"{rise} after step {step} while the training loss fell from {turn.training_then:.3g} to"
+        f" {turn.training_late:.3g}",
+        confidence=Confidence.LIKELY if likely else Confidence.HINT,
         onset=step,
         evidence=(
             Evidence(
                 VAL_LOSS,
-                found.span,
-                f"lowest {turn.low:.4g} after step {step}, {turn.late:.4g} over the last"
-                f" {turn.last} passes; a rise of {_SURE * turn.error:.2g} could be chance",
-                found.function,
+                curves.span,
+                f"lowest {turn.low:.3g} after step {step}, {turn.late:.3g} over the last"
+                f" {turn.last} passes (standard error {turn.error:.2g})",
+                curves.function,
             ),
             Evidence(
                 LOSS,
-                (step, found.span[1]),
-                f"level {turn.trained_then:.4g} then, {turn.trained_late:.4g} at last",
-                found.trained,
+                (step, curves.span[1]),
+                f"{turn.training_then:.3g} then, {turn.training_late:.3g} at the end",
+                curves.trained,
             ),
-            *_accuracy_evidence(found, turn, fitted),
+            *_accuracy_evidence(curves, accuracy, fitted),
         ),
-        fix=f"keep the weights of step {step} (early stopping); then more data or augmentation,"
-        " weight decay or dropout",
+        fix=f"keep the weights of step {step} (early stopping); to improve on them, add data or"
+        " augmentation, weight decay or dropout",
     )
 
 
-def _turn(found: Curves) -> _Turn:
-    at = int(smooth(found.validation).argmin())
-    last = max(3, (len(found) - 1 - at) // 2)
+def _turn(curves: Curves) -> _Turn:
+    smoothed = smooth(curves.validation)
+    at = int(smoothed.argmin())
+    last = max(3, (len(curves) - 1 - at) // 2)
     width = np.sqrt(1 / 3 + 1 / last)
     return _Turn(
         at=at,
-        low=float(smooth(found.validation)[at]),
-        late=midmean(found.validation[-last:]),
-        error=scatter(found.validation) * width,
-        trained_then=float(np.median(found.training[at : at + 3])),
-        trained_late=midmean(found.training[-last:]),
-        trained_error=scatter(found.training) * width,
+        low=float(smoothed[at]),
+        late=midmean(curves.validation[-last:]),
+        error=scatter(curves.validation) * width,
+        training_then=float(np.median(curves.training[at : at + 3])),
+        training_late=midmean(curves.training[-last:]),
+        training_error=scatter(curves.training) * width,
         last=last,
     )
 
 
-def _confidence(
-    found: Curves, turn: _Turn, fitted: float | None, is_large: bool
-) -> Confidence | None:
-    """How sure, by what accuracy and training loss say; None where it is not worse at all."""
-    levels = _accuracies(found, turn)
-    if levels is None:
-        gap = found.is_comparable and turn.trained_late < _FAR_BELOW * turn.late
-        improved = turn.at > 0 or found.constant is not None
-        if gap and improved and is_large:
-            return Confidence.LIKELY
-        return Confidence.HINT if gap or is_large else None
-    best, late, error = levels
-    if best - late > max(_POINT, 2 * error):
-        return Confidence.LIKELY
-    return Confidence.HINT if fitted is not None and fitted - late > _GAP else None
-
-
-def _accuracies(found: Curves, turn: _Turn) -> tuple[float, float, float] | None:
-    """Accuracy at the lowest loss, at last, and the error of their difference."""
-    accuracy: Values = found.accuracy
-    if not np.isfinite(accuracy).all():
+def _accuracy(curves: Curves, turn: _Turn) -> _Accuracy | None:
+    if not np.isfinite(curves.accuracy).all():
         return None
-    around = accuracy[turn.at : turn.at + 3]
-    error = scatter(accuracy) * float(np.sqrt(1 / len(around) + 1 / turn.last))
-    return float(around.mean()), float(accuracy[-turn.last :].mean()), error
+    around = curves.accuracy[turn.at : turn.at + 3]
+    error = scatter(curves.accuracy) * float(np.sqrt(1 / len(around) + 1 / turn.last))
+    return _Accuracy(float(around.mean()), float(curves.accuracy[-turn.last :].mean()), error)
 
 
-def _accuracy(found: Curves, turn: _Turn) -> str:
-    levels = _accuracies(found, turn)
-    return "" if levels is None else f"{levels[0]:.1%} then, {levels[1]:.1%} at last"
-
-
-def _accuracy_evidence(found: Curves, turn: _Turn, fitted: float | None) -> Iterator[Evidence]:
-    if said := _accuracy(found, turn):
-        training = "" if fitted is None else f"; at least {fitted:.1%} in training"
-        yield Evidence(VAL_ACCURACY, found.span, said + training, found.function)
+def _accuracy_evidence(
+    curves: Curves, accuracy: _Accuracy | None, fitted: float | None
+) -> Iterator[Evidence]:
+    if accuracy is not None:
+        training = "" if fitted is None else f"; at least {fitted:.0%} in training"
+        yield Evidence(VAL_ACCURACY, curves.span, f"{accuracy}{training}", curves.function)

@@ -1,6 +1,7 @@
-"""Batch norm takes its statistics from a handful of values."""
+"""Batch norm computes its statistics from a handful of values."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -10,9 +11,7 @@ from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATA_BATCH_SIZE, DATA_BATCHES, NORMALISATION_SAMPLES, VAL_LOSS
 
-_FEW_SAMPLES = 2  # of a batch, that share most of what they are normalised by
-_FEW_POSITIONS = 64  # values per channel of so few samples that are much alike
-_READ = 2000  # steps, back from the last, that are looked at
+_WINDOW = 2000  # last steps that are read
 
 
 @rule(
@@ -21,26 +20,36 @@ _READ = 2000  # steps, back from the last, that are looked at
     needs=(NORMALISATION_SAMPLES,),
 )
 def tiny_batch_norm(
-    facts: Facts, *, max_values: int = 4, min_samples: int = 5, min_gap: float = 0.5
+    facts: Facts,
+    *,
+    max_values: Annotated[int, "values per channel that are too few"] = 4,
+    min_samples: Annotated[int, "sampled steps needed"] = 5,
+    min_gap: Annotated[float, "validation above training loss that is likely"] = 0.5,
+    few_samples: Annotated[int, "batch size that is small at any resolution"] = 2,
+    few_positions: Annotated[int, "values per channel that are few for such batches"] = 64,
 ) -> Iterator[Verdict]:
-    """Batch norm takes its statistics from a handful of values.
+    """Batch norm computes its statistics from a handful of values.
 
     ## What it does
-    Looks at how many values per channel the batch-norm modules took mean and variance from in
-    training: batch size times positions. It speaks where the median over at least `min_samples`
-    sampled steps is `max_values` or fewer. It is likely a fault if validation, which uses running
-    statistics, is worse than training by `min_gap` of it from the first validation on. Batches of
-    two samples with up to 64 values per channel are a hint where validation is that far from
-    training, in either direction.
+    Reads how many values per channel (batch size times positions) batch norm computes mean and
+    variance from in training. The finding is likely if validation, which uses running statistics,
+    is far worse than training from the first pass on. Batches of two samples with more values are a
+    hint if validation is far from training in either direction.
 
     ## Why it matters
     Mean and variance of two or four values are mostly noise. In training each sample is normalised
-    by its few neighbours; in evaluation by running averages that never looked like them. The model
+    by its few neighbours, in evaluation by running averages that never looked like them: the model
     that is evaluated is not the model that was trained.
 
+    ## Example
+    ```python
+    DataLoader(data, batch_size=2); nn.BatchNorm1d(64)     # bad
+    DataLoader(data, batch_size=2); nn.GroupNorm(8, 64)    # good
+    ```
+
     ## What to do
-    Take group norm or layer norm, a larger batch, or synchronised batch norm over the processes.
-    Accumulating gradients does not help: each micro-batch is normalised by itself.
+    Use group norm or layer norm, a larger batch, or synchronised batch norm over the processes.
+    Gradient accumulation does not help: each micro-batch is normalised separately.
 
     ## When it is wrong
     Modules whose input hardly varies across samples. Batch norm on purpose as a source of noise.
@@ -49,7 +58,7 @@ def tiny_batch_norm(
     - Compute the loss of one batch in `train()` and in `eval()` mode: they should be close.
     - Double the batch size and halve the steps: validation should come closer to training.
     """
-    rows = facts.run[NORMALISATION_SAMPLES].rows(facts.run.steps - _READ)
+    rows = facts.run[NORMALISATION_SAMPLES].rows(facts.run.steps - _WINDOW)
     enough = rows.present.sum(axis=0) >= min_samples
     if not enough.any():
         yield tiny_batch_norm.not_examined(
@@ -60,56 +69,56 @@ def tiny_batch_norm(
     owners = [rows.owners[column] for column in np.flatnonzero(enough)]
     median = np.nanmedian(values, axis=0)
     tiny = median <= max_values
-    least = int(median.argmin())
-    measured = f"{owners[least]} takes its statistics from {median[least]:.0f} values per channel"
+    smallest = int(median.argmin())
+    measured = f"{median[smallest]:.0f} values per channel"
     gap = _gap(facts)
-    if not tiny.any() and _samples(facts) <= _FEW_SAMPLES and median[least] <= _FEW_POSITIONS:
+    if not tiny.any() and _batch_size(facts) <= few_samples and median[smallest] <= few_positions:
         tiny |= gap is not None and not 1 / (1 + min_gap) < 1 + gap < 1 + min_gap
     if not tiny.any():
-        yield tiny_batch_norm.clear(measured)
+        yield tiny_batch_norm.clear(f"{owners[smallest]} normalises over {measured}")
         return
     names = [owners[column] for column in np.flatnonzero(tiny)]
-    worse = gap is not None and gap > min_gap
+    is_worse = gap is not None and gap > min_gap
     yield tiny_batch_norm.finding(
-        f"{some(names)}: batch norm over {median[least]:.0f} values per channel"
-        + (f"; validation is worse than training by {gap:.0%} from the start" if worse else ""),
-        confidence=Confidence.LIKELY if worse else Confidence.HINT,
+        f"batch norm computes its statistics from {measured}: {some(names)}"
+        + (f"; the validation loss is {gap:.0%} above training from the start" if is_worse else ""),
+        confidence=Confidence.LIKELY if is_worse else Confidence.HINT,
         onset=int(rows.steps[0]),
         evidence=(
             Evidence(
                 NORMALISATION_SAMPLES,
                 (int(rows.steps[0]), int(rows.steps[-1])),
-                f"median {median[least]:.0f} values per channel",
-                owners[least],
+                f"median {measured}",
+                owners[smallest],
             ),
-            *_validation(facts, gap),
+            *_validation_evidence(facts, gap),
         ),
-        fix="use group norm or layer norm, or a larger batch",
+        fix="use `nn.GroupNorm` or `nn.LayerNorm`, or a larger batch",
     )
 
 
 def _gap(facts: Facts) -> float | None:
-    """How much worse validation is than training at most of the validations, the first included."""
+    """Return how far validation is above the training loss just before it, or None.
+
+    It is the median over the passes, or that of the first pass if smaller.
+    """
     loss = facts.falling_loss
-    series = (
-        [each for each in facts.run[VAL_LOSS].values() if len(each)]
-        if VAL_LOSS in facts.run
-        else []
-    )
-    if loss is None or len(series) != 1 or not len(series[0]):
+    recorded = facts.run[VAL_LOSS].values() if VAL_LOSS in facts.run else ()
+    passes = [series for series in recorded if len(series)]
+    if loss is None or len(passes) != 1:
         return None
     gaps = []
-    edges = np.concatenate([[-1], series[0].steps])
-    for begin, end, value in zip(edges[:-1], edges[1:], series[0].values, strict=True):
-        near = loss.values[(loss.steps > begin) & (loss.steps <= end)]
-        near = near[-max(len(near) // 4, 1) :]
-        if len(near) and np.isfinite(value) and near.mean() > 0:
-            gaps.append(float(value / near.mean() - 1))
+    edges = np.concatenate([[-1], passes[0].steps])
+    for begin, end, value in zip(edges[:-1], edges[1:], passes[0].values, strict=True):
+        training = loss.values[(loss.steps > begin) & (loss.steps <= end)]
+        training = training[-max(len(training) // 4, 1) :]
+        if len(training) and np.isfinite(value) and training.mean() > 0:
+            gaps.append(float(value / training.mean() - 1))
     return min(gaps[0], float(np.median(gaps))) if gaps else None
 
 
-def _samples(facts: Facts) -> float:
-    """Samples of a usual batch of the training loader; infinitely many where it is not known."""
+def _batch_size(facts: Facts) -> float:
+    """Return the median batch size of the training loader, or infinity if it was not read."""
     if DATA_BATCH_SIZE not in facts.run or DATA_BATCHES not in facts.run:
         return np.inf
     size = max(facts.run[DATA_BATCH_SIZE].values(), key=len)
@@ -119,7 +128,7 @@ def _samples(facts: Facts) -> float:
     return float(np.median(size.values)) / max(float(np.median(count.values)), 1.0)
 
 
-def _validation(facts: Facts, gap: float | None) -> Iterator[Evidence]:
+def _validation_evidence(facts: Facts, gap: float | None) -> Iterator[Evidence]:
     if gap is not None:
-        says = f"validation is at {1 + gap:.2g} times the loss of training"
+        says = f"{1 + gap:.2g} times the training loss"
         yield Evidence(VAL_LOSS, (0, facts.run.steps - 1), says, next(iter(facts.run[VAL_LOSS])))
