@@ -12,8 +12,8 @@ from typing import Any
 
 from bench.lr_range import peers, training
 from bench.lr_range.workloads import task
-from holter.diagnosis.engine import _lr_range
-from holter.lab.experiments import running
+from holter.diagnosis.facts import rate_range
+from holter.lab import running
 from holter.record.signals import LR_RANGE_RATE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,8 +23,9 @@ ORDERS = 2  # further trainings at holter's rate with other orders of batches: t
 
 _HERE = Path(__file__).parent
 _OWN = (
-    *("rules/_lr_range.py", "rules/_sweep.py"),
-    *("experiments/lr_range.py", "experiments/_learning_rates/trials.py"),
+    *("diagnosis/facts/rate_range.py", "diagnosis/facts/sweep.py"),
+    *("lab/experiments/lr_range.py", "lab/experiments/_learning_rates/trials.py"),
+    "lab/experiments/_learning_rates/planning.py",
 )
 
 
@@ -107,7 +108,7 @@ def _row(name: str, seed: int, noisy: bool) -> Row:
 def _holter(name: str, seed: int, noisy: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = running.run("lr-range", task(name, seed, noisy=noisy).setup(), Path(folder) / "run")
-        test = _lr_range.read(run)
+        test = rate_range.read(run)
         steps = sum(len(each) for each in run[LR_RANGE_RATE].values())
     sweeps = replace(test, trials=())
     rates = {HOLTER: test, SWEEPS_ONLY: sweeps}

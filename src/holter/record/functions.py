@@ -1,4 +1,4 @@
-"""What a documented function says of itself: its page and its options."""
+"""The page and the options of a documented function."""
 
 import inspect
 from collections.abc import Callable

@@ -8,6 +8,7 @@ from holter.diagnosis.facts.gradient_scale import LARGE_SCALE, exploded_later, l
 from holter.diagnosis.rules.exploding_gradients import exploding_gradients
 from holter.record import Run
 from holter.record.findings import Confidence, Normal
+from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import (
     GRAD_TOTAL_NORM,
     LOSS,
@@ -29,7 +30,9 @@ def model(parameters: int, norm: float, loss: np.ndarray, more: dict | None = No
         WEIGHT_TOTAL_NORM: {"": RMS * sqrt(parameters)},
         **(more or {}),
     }
-    return layered(loss, readings, {"parameters": {"0.weight": [[parameters], "float32"]}})
+    return layered(
+        loss, readings, Meta(parameters={"0.weight": ParameterSummary((parameters,), "float32")})
+    )
 
 
 @pytest.mark.parametrize("parameters", SIZES)

@@ -8,7 +8,7 @@ from tabled import shown
 
 from holter.diagnosis.engine import Checkup
 from holter.record import Event
-from holter.record.events import LadderClimbed, Reproduced, RungClimbed, TriageMade
+from holter.record.events import ChangesTried, ChangeTried, Reproduced, TriageMade, WindowMeasure
 from holter.record.signals import INIT_ACTIVATION_STD, INIT_GRAD_RMS, INIT_WEIGHT_STD
 from holter.reports import experiments, text
 from holter.reports._lines import painted
@@ -62,17 +62,25 @@ def test_layers_before_the_first_step() -> None:
 
 def test_a_replay() -> None:
     happened = (
-        Reproduced("same", "reproduced bit for bit", 59, onset=50, state_step=31, alarm="loss"),
-        RungClimbed("clip to 1.0", "clipping", "does not", "nan at step 59"),
-        RungClimbed("skip the step", "skip", "cures", "loss 0.68"),
-        LadderClimbed(minimal="skip the step"),
-        TriageMade("data: the batch fails on older weights too", samples=(27,)),
+        Reproduced(
+            *("same", "reproduced bit for bit", 59),
+            onset=50,
+            state_step=31,
+            alarm="nonfinite",
+            normal_loss=0.69,
+            normal_spread=0.01,
+            unchanged=WindowMeasure(nonfinite_at=59),
+        ),
+        ChangeTried("clip to 1", measure=WindowMeasure(nonfinite_at=59)),
+        ChangeTried("step skipped", measure=WindowMeasure(late_loss=0.68)),
+        ChangesTried(),
+        TriageMade(True, False, samples=(27,)),
     )
     run = run_of({}, events=[Event(59, 0.0, what) for what in happened])
     said = shown(run)
     assert "abnormal from step 50 on, 9 steps before the failure" in said
-    assert "skip the step  cures" in said
-    assert "smallest change that cures it: skip the step" in said
+    assert "step skipped  cures" in said
+    assert "smallest change that cures it: step skipped" in said
     assert "fail on their own: 27" in said
 
 

@@ -141,7 +141,7 @@ def _effect(facts: Facts, clipping: _Clipping, follows: bool) -> str:
     if not follows:
         return "a common recipe; Adam divides the coefficient out, so updates are as large"
     if not facts.rates:
-        return f"a common recipe; the learning rate acts as {clipping.coefficient:.2g} of itself"
+        return f"a common recipe; it multiplies the learning rate by {clipping.coefficient:.2g}"
     rate = float(facts.rates[0].values[-1])
     return (
         "a common recipe; the effective learning rate is about"
