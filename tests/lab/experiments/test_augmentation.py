@@ -19,18 +19,18 @@ def test_says_nothing_of_healthy_data(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"),
+    ("kind", "exception"),
     [
-        ("denoising", "denoising"),
-        ("two_views", "targets do too"),
-        ("made_on_the_fly", "drawn anew"),
+        ("denoising", "random-task"),
+        ("two_views", "random-task"),
+        ("made_on_the_fly", "drawn-again"),
     ],
 )
-def test_notes_what_is_random_by_design(kind: str, why: str, tmp_path: Path) -> None:
+def test_notes_what_is_random_by_design(kind: str, exception: str, tmp_path: Path) -> None:
     said = checked("augmentation", HEALTHY[kind](), tmp_path / "run")
     (normal,) = said.normal
     assert normal.rule == "augmented-validation"
-    assert why in normal.summary
+    assert normal.exception == exception
 
 
 def test_needs_positions(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_data_that_is_written_into_is_a_hint(tmp_path: Path) -> None:
     setup = training(Pictures(x[:500], y[:500]), Fading(x[500:], y[500:]))
     (finding,) = checked("augmentation", setup, tmp_path / "run").findings
     assert finding.confidence is Confidence.HINT
-    assert "write into" in finding.summary
+    assert "write into" in finding.fix
 
 
 class OwnNumbers(Pictures):

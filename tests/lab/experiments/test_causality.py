@@ -38,12 +38,12 @@ def test_a_missing_mask_is_certain_and_named(tmp_path: Path) -> None:
     assert finding.confidence is Confidence.CERTAIN
     assert finding.evidence[1].owner == "block.self_attn"
     assert "11 of 11 outputs" in finding.summary
-    assert "output 4 depends on input 5..11" in finding.summary
+    assert "output 4 on inputs 5 to 11" in finding.summary
 
 
 def test_a_mask_that_is_off_by_one(tmp_path: Path) -> None:
     (finding,) = found(trained(Causal(mask="one ahead")), tmp_path / "run")
-    assert "output 4 depends on input 5;" in finding.summary
+    assert "output 4 on input 5)" in finding.summary
 
 
 @pytest.mark.parametrize("batch", [11, 12, 13])

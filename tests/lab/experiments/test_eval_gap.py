@@ -66,7 +66,7 @@ def test_running_statistics_that_never_move(tmp_path: Path) -> None:
 def test_tiny_batches_that_are_learned_by_their_company(tmp_path: Path) -> None:
     (finding,) = checkup(trained(normed(), noise=True, batch=4), tmp_path / "run").findings
     assert "4 values per channel" in finding.summary
-    assert "group norm" in finding.fix
+    assert "GroupNorm" in finding.fix
 
 
 def test_another_output_in_eval_mode_is_a_hint(tmp_path: Path) -> None:

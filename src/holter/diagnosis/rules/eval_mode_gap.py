@@ -95,7 +95,10 @@ def eval_mode_gap(
     )
     is_off = by_norm and factor >= min_factor
     if is_off:
-        cause = f"; the running variance of {module} is off by a factor of {factor:.2g}"
+        cause = (
+            f"; the running variance of {module}, from {values:.0f} values per channel, is off by a"
+            f" factor of {factor:.2g}"
+        )
     elif by_norm:
         cause = f"; batch norm causes the gap, its variance is off by a factor of {factor:.2g}"
     else:
