@@ -70,8 +70,8 @@ holter: learned. loss 2.25 → 0.154; no problem found
 details: holter check --all (1 odd but normal) · 300 steps · holter took 0.2 s
 """,
     "nothing-examined": """\
-holter: outcome unknown. loss 1 → 1 over 1 step; too few losses to judge (1 of 20); no rule
-        could be applied
+holter: outcome unknown. loss 1 → 1 over 1 step; 1 of the 20 losses needed; no rule could be
+        applied
 details: holter check --all · 1 step · cost not measured
 """,
     "no-steps": """\

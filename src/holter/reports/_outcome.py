@@ -39,7 +39,8 @@ def headline(run: Run, checkup: Checkup) -> Headline:
         return Headline("outcome unknown", f"{_loss(run)}{steps}; {outcome.says}{clear}")
     if outcome.bad:
         unexplained = "" if checkup.findings else "; no rule found a cause"
-        return Headline(str(outcome.state), f"{outcome.says}{unexplained}", is_bad=True)
+        at = "" if outcome.onset is None else f" at step {outcome.onset}"
+        return Headline(f"{outcome.state}{at}", f"{outcome.says}{unexplained}", is_bad=True)
     return Headline(str(outcome.state), f"{outcome.says}{_validation(run)}{clear}")
 
 

@@ -11,13 +11,13 @@ def test_one_row_per_fit_in_their_order() -> None:
     run = run_of(
         {
             OVERFIT_LOSS: {
-                "as it is": np.full(120, 2.0),
+                "unchanged": np.full(120, 2.0),
                 "learning rate x 0.1": np.linspace(2.0, 1.5, 100),
                 "dropout off": [2.0, 1.0, *[0.01] * 60],
                 "clipping off": [2.0, np.nan],
             },
-            OVERFIT_FLOOR: {"as it is": [0.0]},
-            OVERFIT_CONSTANT: {"as it is": [2.0]},
+            OVERFIT_FLOOR: {"unchanged": [0.0]},
+            OVERFIT_CONSTANT: {"unchanged": [2.0]},
         }
     )
     fits = table(run, "fit of a few samples")

@@ -50,6 +50,7 @@ class Outcome:
     owner: str = ""
     constant: float | None = None  # loss of the best constant prediction, if known
     at_chance: bool = False  # no better than the best constant prediction
+    onset: int | None = None  # the step at which it broke
 
     @property
     def bad(self) -> bool:
@@ -118,13 +119,16 @@ def _broken(facts: "Facts") -> Outcome | None:
     for owner, loss in facts.run[LOSS].items():
         finite = np.isfinite(loss.values)
         if len(loss) and not finite[-1]:
-            since = int(loss.steps[len(loss) - trailing(~finite)])
+            broken = trailing(~finite)
+            since = int(loss.steps[len(loss) - broken])
+            before = f", {loss.values[-broken - 1]:.3g} before" if broken < len(loss) else ""
             return Outcome(
                 OutcomeState.BROKE,
-                f"loss not finite since step {since}",
+                f"loss not finite since step {since}{before}",
                 -np.inf,
                 (loss.first, loss.last),
                 owner,
+                onset=since,
             )
     return None
 
