@@ -1,18 +1,19 @@
 """How often the diagnosis is right: `python -m bench.accuracy [--seeds 0 1 2] [--only PATTERN]`.
 
 Records the zoo through `holter run` (kept in .cache, so that a change of rules is measured in
-seconds), checks every recording with all rules, and compares with the truth. `--write` renews the
-committed table, against which every later call prints the difference of findings.
+seconds), checks every recording with all rules, and compares with the truth. `--write` replaces
+the committed table; every later call prints how findings differ from it.
 """
 
 import argparse
 import fnmatch
 import json
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from holter import Run, check, diagnose
@@ -49,9 +50,11 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names of specimens")
-    parser.add_argument("--workers", type=int, default=2, help="processes that record (default 2)")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes that record and judge (default 2)"
+    )
     parser.add_argument("--no-delay", action="store_true", help="leave out the detection delay")
-    parser.add_argument("--write", action="store_true", help="renew the committed table and page")
+    parser.add_argument("--write", action="store_true", help="replace the committed table and page")
     parser.add_argument(
         "--kept",
         type=Path,
@@ -68,7 +71,7 @@ def main() -> int:
         runs = kept(specimens, args.seeds, args.kept)
     else:
         runs = recordings(specimens, args.seeds, workers=args.workers)
-    results = measure(specimens, runs, len(args.seeds), delay=not args.no_delay)
+    results = measure(specimens, runs, workers=args.workers, delay=not args.no_delay)
     truth = {each.name: each for each in specimens}
     page = render(results, truth)
     print(page)
@@ -81,22 +84,23 @@ def main() -> int:
 
 
 def measure(
-    specimens: Sequence[Specimen], runs: Iterable[Recorded], seeds: int, *, delay: bool
+    specimens: Sequence[Specimen], runs: Iterable[Recorded], *, workers: int, delay: bool
 ) -> list[Result]:
-    """Check the recording of every specimen with every seed."""
-    results = []
-    total, began = len(specimens) * seeds, time.perf_counter()
-    for specimen, seed, path in runs:
-        results.append(judge(specimen, seed, Run.load(path), delay=delay))
-        if sys.stderr.isatty():
-            spent = time.perf_counter() - began
-            print(f"\r{len(results)}/{total} {spent:.0f} s", end="", file=sys.stderr, flush=True)
-    order = {each.name: place for place, each in enumerate(specimens)}
-    return sorted(results, key=lambda each: (order[each.specimen], each.seed))
+    """Check the recording of every specimen with every seed, in several processes."""
+    with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
+        futures = []
+        for recorded in runs:
+            futures.append(pool.submit(judge, *recorded, delay=delay))
+            if sys.stderr.isatty():
+                print(f"\r{len(futures)} recordings", end="", file=sys.stderr, flush=True)
+        results = [future.result() for future in futures]
+    order = {specimen.name: place for place, specimen in enumerate(specimens)}
+    return sorted(results, key=lambda result: (order[result.specimen], result.seed))
 
 
-def judge(specimen: Specimen, seed: int, run: Run, *, delay: bool) -> Result:
-    """Compare what is said of a run with what is true of it."""
+def judge(specimen: Specimen, seed: int, path: Path, *, delay: bool) -> Result:
+    """Compare the diagnosis of a recording with the truth."""
+    run = Run.load(path)
     checkup = check(run)
     leading = diagnose(checkup).leading
     named = sorted(checkup.findings, key=lambda each: each is not leading)
@@ -172,8 +176,8 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         *_delays(faults, truth),
         "",
         (
-            "The faults of the zoo were at hand while the rules were written, so expect less on"
-            " faults that nobody here has seen."
+            "These are in-sample numbers: the rules were written with these faults at hand. Expect"
+            " less on unseen faults."
         ),
         "",
         "## What it missed",
@@ -191,9 +195,9 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "## Rule by rule",
         "",
         (
-            "A finding is true if the rule is the cause or an equally right answer, or follows from"
-            " the cause by the differential; on a healthy run every finding is false. `beside`"
-            " counts findings on faulty runs that are neither."
+            "A finding is true if its rule is the cause, an accepted alternative, or a consequence of"
+            " the cause by `causes.py`; on a healthy run every finding is false. `beside` counts"
+            " other findings on faulty runs."
         ),
         "",
         "| rule | faults it should name | names | leads | true | beside | false |",
@@ -238,8 +242,8 @@ def _delays(faults: Sequence[Result], truth: dict[str, Specimen]) -> list[str]:
     late = sum(by is not None and step > by for step, by in seen)
     return [
         (
-            f"- seen after {delays[len(delays) // 2]} steps in the median; later than it should be"
-            f" in {_share(late, len(seen))}"
+            f"- median step of detection: {delays[len(delays) // 2]}; later than expected in"
+            f" {_share(late, len(seen))}"
         )
     ]
 

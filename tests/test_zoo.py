@@ -3,7 +3,6 @@
 import pytest
 
 from bench.accuracy import Result, judge, render
-from holter import Run
 from holter.diagnosis.engine import all_rules
 from zoo.recording import recording, script_of
 from zoo.specimens import WORKLOADS, Specimen, corpus
@@ -49,7 +48,7 @@ def test_a_fault_and_a_healthy_run_are_judged() -> None:
     results: list[Result] = []
     for name in ("tabular-softmax-in-model", "tabular_mlp"):
         specimen = chosen[name]
-        results.append(judge(specimen, 0, Run.load(recording(specimen)), delay=True))
+        results.append(judge(specimen, 0, recording(specimen), delay=True))
     fault, sound = results
     assert (fault.verdict, fault.leading) == ("right", "doubled-softmax")
     assert fault.seen is not None
