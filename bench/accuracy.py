@@ -195,8 +195,8 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "## Rule by rule",
         "",
         (
-            "A finding is true if its rule is the cause, an accepted alternative, or a consequence of"
-            " the cause by `causes.py`; on a healthy run every finding is false. `beside` counts"
+            "A finding is true if its rule is the cause, an accepted alternative, or a consequence"
+            " of the cause by `causes.py`; on a healthy run every finding is false. `beside` counts"
             " other findings on faulty runs."
         ),
         "",
