@@ -72,8 +72,8 @@ def test_a_checkpoint_brings_the_schedule_back() -> None:
 
 
 def test_holter_knows_how_long_they_are() -> None:
-    assert facts(holter.warmup_cosine(optimizer(), warmup=5, steps=50))["horizon"] == 50
-    assert facts(holter.one_cycle(optimizer(), peak=1.0, steps=60))["horizon"] == 60
+    assert facts(holter.warmup_cosine(optimizer(), warmup=5, steps=50)).horizon == 50
+    assert facts(holter.one_cycle(optimizer(), peak=1.0, steps=60)).horizon == 60
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def test_an_exception_has_its_own_traceback(failed: Twins) -> None:
     assert failed.plain.err.startswith("Traceback (most recent call last):\n")
     assert failed.plain.err.endswith("ValueError: unknown label: horse\n")
     kept = (
-        "holter: the training ended with ValueError at step 30: the last 30 steps are kept in"
-        f" {failed.run}/captures/step-00000030-exception;"
-        f" `holter try replay {failed.run}` looks for the cause\n"
+        "holter: the training ended with ValueError at step 30; the last 30 steps are in"
+        f" {failed.run}/captures/step-00000030-exception."
+        f" To find the cause: holter try replay {failed.run}\n"
     )
     assert failed.watched.err == _with_report(failed, kept)
 
@@ -52,11 +52,9 @@ def test_an_exception_is_an_event_of_the_run(failed: Twins) -> None:
     (event,) = run.events_of(ExceptionRaised)
     lines = (SCRIPTS / "exception.py").read_text().splitlines()
     raised = next(n for n, line in enumerate(lines, 1) if "raise ValueError" in line)
-    assert event.data == {
-        "type": "ValueError",
-        "message": "unknown label: horse",
-        "where": f"{SCRIPTS / 'exception.py'}:{raised}",
-    }
+    assert event.what == ExceptionRaised(
+        "ValueError", "unknown label: horse", f"{SCRIPTS / 'exception.py'}:{raised}"
+    )
 
 
 def test_an_interrupt_kills_as_it_kills_python(interrupted: Twins) -> None:

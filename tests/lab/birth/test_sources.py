@@ -8,7 +8,7 @@ from holter.lab.birth.sources import _is_hidden
 
 def test_every_room_of_holter_is_hidden() -> None:
     package = Path(holter.__file__).parent
-    for room in ("watching/taps.py", "lab/calls.py", "scripts/recognition/replaying.py"):
+    for room in ("watching/taps/tap.py", "lab/calls.py", "scripts/recognition/replaying.py"):
         assert (package / room).is_file()
         assert _is_hidden(str(package / room))
     assert not _is_hidden("/home/somebody/train.py")

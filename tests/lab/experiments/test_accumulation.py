@@ -51,7 +51,7 @@ def test_batches_with_few_answers_count_too_much(tmp_path: Path) -> None:
 def test_without_accumulation_it_is_normal(tmp_path: Path) -> None:
     said = checkup(answers(accumulated=1), tmp_path / "run")
     assert said.findings == ()
-    assert "if gradients were accumulated" in said.normal[0].summary
+    assert "accumulated gradients would" in said.normal[0].summary
 
 
 def test_answers_of_one_length_are_fine(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_says_that_data_are_sorted(tmp_path: Path) -> None:
     setup = Setup.of(model, adam(model), nn.CrossEntropyLoss(), one_class)
     made = tried(setup, tmp_path / "2", confirm=0)
     notes = [event.what.note for event in made.events_of(LrRangeNote)]
-    assert any("one class" in each for each in notes)
+    assert any("single class" in note for note in notes)
 
 
 def test_a_loss_that_needs_gradients_itself(tmp_path: Path) -> None:

@@ -31,10 +31,12 @@ from holter.record.signals import (
 AS_IT_IS = "unchanged"
 
 
-def made(setup: Setup, folder: Path, **options: Any) -> Run:
+def made(setup: Setup, folder: Path, *, separable: bool = True, **options: Any) -> Run:
+    """The run of the experiment; without `separable` samples, a trial on two of them may fail."""
     found = run("overfit-batch", setup, folder / "run", **options)
     assert not [e for e in found.events_of(NotApplicable) if "it failed" in e.what.why]
-    assert not found.events_of(TrialFailed)
+    failed = {event.what.trial for event in found.events_of(TrialFailed)}
+    assert failed <= (set() if separable else {"2 samples"})
     return found
 
 
@@ -92,7 +94,9 @@ def sgd(rate: float, **more: float) -> Callable[[nn.Module], torch.optim.Optimiz
 
 @pytest.mark.parametrize("kind", HEALTHY)
 def test_says_nothing_of_healthy_trainings(kind: str, tmp_path: Path) -> None:
-    assert said(HEALTHY[kind](), tmp_path, steps=100, seconds=3.0).findings == ()
+    setup, separable = HEALTHY[kind](), kind != "graph"  # edges refer to all nodes
+    checkup = said(setup, tmp_path, separable=separable, steps=100, seconds=3.0)
+    assert checkup.findings == ()
 
 
 def soft(model: nn.Module, batch: Any) -> Tensor:
