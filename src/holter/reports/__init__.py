@@ -1,4 +1,9 @@
-"""Reports: renderings of a checkup, one per module, found by name and imported when needed."""
+"""Reports: renderings of a checkup, one per module, found by name and imported when needed.
+
+What belongs here turns a run and a checkup into text. Reports decide nothing and do not import
+torch. Modules with an underscore are shared; `experiments/` holds the results of experiments as
+tables that every report renders, `plots/` their pictures.
+"""
 
 import pkgutil
 from importlib import import_module

@@ -1,1 +1,7 @@
-"""A user's script: how it is run, watched, and recognised as a setup for experiments."""
+"""Scripts: a user's script, run as Python runs it, watched, or turned into a setup.
+
+- `running`: runs a script or module with its own arguments, output and traceback.
+- `launching`: `holter run`: finds the models and optimizers of a script and watches them.
+- `recognition/`: extracts the training step of a script as a `Setup`, and verifies it.
+- `demo_training`: the broken script of `holter demo`.
+"""

@@ -57,12 +57,14 @@ def batch_sizes(facts: Facts, swings: _Swings, _: float) -> str | None:
 def epoch_order(facts: Facts, swings: _Swings, _: float) -> str | None:
     """The same batches are high again in every epoch, so the data swing and not the steps."""
     half, epoch = swings.half, facts.epoch_steps
-    if epoch is None or epoch < 2 or len(half) < 2 * epoch + _TREND:
+    if epoch is None or epoch < 2:
         return None
-    if not (np.diff(half.steps) == 1).all():
+    shared = np.intersect1d(half.steps + epoch, half.steps, return_indices=True)
+    _same, earlier, later = shared
+    one, other = half.values[earlier], half.values[later]  # the same batch, an epoch apart
+    if len(one) < epoch + _TREND or not one.std() or not other.std():
         return None
-    one, other = half.values[:-epoch], half.values[epoch:]
-    if not one.std() or not other.std() or np.corrcoef(one, other)[0, 1] <= _FOLLOWS:
+    if np.corrcoef(one, other)[0, 1] <= _FOLLOWS:
         return None
     return f"the loss {swings.says}, with the same batches high in every epoch of {epoch} steps"
 
