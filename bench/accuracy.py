@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -160,7 +161,8 @@ def render(results: Sequence[Result], truth: dict[str, Specimen]) -> str:
         "",
         (
             "Written by `python -m bench.accuracy --write`: every specimen of the zoo, recorded"
-            f" through `holter run`, seeds {', '.join(map(str, seeds))}."
+            f" through `holter run` with torch {version('torch')}, seeds"
+            f" {', '.join(map(str, seeds))}."
         ),
         "",
         (

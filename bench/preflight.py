@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from holter import Run, check, diagnose
@@ -148,6 +149,8 @@ def render(outcomes: Sequence[Judgement]) -> str:
         "Faults that arise only during training (overfitting, mistakes in validation, shrinking",
         "weights) are left out; `bench/preflight.py` lists them. These are in-sample numbers:",
         "rules and checks were written with these scripts at hand.",
+        "",
+        f"Measured with torch {version('torch')}, one seed.",
         "",
         "| | |",
         "|---|--:|",

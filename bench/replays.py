@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from holter import Run
@@ -181,7 +182,7 @@ def render(outcomes: Sequence[ReplayResult]) -> str:
         "`tabular-half-exponential` and `tabular-growing-weights` are not judged by data or state,",
         "because it takes both; the two `vae-black-image-in-...` are later additions.",
         "",
-        f"Measured on {dt.datetime.now(tz=dt.UTC).date()}, with one seed.",
+        f"Measured on {dt.datetime.now(tz=dt.UTC).date()} with torch {version('torch')}, one seed.",
         "",
         *totals(outcomes),
         *misses(outcomes),
