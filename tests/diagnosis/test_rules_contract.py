@@ -60,6 +60,19 @@ def test_page_has_all_headings_in_order_and_none_is_empty(rule: Rule) -> None:
 
 
 @rules
+def test_what_it_does_is_short(rule: Rule) -> None:
+    assert len(re.findall(r"[.!?](?=\s|$)", rule.section("What it does"))) <= 3
+
+
+@rules
+def test_the_example_is_a_bad_line_and_a_good_one(rule: Rule) -> None:
+    fence, bad, good, end = rule.section("Example").splitlines()
+    assert (fence, end) == ("```python", "```")
+    assert bad.rstrip().endswith("# bad")
+    assert good.rstrip().endswith("# good")
+
+
+@rules
 def test_page_is_one_sentence_first(rule: Rule) -> None:
     assert rule.title.endswith(".")
     assert rule.doc.splitlines()[1] == ""
