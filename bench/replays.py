@@ -173,7 +173,7 @@ def render(outcomes: Sequence[ReplayResult]) -> str:
         "`python -m bench.replays --write`: `holter run` and `holter try replay` on scripts of the",
         "zoo that end in a NaN, an Inf or a spike. The truths are in `zoo/failures.py`.",
         "",
-        "These are in-sample numbers: replays were improved with these scripts at hand. At first",
+        "These are in-sample numbers: replays were improved with these scripts at hand. On first",
         "sight, of 25 new failures, 18 smallest cures were right, 16 of 20 births, and 15 of 22",
         "verdicts on data or state. Some scripts were changed since: `regression-outlier-targets`,",
         "`lstm-outlier-readings` and `regression-raised-rate` fail at later steps (the loss still",

@@ -82,7 +82,7 @@ SPECIMENS = (
                 "    model.train()\n"
             ),
         ),
-        why="on resuming, the schedule begins anew with its warm-up",
+        why="on resuming, the schedule starts again with its warm-up",
         cause="restarted-schedule",
         level=Level.PROCEDURE,
         by=260,

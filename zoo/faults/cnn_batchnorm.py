@@ -108,7 +108,7 @@ SPECIMENS = (
                 "        optimizer.zero_grad()\n"
             ),
         ),
-        why="Adam is made anew in the loop: it never remembers a gradient",
+        why="Adam is re-created in the loop: it never remembers a gradient",
         cause="reset-optimizer-state",
         level=Level.PROCEDURE,
         by=50,

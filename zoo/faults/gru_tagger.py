@@ -179,7 +179,7 @@ SPECIMENS = (
         ("sentences[:1920]", "sentences[:96]"),
         ("< 0.05", "< 0.15"),
         ("for epoch in range(5)", "for epoch in range(60)"),
-        why="a hundred sentences are learned by heart, noise included",
+        why="a hundred sentences are memorised, noise included",
         cause="overfitting",
         level=Level.DATA,
         by=180,

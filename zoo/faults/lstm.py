@@ -171,7 +171,7 @@ SPECIMENS = (
             "        optimizer.zero_grad()\n",
             f"        optimizer = {ADAM}\n        optimizer.zero_grad()\n",
         ),
-        why="the optimizer is made anew at every step, so that Adam remembers nothing",
+        why="the optimizer is re-created at every step, so that Adam remembers nothing",
         cause="reset-optimizer-state",
         level=Level.PROCEDURE,
         by=50,

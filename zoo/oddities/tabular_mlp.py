@@ -156,7 +156,7 @@ SPECIMENS = (
             ),
             '    print(f"epoch {epoch}: loss {loss.item():.4f}")\n',
         ),
-        why="a few rows are learned by heart on purpose, to see whether the model can",
+        why="a few rows are memorised on purpose, to see whether the model can",
     ),
     healthy(
         "tabular-mixup",

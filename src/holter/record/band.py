@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 WINDOW = 64  # recent losses that make the band
-SPIKE = 7.0  # spreads above the median from which a loss is a spike
+SPIKE = 8.0  # spreads above the median from which a loss is a spike
 SHARE = 0.02  # of the median: a smaller rise is no spike however calm the curve
 SPREAD_PER_MAD = 1.4826  # standard deviation over median absolute deviation, of a normal one
 

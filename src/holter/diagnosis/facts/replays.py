@@ -18,7 +18,6 @@ from holter.record.events import (
 )
 from holter.record.trials import TrialKind, parts
 
-_SPREADS = 8.0  # above the median within which a loss counts as normal
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
 
 
@@ -71,11 +70,6 @@ class CureOutcome(StrEnum):
     NOT_APPLICABLE = "not applicable"
 
 
-def ceiling(band: Band) -> float:
-    """Return the highest loss that counts as normal after a failure; NaN if nothing is known."""
-    return band.ceiling(_SPREADS)
-
-
 def concluded(
     trial: WindowMeasure, unchanged: WindowMeasure, band: Band
 ) -> tuple[CureOutcome, str]:
@@ -89,7 +83,7 @@ def concluded(
         return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
     if trial.late_loss is None:
         return CureOutcome.DOES_NOT, "no step was left to judge by"
-    limit = ceiling(band)
+    limit = band.ceiling()
     if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
         # A wide band: at least half of the rise has to be gone.
         half = (band.median + unchanged.late_loss) / 2

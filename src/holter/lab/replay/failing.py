@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from holter.diagnosis.facts.replays import NO_BAND, ceiling
+from holter.diagnosis.facts.replays import NO_BAND
 from holter.lab.replay.window import FailureWindow, ReplayTrial
 from holter.record.band import Band
 
@@ -30,14 +30,14 @@ def locate(window: FailureWindow, unchanged: ReplayTrial) -> Band:
 
 def is_failure(loss: float, norm: float, band: Band) -> bool:
     """Whether a step is not finite, or its loss above the band."""
-    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > ceiling(band)
+    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > band.ceiling()
 
 
 def rises(window: FailureWindow, unchanged: ReplayTrial, band: Band) -> bool:
     """Whether the loss leaves its band in the replay, as it did in the training."""
     rows = zip(unchanged.steps, unchanged.losses, strict=True)
     after = [loss for step, loss in rows if step >= window.failing]
-    return bool(after) and max(after) > ceiling(band)
+    return bool(after) and max(after) > band.ceiling()
 
 
 def _onset(unchanged: ReplayTrial, failing: int) -> int:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holter.record.band import WINDOW, Band
 from holter.record.signals import (
     ACTIVATION_ABSMAX,
     AMP_SCALE,
@@ -15,9 +16,7 @@ from holter.record.signals import (
     Signal,
 )
 
-_WINDOW = 64  # losses that make the band
 _FEWEST = 32  # before which there is no band
-_HIGH = 8.0  # spreads above the band that make a spike
 _STILL_HIGH = 4.0  # spreads above the band from which it has not come back
 _LOOK_EVERY = 8  # losses between two looks at the band: medians take their time
 _PATIENCE = 24  # losses that a spike is given to come back
@@ -69,7 +68,7 @@ class Spikes:
     """Tells of a loss that left its band upwards and has not come back."""
 
     def __init__(self) -> None:
-        self._band: deque[float] = deque(maxlen=_WINDOW)
+        self._band: deque[float] = deque(maxlen=WINDOW)
         self._ceiling = math.inf  # above which a loss is a spike
         self._until_look = _FEWEST  # losses until the band is looked at again
         self._since: list[tuple[int, float]] = []  # losses from a spike on
@@ -93,25 +92,19 @@ class Spikes:
         return None
 
     def _look(self) -> None:
-        middle, spread = self._level()
-        self._ceiling, self._until_look = middle + _HIGH * spread, _LOOK_EVERY
+        self._ceiling, self._until_look = Band.of(self._band).ceiling(), _LOOK_EVERY
 
     def _wait(self, step: int, loss: float) -> tuple[int, float] | None:
         self._since.append((step, loss))
         if len(self._since) < _PATIENCE:
             return None
         since, self._since = self._since, []
-        middle, spread = self._level()
+        band = Band.of(self._band)
         late = statistics.median(value for _, value in since[len(since) // 2 :])
         highest = max(self._band)  # losses with long tails come as high without being ill
         self._band.clear()
         self._ceiling, self._until_look = math.inf, _FEWEST
-        if late > max(middle + _STILL_HIGH * spread, highest):
+        if late > max(band.ceiling(_STILL_HIGH), highest):
             return since[0][0], max(value for _, value in since)
         self._band.extend(value for _, value in since[len(since) // 2 :])
         return None
-
-    def _level(self) -> tuple[float, float]:
-        middle = statistics.median(self._band)
-        spread = 1.4826 * statistics.median(abs(loss - middle) for loss in self._band)
-        return middle, max(spread, 1e-3 * abs(middle), 1e-12)
