@@ -111,6 +111,7 @@ def _variance(series: Series, first: int, last: int) -> float | None:
     level=Level.NUMERICS,
     needs=(LOSS,),
     symptom=True,
+    preview=True,
     exceptions=(rate_raised, new_data, growing_targets),
 )
 def loss_spike(
