@@ -18,6 +18,11 @@ ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "zoo"
 
 LIMIT = 300  # seconds that one script may take
+_PRELOADED = [
+    *("torch", "torch._dynamo"),  # the latter takes longest: the first optimizer imports it
+    *("holter._cli", "holter.scripts.launching", "holter.watching.watch"),
+    *("holter.diagnosis.engine", "holter.lab.running", "holter.scripts.recognition"),
+]
 
 Recorded = tuple[Specimen, int, Path]  # the specimen, the seed, and the run
 
@@ -41,10 +46,10 @@ def recordings(
             (kept if (folder / "done").exists() else missing).append((specimen, seed, folder))
     for specimen, seed, folder in kept:
         yield specimen, seed, folder / "run"
-    # A process of its own for each, forked from one that has torch imported already.
+    # A process of its own for each, forked from one that has imported all that takes long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["holter._cli", "holter.scripts.launching", "torch"])
+    processes.set_forkserver_preload(_PRELOADED)
     with ThreadPoolExecutor(workers) as pool:
         for done in as_completed(
             pool.submit(_record_apart, each, experiment, processes) for each in missing

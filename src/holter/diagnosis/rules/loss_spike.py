@@ -12,7 +12,7 @@ from holter.diagnosis.facts.curve import Curve, rates, warmed_up
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
 from holter.record import Series
-from holter.record.band import SPIKE, WINDOW, Band, ceilings
+from holter.record.band import WINDOW, Band, ceilings
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ADAM_SURPRISE,
@@ -119,7 +119,7 @@ def loss_spike(
     *,
     min_steps: Annotated[int, "losses needed after warm-up"] = 100,
     min_after: Annotated[int, "losses needed after a spike to judge it"] = 40,
-    spreads: Annotated[float, "height of a spike in robust standard deviations"] = SPIKE,
+    spreads: Annotated[float, "height of two losses in robust standard deviations"] = 7.0,
     standard_errors: Annotated[float, "by which the level after a spike must be higher"] = 6.0,
     company: Annotated[float, "robust standard deviations by which another signal moves"] = 5.5,
 ) -> Iterator[Verdict]:
