@@ -83,6 +83,15 @@ class PassBegan(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class OptimizerSeen(Occurrence):
+    """An optimizer joins the training."""
+
+    kind: ClassVar[str] = "optimizer"
+    optimizer: str  # its label
+    type: str  # its class
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSeen(Occurrence):
     """A learning-rate scheduler is stepped for the first time."""
 
@@ -328,7 +337,16 @@ class TriageMade(Occurrence):
 
 
 _ALL: tuple[type[Occurrence], ...] = (
-    *(LoaderSeen, PassBegan, SchedulerSeen, ModeChanged, SkippedStep, Resumed, ExceptionRaised),
+    *(
+        LoaderSeen,
+        PassBegan,
+        OptimizerSeen,
+        SchedulerSeen,
+        ModeChanged,
+        SkippedStep,
+        Resumed,
+        ExceptionRaised,
+    ),
     *(HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade, NotApplicable, OutOfTime),
     *(TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop, SampleShown, SamplesFound),
     *(MixingModule, Reproduced, BirthFound, ChangeTried, ChangesTried, TriageMade),

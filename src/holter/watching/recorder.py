@@ -22,6 +22,8 @@ from holter.record.signals import (
     AMP_SCALE,
     GRAD_TOTAL_NORM,
     LOSS,
+    LOSS_COEFFICIENT_BALANCE,
+    LOSS_COEFFICIENT_SIZE,
     WATCH_DEVICE_TIME,
     WATCH_TIME,
     WEIGHT_NORM,
@@ -33,7 +35,12 @@ from holter.watching.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
 _FEW = 12  # readings
-SEEN = frozenset((LOSS, GRAD_TOTAL_NORM, WEIGHT_NORM, ACTIVATION_ABSMAX, AMP_SCALE))
+SEEN = frozenset(
+    (
+        *(LOSS, LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, GRAD_TOTAL_NORM, WEIGHT_NORM),
+        *(ACTIVATION_ABSMAX, AMP_SCALE),
+    )
+)
 
 
 Timers = tuple[Any, Any]  # CUDA events before and after some work of holter

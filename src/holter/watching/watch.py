@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter.record import environment
-from holter.record.events import ExceptionRaised
+from holter.record.events import ExceptionRaised, OptimizerSeen
 from holter.record.folders import new_folder
 from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
@@ -59,6 +59,7 @@ class Watch:
         chosen = all_collectors() if collectors is None else collectors
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # that were recorded
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
                 recorder.path,
@@ -117,7 +118,15 @@ class Watch:
             self._handles.append(optimizer.register_step_pre_hook(self._updates.before_step))
             self._handles.append(optimizer.register_step_post_hook(self._updates.after_step))
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
+            self._note_optimizer(optimizer)
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
+
+    def _note_optimizer(self, optimizer: Optimizer) -> None:
+        """Record an optimizer once; of two for the same parameters each may be added in turn."""
+        subject = self.roster.subject_of(optimizer)
+        if subject is not None and optimizer not in self._optimizers:
+            self._optimizers.add(optimizer)
+            self._recorder.event(OptimizerSeen(subject.label, type(optimizer).__name__))
 
     def send(self, scout: Scout) -> None:
         """Let a scout find models and optimizers by itself."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts import (
     baseline,
+    coefficients,
     curve,
     depth,
     gradient_scale,
@@ -58,6 +59,11 @@ class Facts:
     def signed_curve(self) -> Curve | str:
         """The training loss of the only optimizer, whatever its sign."""
         return curve.training_curve(self, may_change_sign=True)
+
+    @cached_property
+    def mixed_signs(self) -> str | None:
+        """Why a lower loss is not a better one, where its terms are weighted with both signs."""
+        return coefficients.mixed_signs(self)
 
     @cached_property
     def falling_loss(self) -> Series | None:

@@ -51,6 +51,10 @@ class Curve:
         """Return the curve from this index on."""
         return Curve(self.owner, self.steps[index:], self.values[index:])
 
+    def until(self, index: int) -> "Curve":
+        """Return the curve up to, not including, this index."""
+        return Curve(self.owner, self.steps[:index], self.values[:index])
+
 
 def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
     """Return the curve of the run's only loss, or the reason why there is none to judge."""
@@ -62,6 +66,8 @@ def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | 
     ((owner, loss),) = losses.items()
     kept = np.isfinite(loss.values)
     curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
+    if facts.mixed_signs is not None:
+        return facts.mixed_signs
     if not may_change_sign and len(curve) and curve.changes_sign:
         return "the loss changes sign, so it has no lower bound to fall to"
     return curve

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import numpy as np
 
-from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts import Facts, coefficients
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve, Levels, growth, levels
 from holter.diagnosis.facts.progress import median_update
+from holter.diagnosis.facts.stages import stages
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, TARGET_MAX, TARGET_MIN, UPDATE_RATIO
@@ -44,12 +45,25 @@ def growing_targets(facts: Facts, rise: _Rise) -> str | None:
     )
 
 
+@exception
+def growing_coefficients(facts: Facts, rise: _Rise) -> str | None:
+    """The loss multiplies its terms by constants, such as returns, that grew as much."""
+    before, after = (0, max(rise.onset - 1, 0)), (rise.onset, facts.run.steps)
+    growth = coefficients.growth(facts, before, after)
+    if growth is None or growth < _TARGETS or rise.last > _TARGETS * growth * abs(rise.base):
+        return None
+    return (
+        f"the loss rose from {rise.base:.3g} to {rise.last:.3g}, while the constants that its terms"
+        f" are multiplied by grew {growth:.2g} times"
+    )
+
+
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
     symptom=True,
-    exceptions=(growing_targets,),
+    exceptions=(growing_targets, growing_coefficients),
 )
 def diverging_loss(
     facts: Facts,
@@ -66,10 +80,11 @@ def diverging_loss(
     """The training loss rises away from the level it had.
 
     ## What it does
-    Compares the levels of the tenths of the curve, so that single spikes do not count. The loss
-    diverges if its last level is surely above the best one, and either above the first one or still
-    rising after losing half of its progress. An explosion, or growth that ends in NaN, is detected
-    in fewer steps; growing gradients or updates make it likely.
+    Compares the levels of the tenths of the curve, so that single spikes do not count; if another
+    optimizer or loss function took over, of the part since then. The loss diverges if its last
+    level is surely above the best one, and either above the first one or still rising after losing
+    half of its progress. An explosion, or growth that ends in NaN, is detected in fewer steps;
+    growing gradients or updates make it likely.
 
     ## Why it matters
     The weights move away from everything that was learned. This rarely recovers, and often ends in
@@ -99,6 +114,7 @@ def diverging_loss(
     if isinstance(curve, str):
         yield diverging_loss.not_examined(curve)
         return
+    curve = _last_stage(facts, curve, min_steps)
     if len(curve) >= 4 and (burst := _explosion(facts, curve, explosion)):
         yield _finding(facts, curve, burst, company)
         return
@@ -115,6 +131,15 @@ def diverging_loss(
     sure = has_baseline or measured.last > explosion * abs(measured.first)
     measured = replace(measured, is_sure=sure)
     yield diverging_loss.excused(facts, measured) or _finding(facts, curve, measured, company)
+
+
+def _last_stage(facts: Facts, curve: Curve, min_steps: int) -> Curve:
+    """Return the part of the curve since the last new optimizer or loss function, if long enough.
+
+    Losses of two stages are not compared: each may have a level of its own.
+    """
+    last = stages(facts, curve)[-1] if len(curve) else curve
+    return last if len(last) >= min_steps else curve
 
 
 def _explosion(facts: Facts, curve: Curve, explosion: float) -> _Rise | None:

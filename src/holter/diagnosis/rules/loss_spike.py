@@ -7,9 +7,10 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts import Facts, coefficients
 from holter.diagnosis.facts.curve import Curve, rates, warmed_up
 from holter.diagnosis.facts.robust import Values
+from holter.diagnosis.facts.stages import stages
 from holter.diagnosis.rule import exception, rule
 from holter.record import Series
 from holter.record.band import WINDOW, Band, ceilings
@@ -95,6 +96,19 @@ def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | No
     return None
 
 
+@exception
+def growing_coefficients(facts: Facts, _: Curve, spike: Spike, __: float) -> str | None:
+    """The loss multiplies its terms by constants, such as returns, that grew as much."""
+    before, after = (spike.step - _BEFORE, spike.step - 1), (spike.step, spike.end + _AFTER)
+    growth = coefficients.growth(facts, before, after)
+    if growth is None or spike.after is None or not 0 < spike.after / spike.before <= 1.5 * growth:
+        return None
+    return (
+        f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step}, where"
+        f" the constants that its terms are multiplied by grew {growth:.2g} times"
+    )
+
+
 def _variance(series: Series, first: int, last: int) -> float | None:
     """The variance of the targets between two steps, from that of all targets so far."""
     inside = np.flatnonzero((series.steps >= first) & (series.steps <= last))
@@ -112,7 +126,7 @@ def _variance(series: Series, first: int, last: int) -> float | None:
     needs=(LOSS,),
     symptom=True,
     preview=True,
-    exceptions=(rate_raised, new_data, growing_targets),
+    exceptions=(rate_raised, new_data, growing_targets, growing_coefficients),
 )
 def loss_spike(
     facts: Facts,
@@ -126,9 +140,10 @@ def loss_spike(
     """The loss jumped and did not return to its level.
 
     ## What it does
-    Compares each loss after warm-up with the median of the 64 before it; a spike is a loss far
-    above that, twice within three readings. A spike counts if the median loss after it stays above
-    the median before it. Gradient norm, updates and Adam's second moment tell which moved first.
+    Compares each loss after warm-up with the median of the 64 before it in the same stage; a spike
+    is a loss far above that, twice within three readings. A spike counts if the median loss after
+    it stays above the median before it. Gradient norm, updates and Adam's second moment tell which
+    moved first.
 
     ## Why it matters
     The model lost something it had learned and continues from a worse state. Spikes that do not
@@ -146,8 +161,9 @@ def loss_spike(
     warm-up; if gradients moved first, clip them. The batch before the spike is rarely the cause.
 
     ## When it is wrong
-    A harder stage of training (new data, a second task, a new epoch after a resume) raises the loss
-    for good. Stages that show in the inputs or labels are recognised; others are not.
+    A harder stage of training (new data, a second task) raises the loss for good. A stage that
+    shows in the inputs or labels, or has an optimizer or a loss function of its own, is recognised;
+    others are not.
 
     ## How to confirm
     - Train on the same batches from an older checkpoint: without a spike, the state of weights and
@@ -158,30 +174,37 @@ def loss_spike(
     if isinstance(curve, str):
         yield loss_spike.not_examined(curve)
         return
-    warm = warmed_up(facts, curve) or 0
-    if len(curve) - warm < min_steps:
+    curve = curve.since(warmed_up(facts, curve) or 0)
+    judged = [stage for stage in stages(facts, curve) if len(stage) >= min_steps]
+    if not judged:
         yield loss_spike.not_examined(
-            f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
+            f"{len(curve)} of the {min_steps} losses needed after warm-up"
+            if len(curve) < min_steps
+            else f"no stage of the training has the {min_steps} losses needed"
         )
         return
-    curve = curve.since(warm)
-    outside, pairs = _outside(curve, spreads)
-    yield from _hard_batches(curve, outside & ~pairs)
-    spikes = [_measure(curve, first, last, min_after) for first, last in _groups(pairs)]
+    outside = [_outside(stage, spreads) for stage in judged]
+    for stage, (above, pairs) in zip(judged, outside, strict=True):
+        yield from _hard_batches(stage, above & ~pairs)
+    spikes = [
+        (stage, _measure(stage, first, last, min_after))
+        for stage, (_, pairs) in zip(judged, outside, strict=True)
+        for first, last in _groups(pairs)
+    ]
     if not spikes:
-        yield loss_spike.clear(f"no spike in {len(curve)} losses")
+        yield loss_spike.clear(f"no spike in {sum(map(len, judged))} losses")
         return
     excuses = 0
-    for spike in spikes:
+    for stage, spike in spikes:
         if spike.lasts(standard_errors):
-            excuse = loss_spike.excused(facts, curve, spike, company)
+            excuse = loss_spike.excused(facts, stage, spike, company)
             if excuse is None:
-                yield _finding(facts, curve, spike, len(spikes), company)
+                yield _finding(facts, stage, spike, len(spikes), company)
                 return
             excuses += 1
             yield excuse
     if excuses == 0:
-        yield from _recovered(curve, spikes)
+        yield from _recovered(curve, [spike for _, spike in spikes])
 
 
 def _outside(curve: Curve, spreads: float) -> tuple[Mask, Mask]:

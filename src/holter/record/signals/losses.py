@@ -45,6 +45,24 @@ LOSS_ROOT_SHARE = Signal(
     " where it is divided by K. Calls before which several means were returned are left out, and"
     " losses of 0.",
 )
+LOSS_COEFFICIENT_SIZE = Signal(
+    "loss.coefficient_size",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Sum of the absolute values of the constants that the loss multiplies its terms by (their mean,"
+    " where the loss is a mean), such as returns, importance weights or masks; for the first"
+    " `backward()` of the step. Constants of one element count where they change. Read with"
+    " gradients.",
+)
+LOSS_COEFFICIENT_BALANCE = Signal(
+    "loss.coefficient_balance",
+    Per.STEP,
+    Phase.FORWARD,
+    "ratio",
+    "Sum of the same constants over the sum of their absolute values: 1 or -1 where all have one"
+    " sign, near 0 for the centred advantages of a policy gradient.",
+)
 LOSS_SUMMED = Signal(
     "loss.summed",
     Per.LOSS_FUNCTION,

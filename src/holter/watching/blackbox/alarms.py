@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holter.record.band import WINDOW, Band
@@ -12,6 +12,8 @@ from holter.record.signals import (
     AMP_SCALE,
     GRAD_TOTAL_NORM,
     LOSS,
+    LOSS_COEFFICIENT_BALANCE,
+    LOSS_COEFFICIENT_SIZE,
     WEIGHT_NORM,
     Signal,
 )
@@ -20,6 +22,12 @@ _FEWEST = 32  # before which there is no band
 _STILL_HIGH = 4.0  # spreads above the band from which it has not come back
 _LOOK_EVERY = 8  # losses between two looks at the band: medians take their time
 _PATIENCE = 24  # losses that a spike is given to come back
+_STAGES = 16  # whose bands are kept
+_CHANGES = 4096  # changes of stage between a step and the arrival of its loss
+_ONE_SIGN = 0.9  # balance of coefficients, nearly all of which have one sign
+_VARIES = 2.0  # size of coefficients, high over low, that moves a loss by itself
+
+Stage = Hashable  # equal for steps whose losses can be compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +40,34 @@ class Alarm:
 
 
 class Alarms:
-    """Looks at the readings of each step on the host; tells of the first thing that is wrong."""
+    """Looks at the readings of each step on the host; tells of the first thing that is wrong.
+
+    Losses are compared with those of the same stage: of the same optimizers and loss functions.
+    """
 
     def __init__(self) -> None:
-        self._spikes = Spikes()
+        self._stages: deque[tuple[int, Stage]] = deque(maxlen=_CHANGES)  # from which step on
+        self._spikes: dict[Stage, Spikes] = {}
+        self._coefficients = Coefficients()
 
     @property
     def suspects(self) -> bool:
         """Whether a loss has left its band, and may still come back."""
-        return self._spikes.is_open
+        return any(spikes.is_open for spikes in self._spikes.values())
+
+    def begins(self, step: int, stage: Stage) -> None:
+        """Take the losses from this step on for those of a stage."""
+        if not self._stages or self._stages[-1][1] != stage:
+            self._stages.append((step, stage))
 
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> Alarm | None:
         """The alarm that the readings of a step raise, if they do."""
+        self._coefficients.see(readings)
         for loss in readings.get(LOSS, ()):
             if not math.isfinite(loss):
                 return Alarm("nonfinite", step, f"the loss is {loss}")
-            peak = self._spikes.add(step, loss)
-            if peak is not None:
+            peak = self._spikes_at(step).add(step, loss)
+            if peak is not None and not self._coefficients.rule_the_loss:
                 return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
         if not all(map(math.isfinite, readings.get(WEIGHT_NORM, ()))):
             return Alarm("nonfinite", step, "a weight is not finite")
@@ -62,6 +81,47 @@ class Alarms:
         if not all(map(math.isfinite, readings.get(ACTIVATION_ABSMAX, ()))):
             return Alarm("nonfinite", step, "an activation is not finite")
         return None
+
+    def _spikes_at(self, step: int) -> "Spikes":
+        """The band of the stage that a step belongs to; readings arrive in order of steps."""
+        while len(self._stages) > 1 and self._stages[1][0] <= step:
+            self._stages.popleft()
+        stage = self._stages[0][1] if self._stages else None
+        if stage not in self._spikes:
+            if len(self._spikes) >= _STAGES:
+                self._spikes.pop(next(iter(self._spikes)))
+            self._spikes[stage] = Spikes()
+        return self._spikes[stage]
+
+
+class Coefficients:
+    """Tells whether the constants that a loss multiplies its terms by decide how high it is.
+
+    Advantages have both signs, and returns grow with success: such a loss may rise while all is
+    well.
+    """
+
+    def __init__(self) -> None:
+        self._balances: deque[float] = deque(maxlen=WINDOW)
+        self._sizes: deque[float] = deque(maxlen=WINDOW)
+
+    def see(self, readings: Mapping[Signal, Sequence[float]]) -> None:
+        """Keep those of a step, if they were read."""
+        self._balances.extend(readings.get(LOSS_COEFFICIENT_BALANCE, ()))
+        self._sizes.extend(readings.get(LOSS_COEFFICIENT_SIZE, ()))
+
+    @property
+    def rule_the_loss(self) -> bool:
+        """Whether they have both signs, or their size varies by far."""
+        if not self._balances or not self._sizes:
+            return False
+        balances, sizes = sorted(self._balances), sorted(self._sizes)
+        tenth = len(balances) // 10
+        low, high = balances[tenth], balances[-1 - tenth]
+        if low * high <= 0 or min(map(abs, balances[tenth : len(balances) - tenth])) < _ONE_SIGN:
+            return True
+        tenth = len(sizes) // 10
+        return sizes[-1 - tenth] > _VARIES * sizes[tenth]
 
 
 class Spikes:

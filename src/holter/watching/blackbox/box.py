@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -70,6 +71,8 @@ class BlackBox:
         self._fetches = False  # whether the steps fetch from a loader
         # The last batch of each loader before a model is watched: it may be that of the first step.
         self._early: dict[str, Fetch] = {}
+        self._functions: set[str] = set()  # loss functions called since the last update
+        self._stage: tuple[frozenset[str], Any] = (frozenset(), None)
         self._length: float | None = None  # of a step, in seconds
         self._last = time.perf_counter()
         self._written: dict[str, int] = {}
@@ -133,8 +136,16 @@ class BlackBox:
         if self._ring is not None:
             self._ring.discard(loader)
 
+    def loss_computed(self, function: str) -> None:
+        """A loss function was called for the coming update."""
+        self._functions.add(function)
+
     def before_update(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
         """Check the gradients before an update, if asked to and no GradScaler does."""
+        functions = frozenset(self._functions) or self._stage[0]  # not always told
+        self._functions.clear()
+        self._stage = functions, weakref.ref(optimizer)
+        self._alarms.begins(step, self._stage)
         if self._shadow is not None:
             self._shadow.before_update()
         if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):

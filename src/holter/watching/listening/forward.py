@@ -110,4 +110,6 @@ class ForwardListener:
             self._open.hear()  # the backward that may follow decides
         elif call.has_graph:
             kept = call.detached()
+            if self._loop.black_box is not None:
+                self._loop.black_box.loss_computed(call.function)
             self._stepper.publish_forward(LossComputed(kept.function, kept.loss, kept.arguments))

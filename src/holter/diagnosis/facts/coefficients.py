@@ -1,0 +1,59 @@
+"""The constants that a loss multiplies its terms by: whether a lower loss is a better one."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holter.diagnosis.facts.robust import Values
+from holter.record.signals import LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
+
+_FEWEST = 5  # readings
+_ONE_SIGN = 0.9  # balance from which on nearly all constants of a step have one sign
+_SHARE = 0.1  # of the steps that must have constants of the other sign
+
+
+def mixed_signs(facts: "Facts") -> str | None:
+    """Return why a lower loss is not a better one, where its terms are weighted with both signs.
+
+    The terms of a policy gradient are multiplied by advantages. Such a loss has the gradient of the
+    expected return, and its value says nothing of it.
+    """
+    balance = _values(facts)
+    if len(balance) < _FEWEST:
+        return None
+    mixed = float(np.mean(np.abs(balance) < _ONE_SIGN))
+    least = min(float(np.mean(balance > 0)), float(np.mean(balance < 0)))
+    if max(mixed, least) < _SHARE:
+        return None
+    return (
+        "the loss multiplies its terms by constants of both signs, as a policy gradient does with"
+        " advantages: a lower loss is not a better one"
+    )
+
+
+def growth(facts: "Facts", before: tuple[int, int], after: tuple[int, int]) -> float | None:
+    """Return by how much the constants grew between two spans of steps, or None if unknown."""
+    if LOSS_COEFFICIENT_SIZE not in facts.run:
+        return None
+    series = facts.run[LOSS_COEFFICIENT_SIZE].get("")
+    if series is None:
+        return None
+    sizes = [
+        series.values[(series.steps >= first) & (series.steps <= last)]
+        for first, last in (before, after)
+    ]
+    early, late = (size[np.isfinite(size)] for size in sizes)
+    if not len(early) or not len(late) or not np.median(early) > 0:
+        return None
+    return float(np.median(late) / np.median(early))
+
+
+def _values(facts: "Facts") -> Values:
+    if LOSS_COEFFICIENT_BALANCE not in facts.run:
+        return np.empty(0)
+    series = facts.run[LOSS_COEFFICIENT_BALANCE].get("")
+    kept = np.empty(0) if series is None else series.values[np.isfinite(series.values)]
+    return kept.astype(np.float64)
