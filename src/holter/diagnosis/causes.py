@@ -177,7 +177,11 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("unstable-curvature", "unsuitable-learning-rate"), ("no-learning", "fading", "tiny-updates")),
     (("missing-warmup",), ("no-learning", "unstable", "fading", "exploding-gradients")),
     (("missing-warmup",), ("growing-attention-logits",)),
-    (("restarted-schedule", "reset-optimizer-state"), ("unstable", "huge-updates")),
+    (
+        ("restarted-schedule", "reset-optimizer-state", "partial-resume"),
+        ("unstable", "huge-updates"),
+    ),
+    (("partial-resume",), ("erratic-validation", "exploding-gradients", "overfitting")),
     (
         ("restarted-schedule", "reset-optimizer-state"),
         ("erratic-validation", "exploding-gradients"),

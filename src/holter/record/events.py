@@ -98,6 +98,7 @@ class SchedulerSeen(Occurrence):
     kind: ClassVar[str] = "scheduler"
     scheduler: str  # its class
     early: bool = False  # stepped before any optimizer was
+    position: int | None = None  # calls it has seen, with those of an earlier run
     horizon: int | None = None  # calls
     gamma: float | None = None
     step_size: int | None = None

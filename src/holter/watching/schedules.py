@@ -50,7 +50,8 @@ class Schedules:
         for schedule, reference in waiting:
             scheduler = reference()
             early = scheduler is not None and self._calls.get(scheduler) == 1
-            yield replace(schedule, early=early)
+            position = schedule.position if scheduler is None else facts(scheduler).position
+            yield replace(schedule, early=early, position=position)
         self._calls.clear()
 
 
@@ -59,6 +60,7 @@ def facts(scheduler: Scheduler) -> SchedulerSeen:
     own = vars(scheduler)
     return SchedulerSeen(
         type(scheduler).__name__,
+        position=own["last_epoch"] if isinstance(own.get("last_epoch"), int) else None,
         horizon=_horizon(scheduler),
         gamma=own.get("gamma"),
         step_size=own.get("step_size"),

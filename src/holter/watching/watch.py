@@ -24,11 +24,13 @@ from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.roster import Roster
+from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
 from holter.watching.recorder import Recorder
 from holter.watching.taps.autograd import tap_autograd
+from holter.watching.taps.checkpoints import tap_checkpoints
 from holter.watching.taps.clipping import tap_clipping
 from holter.watching.taps.loaders import tap_loaders
 from holter.watching.taps.losses import tap_losses
@@ -74,6 +76,7 @@ class Watch:
             recorder.see = self._loop.black_box.see
         forward = ForwardListener(self._loop)
         self._handles: list[Any] = [
+            *tap_checkpoints(CheckpointListener(self._loop)),
             *tap_loaders(forward),
             *tap_modules(forward),
             *tap_losses(forward),

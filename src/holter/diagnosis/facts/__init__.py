@@ -61,9 +61,9 @@ class Facts:
         return curve.training_curve(self, may_change_sign=True)
 
     @cached_property
-    def mixed_signs(self) -> str | None:
-        """Why a lower loss is not a better one, where its terms are weighted with both signs."""
-        return coefficients.mixed_signs(self)
+    def no_order(self) -> str | None:
+        """Why a lower loss is not a better one, or None if nothing speaks against that."""
+        return coefficients.no_order(self)
 
     @cached_property
     def falling_loss(self) -> Series | None:

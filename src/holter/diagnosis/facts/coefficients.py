@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holter.diagnosis.facts.robust import Values
-from holter.record.signals import LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE
+from holter.record.signals import LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -13,24 +13,33 @@ if TYPE_CHECKING:
 _FEWEST = 5  # readings
 _ONE_SIGN = 0.9  # balance from which on nearly all constants of a step have one sign
 _SHARE = 0.1  # of the steps that must have constants of the other sign
+_VARIES = 3.0  # high over low size of constants that decide how high the loss is
 
 
-def mixed_signs(facts: "Facts") -> str | None:
-    """Return why a lower loss is not a better one, where its terms are weighted with both signs.
+def no_order(facts: "Facts") -> str | None:
+    """Return why a lower loss is not a better one, or None if nothing speaks against that.
 
-    The terms of a policy gradient are multiplied by advantages. Such a loss has the gradient of the
-    expected return, and its value says nothing of it.
+    The terms of a policy gradient are multiplied by returns or advantages. Such a loss has the
+    gradient of the expected return, but its value says nothing of it.
     """
-    balance = _values(facts)
+    balance, size = (
+        _values(facts, signal) for signal in (LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE)
+    )
     if len(balance) < _FEWEST:
         return None
     mixed = float(np.mean(np.abs(balance) < _ONE_SIGN))
     least = min(float(np.mean(balance > 0)), float(np.mean(balance < 0)))
-    if max(mixed, least) < _SHARE:
+    if max(mixed, least) >= _SHARE:
+        return (
+            "the loss multiplies its terms by constants of both signs, as a policy gradient does"
+            " with advantages: a lower loss is not a better one"
+        )
+    low, high = (float(value) for value in np.quantile(size, (0.1, 0.9)))
+    if high <= _VARIES * low:
         return None
     return (
-        "the loss multiplies its terms by constants of both signs, as a policy gradient does with"
-        " advantages: a lower loss is not a better one"
+        "the loss multiplies its terms by constants, as a policy gradient does with returns; they"
+        f" vary between {low:.2g} and {high:.2g}, and the loss with them"
     )
 
 
@@ -51,9 +60,7 @@ def growth(facts: "Facts", before: tuple[int, int], after: tuple[int, int]) -> f
     return float(np.median(late) / np.median(early))
 
 
-def _values(facts: "Facts") -> Values:
-    if LOSS_COEFFICIENT_BALANCE not in facts.run:
-        return np.empty(0)
-    series = facts.run[LOSS_COEFFICIENT_BALANCE].get("")
+def _values(facts: "Facts", signal: Signal) -> Values:
+    series = facts.run[signal].get("") if signal in facts.run else None
     kept = np.empty(0) if series is None else series.values[np.isfinite(series.values)]
     return kept.astype(np.float64)

@@ -66,8 +66,8 @@ def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | 
     ((owner, loss),) = losses.items()
     kept = np.isfinite(loss.values)
     curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
-    if facts.mixed_signs is not None:
-        return facts.mixed_signs
+    if facts.no_order is not None:
+        return facts.no_order
     if not may_change_sign and len(curve) and curve.changes_sign:
         return "the loss changes sign, so it has no lower bound to fall to"
     return curve

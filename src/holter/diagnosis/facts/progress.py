@@ -37,7 +37,7 @@ def falling_loss(facts: "Facts") -> Series | None:
         return None
     kept = np.isfinite(losses[0].values)
     finite = Series(losses[0].steps[kept], losses[0].values[kept].astype(np.float64))
-    if not len(finite) or finite.values.min() < 0 or facts.mixed_signs is not None:
+    if not len(finite) or finite.values.min() < 0 or facts.no_order is not None:
         return None
     return finite
 

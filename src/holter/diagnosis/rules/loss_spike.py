@@ -329,7 +329,7 @@ def _first_move(
     facts: Facts, signal: Signal, spike: Spike, spreads: float
 ) -> tuple[int, float] | None:
     """The first step around a spike at which a signal was far above its median, and how far."""
-    series = _logarithm(facts, signal, spike)
+    series = _around(facts, signal, spike)
     if series is None:
         return None
     around = (series.steps >= spike.step - _LEAD) & (series.steps <= spike.end)
@@ -346,14 +346,16 @@ def _first_move(
 
 def _level_changed(facts: Facts, signal: Signal, spike: Spike, spreads: float) -> bool:
     """Whether the median of a signal after a spike is far from that before it."""
-    series = _logarithm(facts, signal, spike)
+    # The mean of centred inputs is near zero, where a logarithm jumps about.
+    series = _around(facts, signal, spike, in_logs=signal is not INPUT_MEAN)
     band = None if series is None else _band_before(series, spike)
     if series is None or band is None:
         return False
     after = series.values[series.steps > spike.step]
     if not len(after) or not (series.steps >= spike.step - _LEAD).any():
         return False
-    return abs(float(np.median(after)) - band.median) > spreads * max(band.spread, 0.015)
+    floor = 0.015 * (abs(band.median) if signal is INPUT_MEAN else 1)
+    return abs(float(np.median(after)) - band.median) > spreads * max(band.spread, floor)
 
 
 def _band_before(series: Series, spike: Spike) -> Band | None:
@@ -361,8 +363,8 @@ def _band_before(series: Series, spike: Spike) -> Band | None:
     return Band.of(before) if len(before) >= 8 else None
 
 
-def _logarithm(facts: Facts, signal: Signal, spike: Spike) -> Series | None:
-    """The logarithm of a signal around a spike: the median over its owners at each step."""
+def _around(facts: Facts, signal: Signal, spike: Spike, *, in_logs: bool = True) -> Series | None:
+    """The median of a signal over its owners at each step around a spike, or of its logarithm."""
     if signal not in facts.run:
         return None
     rows = facts.run[signal].rows(max(spike.step - 2 * _AFTER, 0), spike.end + _AFTER)
@@ -370,6 +372,7 @@ def _logarithm(facts: Facts, signal: Signal, spike: Spike) -> Series | None:
     full = kept.any(axis=1)
     if not full.any():
         return None
-    logs = np.full(rows.values.shape, np.nan)
-    np.log(np.abs(rows.values), out=logs, where=kept)
-    return Series(rows.steps[full], np.nanmedian(logs[full], axis=1).astype(np.float32))
+    values = np.where(kept, rows.values, np.nan)
+    if in_logs:
+        np.log(np.abs(rows.values), out=values, where=kept)
+    return Series(rows.steps[full], np.nanmedian(values[full], axis=1).astype(np.float32))

@@ -56,3 +56,42 @@ ADAM_SURPRISE = Signal(
     " where gradients are as they were, large where they outgrow what Adam remembers; absent at a"
     " parameter's first step, for 8-bit and sharded states; sampled.",
 )
+CHECKPOINT_WEIGHTS = Signal(
+    "checkpoint.weights",
+    Per.OPTIMIZER,
+    Phase.UPDATE,
+    "share",
+    "Share of the optimizer's parameters that were loaded, before the training began, from a"
+    " checkpoint that also holds the state of an optimizer. This and the following are recorded"
+    " once, before the first update.",
+)
+CHECKPOINT_OPTIMIZER_STEPS = Signal(
+    "checkpoint.optimizer_steps",
+    Per.OPTIMIZER,
+    Phase.UPDATE,
+    "steps",
+    "Steps that the optimizer state in that checkpoint has seen; 0 where it does not count them,"
+    " absent where it is empty, as that of SGD without momentum.",
+)
+CHECKPOINT_SCHEDULER_STEPS = Signal(
+    "checkpoint.scheduler_steps",
+    Per.OPTIMIZER,
+    Phase.UPDATE,
+    "steps",
+    "Steps of the learning-rate scheduler whose state is in that checkpoint.",
+)
+CHECKPOINT_SAME_OPTIMIZER = Signal(
+    "checkpoint.same_optimizer",
+    Per.OPTIMIZER,
+    Phase.UPDATE,
+    "0/1",
+    "Whether the optimizer has the parameter groups, the initial learning rate and all other"
+    " hyperparameters of the one whose state is in that checkpoint.",
+)
+CHECKPOINT_RESTORED = Signal(
+    "checkpoint.restored",
+    Per.OPTIMIZER,
+    Phase.UPDATE,
+    "0/1",
+    "Whether the optimizer has a state before its first update.",
+)

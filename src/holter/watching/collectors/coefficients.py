@@ -23,22 +23,24 @@ _LINEAR = frozenset(
 )
 _NODES = 256  # that are visited: a sum in a Python loop has two for each term
 _BRANCHES = 64  # of one node, evenly spaced
+_FEWEST = 2  # constants that are read: one is the weight of a whole term
 _FEW = 4  # products below which further products are looked for: `0.5 * (advantage * term).mean()`
 
 
 class _Place(NamedTuple):
-    """A node of the sum that a loss is."""
+    """A node of the sum that a loss is, and what the sum multiplies it by so far."""
 
     node: Any
     is_mean: bool = False  # whether the mean of its elements is taken
-    alike: float = 1.0  # of the nodes like it that it stands for
+    alike: float = 1.0  # nodes that it stands for
+    divisors: tuple[Tensor, ...] = ()
 
 
 class Coefficients:
     """Follows the sum that a loss is, from its root to the first products with constants.
 
-    Constants of one element that are the same as before are weights of whole terms, as in
-    `loss + 0.1 * penalty`: they are left out.
+    A single constant, or one that is the same as before, is the weight of a whole term, as in
+    `loss + beta * penalty`: it is left out.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (LOSS_COEFFICIENT_SIZE, LOSS_COEFFICIENT_BALANCE)
@@ -47,7 +49,7 @@ class Coefficients:
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
-        self._before: list[float | None] = []  # the single constants of the step before
+        self._before: list[float | None] = []  # the constants of one element in the step before
         self._weighted: list[Tensor] = []  # the constants of this step
         self._has_begun = False
 
@@ -59,7 +61,7 @@ class Coefficients:
                 self._take(moment.roots)
             return ()
         weighted, self._weighted, self._has_begun = self._weighted, [], False
-        if not weighted:
+        if sum(constant.numel() for constant in weighted) < _FEWEST:
             return ()
         total = torch.stack([constant.sum() for constant in weighted]).sum()
         size = torch.stack([constant.abs().sum() for constant in weighted]).sum()
@@ -76,13 +78,13 @@ class Coefficients:
         ]
         chosen = [pair for pair in constants if pair[0].numel() > 1] or self._changed(constants)
         self._weighted = [
-            constant.float() * (place.alike / (constant.numel() if place.is_mean else 1))
+            _weighted(constant, place)
             for constant, place in chosen
             if constant.device == chosen[0][0].device
         ]
 
     def _changed(self, constants: list[tuple[Tensor, _Place]]) -> list[tuple[Tensor, _Place]]:
-        """Single constants that are not what they were in the step before."""
+        """Constants of one element that are not what they were in the step before."""
         before = self._before
         self._before = [constant.item() if constant.is_cpu else None for constant, _ in constants]
         if len(before) != len(constants):
@@ -92,6 +94,14 @@ class Coefficients:
             for pair, then, value in zip(constants, before, self._before, strict=True)
             if value is None or value != then
         ]
+
+
+def _weighted(constant: Tensor, place: _Place) -> Tensor:
+    """A constant times what the loss multiplies its product by."""
+    weighted = constant.float() * (place.alike / (constant.numel() if place.is_mean else 1))
+    for divisor in place.divisors:
+        weighted = weighted / divisor.to(weighted.device, non_blocking=True)
+    return weighted
 
 
 def _products(root: Tensor) -> list[_Place]:
@@ -116,18 +126,30 @@ def _products(root: Tensor) -> list[_Place]:
             continue  # a bound, as of a hinge: the loss is no sum of what is below
         elif name in ("Mul", "Div") and None not in edges:
             continue  # a product of two terms of the model
-        some = edges[:: -(-len(edges) // _BRANCHES)]
-        is_mean, alike = place.is_mean or name == "Mean", place.alike * len(edges) / len(some)
-        waiting += [_Place(edge, is_mean, alike) for edge in some if edge is not None]
+        waiting += _below(place, name, edges)
     return found
 
 
+def _below(place: _Place, name: str, edges: list[Any]) -> Iterable[_Place]:
+    """The terms of a node, some of them where there are many."""
+    some = edges[:: -(-len(edges) // _BRANCHES)]
+    alike, divisors = place.alike * len(edges) / len(some), place.divisors
+    if name == "Div":
+        divisor = _constant(place.node)
+        if divisor is None or divisor.numel() > 1:
+            return
+        divisors = (*divisors, divisor)
+    for edge in some:
+        if edge is not None:
+            yield _Place(edge, place.is_mean or name == "Mean", alike, divisors)
+
+
 def _constant(node: Any) -> Tensor | None:
-    """The constant of a product, or None where it cannot be read any more."""
+    """The constant of a product or a division, or None where it cannot be read any more."""
     try:
         for saved in (node._saved_other, node._saved_self):  # noqa: SLF001  (torch's own names)
             if isinstance(saved, Tensor) and not saved.requires_grad and saved.numel():
-                return saved.detach() if saved.is_floating_point() else None
+                return None if saved.is_complex() or saved.dtype is torch.bool else saved.detach()
     except RuntimeError:  # it was changed in place since, or is freed
         return None
     return None

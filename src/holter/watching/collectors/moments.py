@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from holter.watching.collectors.roster import Roster, Subject
@@ -82,6 +82,19 @@ class ScalerStepped(NamedTuple):
 
 class SchedulerStepped(NamedTuple):
     """A learning-rate scheduler was stepped."""
+
+
+class CheckpointRead(NamedTuple):
+    """`torch.load` returned something, before the training began."""
+
+    content: object
+
+
+class WeightsLoaded(NamedTuple):
+    """`load_state_dict` of a module was given a state, before the training began."""
+
+    module: nn.Module
+    state: Any
 
 
 class BatchFetched(NamedTuple):
@@ -163,6 +176,8 @@ Moment = (
     | AfterUpdate
     | ScalerStepped
     | SchedulerStepped
+    | CheckpointRead
+    | WeightsLoaded
     | BatchFetched
     | LossComputed
     | ValidationLoss
