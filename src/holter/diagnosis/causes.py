@@ -92,7 +92,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("summed-loss", "unbounded-loss", "unnormalised-nll"), (*_LEARNING, *_SIZE)),
     (("unbounded-loss",), ("identical-rows",)),
     (("unnormalised-nll",), ("unbounded-loss",)),
-    (("sorted-batches",), (*_LEARNING, *_SIZE)),
+    (("sorted-batches",), (*_LEARNING, *_SIZE, "repeated-order")),
     (("unrelated-labels",), ("no-learning", "bad-validation")),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (

@@ -72,6 +72,7 @@ class LoaderSeen(Occurrence):
     workers: int = 0
     shuffled: bool = False
     drop_last: bool = False
+    order: str = ""  # "sequential", "shuffled", or "" where the script decides it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,18 @@ class PassBegan(Occurrence):
 
     kind: ClassVar[str] = "pass"
     loader: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassOrder(Occurrence):
+    """The order of the first batches of a pass, as one number; None where they do not differ."""
+
+    kind: ClassVar[str] = "order"
+    loader: str
+    batches: int  # that it is made of
+    steps: int  # that were trained meanwhile
+    inputs: int | None = None
+    labels: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,16 +351,8 @@ class TriageMade(Occurrence):
 
 
 _ALL: tuple[type[Occurrence], ...] = (
-    *(
-        LoaderSeen,
-        PassBegan,
-        OptimizerSeen,
-        SchedulerSeen,
-        ModeChanged,
-        SkippedStep,
-        Resumed,
-        ExceptionRaised,
-    ),
+    *(LoaderSeen, PassBegan, PassOrder, OptimizerSeen, SchedulerSeen, ModeChanged, SkippedStep),
+    *(Resumed, ExceptionRaised),
     *(HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade, NotApplicable, OutOfTime),
     *(TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop, SampleShown, SamplesFound),
     *(MixingModule, Reproduced, BirthFound, ChangeTried, ChangesTried, TriageMade),

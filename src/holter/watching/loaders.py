@@ -5,10 +5,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import Tensor
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from holter.record.events import LoaderSeen
 
+_SHUFFLING = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 _MOST = 16  # loaders with a name of their own: some scripts make one every epoch
 
 
@@ -18,6 +27,7 @@ class Loaders:
     def __init__(self) -> None:
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._iterators: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._lengths: dict[str, int | None] = {}
         self._count = 0
 
     def begin(self, loader: DataLoader[Any], iterator: object) -> tuple[str, bool]:
@@ -28,12 +38,17 @@ class Loaders:
             name = f"loader {self._count}" if self._count < _MOST else "other loaders"
             self._count += 1
             self._names[loader] = name
+            self._lengths[name] = batch_count(loader)
         self._iterators[iterator] = name
         return name, is_new
 
     def name_of(self, iterator: object) -> str | None:
         """The name of the loader that an iterator belongs to."""
         return self._iterators.get(iterator)
+
+    def length_of(self, name: str) -> int | None:
+        """The batches in a pass over the latest loader of this name; None where unknown."""
+        return self._lengths.get(name)
 
 
 def samples(batch: object) -> int:
@@ -63,4 +78,17 @@ def facts(label: str, loader: DataLoader[Any]) -> LoaderSeen:
         workers=loader.num_workers,
         shuffled=isinstance(loader.sampler, RandomSampler),
         drop_last=loader.drop_last,
+        order=_order(loader),
     )
+
+
+def _order(loader: DataLoader[Any]) -> str:
+    """Who orders the samples: nobody, a sampler of torch that shuffles, or ("") the script."""
+    if type(loader.batch_sampler) is not BatchSampler:
+        return ""
+    sampler = loader.sampler
+    if isinstance(sampler, SequentialSampler):
+        return "sequential"
+    if isinstance(sampler, DistributedSampler):
+        return "shuffled" if sampler.shuffle else "sequential"
+    return "shuffled" if isinstance(sampler, _SHUFFLING) else ""

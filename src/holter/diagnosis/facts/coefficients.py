@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _FEWEST = 5  # readings
 _ONE_SIGN = 0.9  # balance from which on nearly all constants of a step have one sign
 _SHARE = 0.1  # of the steps that must have constants of the other sign
-_VARIES = 3.0  # high over low size of constants that decide how high the loss is
+_VARIES = 2.0  # high over low size of constants that decide how high the loss is
 
 
 def no_order(facts: "Facts") -> str | None:
@@ -41,23 +41,6 @@ def no_order(facts: "Facts") -> str | None:
         "the loss multiplies its terms by constants, as a policy gradient does with returns; they"
         f" vary between {low:.2g} and {high:.2g}, and the loss with them"
     )
-
-
-def growth(facts: "Facts", before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    """Return by how much the constants grew between two spans of steps, or None if unknown."""
-    if LOSS_COEFFICIENT_SIZE not in facts.run:
-        return None
-    series = facts.run[LOSS_COEFFICIENT_SIZE].get("")
-    if series is None:
-        return None
-    sizes = [
-        series.values[(series.steps >= first) & (series.steps <= last)]
-        for first, last in (before, after)
-    ]
-    early, late = (size[np.isfinite(size)] for size in sizes)
-    if not len(early) or not len(late) or not np.median(early) > 0:
-        return None
-    return float(np.median(late) / np.median(early))
 
 
 def _values(facts: "Facts", signal: Signal) -> Values:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from holter.diagnosis.facts import Facts, coefficients
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve, Levels, growth, levels
 from holter.diagnosis.facts.progress import median_update
@@ -45,25 +45,12 @@ def growing_targets(facts: Facts, rise: _Rise) -> str | None:
     )
 
 
-@exception
-def growing_coefficients(facts: Facts, rise: _Rise) -> str | None:
-    """The loss multiplies its terms by constants, such as returns, that grew as much."""
-    before, after = (0, max(rise.onset - 1, 0)), (rise.onset, facts.run.steps)
-    growth = coefficients.growth(facts, before, after)
-    if growth is None or growth < _TARGETS or rise.last > _TARGETS * growth * abs(rise.base):
-        return None
-    return (
-        f"the loss rose from {rise.base:.3g} to {rise.last:.3g}, while the constants that its terms"
-        f" are multiplied by grew {growth:.2g} times"
-    )
-
-
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
     symptom=True,
-    exceptions=(growing_targets, growing_coefficients),
+    exceptions=(growing_targets,),
 )
 def diverging_loss(
     facts: Facts,

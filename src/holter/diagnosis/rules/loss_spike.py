@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts import Facts, coefficients
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import Curve, rates, warmed_up
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.facts.stages import stages
@@ -96,19 +96,6 @@ def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | No
     return None
 
 
-@exception
-def growing_coefficients(facts: Facts, _: Curve, spike: Spike, __: float) -> str | None:
-    """The loss multiplies its terms by constants, such as returns, that grew as much."""
-    before, after = (spike.step - _BEFORE, spike.step - 1), (spike.step, spike.end + _AFTER)
-    growth = coefficients.growth(facts, before, after)
-    if growth is None or spike.after is None or not 0 < spike.after / spike.before <= 1.5 * growth:
-        return None
-    return (
-        f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step}, where"
-        f" the constants that its terms are multiplied by grew {growth:.2g} times"
-    )
-
-
 def _variance(series: Series, first: int, last: int) -> float | None:
     """The variance of the targets between two steps, from that of all targets so far."""
     inside = np.flatnonzero((series.steps >= first) & (series.steps <= last))
@@ -126,7 +113,7 @@ def _variance(series: Series, first: int, last: int) -> float | None:
     needs=(LOSS,),
     symptom=True,
     preview=True,
-    exceptions=(rate_raised, new_data, growing_targets, growing_coefficients),
+    exceptions=(rate_raised, new_data, growing_targets),
 )
 def loss_spike(
     facts: Facts,

@@ -140,8 +140,8 @@ def _resume(facts: Facts, owner: str) -> _Resume:
     if saved is not None and not _value(facts, CHECKPOINT_RESTORED, owner):
         count = f" after {saved:.0f} steps" if saved else ""
         lost.append(
-            f"all weights{of(owner)} come from a checkpoint with the optimizer's state{count}, but the"
-            " optimizer starts without a state"
+            f"all weights{of(owner)} come from a checkpoint with the optimizer's state{count}, but"
+            " the optimizer starts without a state"
         )
         evidence.append(
             Evidence(CHECKPOINT_RESTORED, (step, step), "no state before the first update", owner)

@@ -25,7 +25,7 @@ _PATIENCE = 24  # losses that a spike is given to come back
 _STAGES = 16  # whose bands are kept
 _CHANGES = 4096  # changes of stage between a step and the arrival of its loss
 _ONE_SIGN = 0.9  # balance of coefficients, nearly all of which have one sign
-_VARIES = 3.0  # size of coefficients, high over low, that moves a loss by itself
+_VARIES = 2.0  # size of coefficients, high over low, that moves a loss by itself
 
 Stage = Hashable  # equal for steps whose losses can be compared
 

@@ -17,6 +17,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
+from holter.watching.orders import Orders
 from holter.watching.shield import shielded
 from holter.watching.taps import TappedLoss
 
@@ -27,7 +28,7 @@ class ForwardListener:
     def __init__(self, loop: Loop) -> None:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
-        self._loaders = Loaders()
+        self._loaders, self._orders = Loaders(), Orders()
 
     @property
     def is_evaluating(self) -> bool:
@@ -51,6 +52,7 @@ class ForwardListener:
         if is_new:
             self._loop.recorder.event(facts(label, loader))
         self._loop.recorder.event(PassBegan(label))
+        self._orders.begin(label, self._stepper.coming_step)
         if self._loop.black_box is not None and self._open.is_ahead:
             self._loop.black_box.pass_begins(label)
 
@@ -61,9 +63,14 @@ class ForwardListener:
         if label is None:
             return
         self._stepper.publish(BatchFetched(label, samples(batch), waited))
-        box = self._loop.black_box
-        if box is not None and torch.is_grad_enabled() and not self.is_evaluating:
-            box.fetched(self._stepper.coming_step, label, batch)
+        if not torch.is_grad_enabled() or self.is_evaluating:
+            return
+        step = self._stepper.coming_step
+        order = self._orders.see(label, batch, step, self._loaders.length_of(label))
+        if order is not None:
+            self._loop.recorder.event(order)
+        if self._loop.black_box is not None:
+            self._loop.black_box.fetched(step, label, batch)
 
     @shielded
     def nonfinite_replaced(self, tensor: Tensor) -> None:
