@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.loss_spike import loss_spike
+from holter.record import Event
+from holter.record.events import OptimizerSeen
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import GRAD_TOTAL_NORM, INPUT_STD, LOSS, LR, TARGET_STD, UPDATE_RATIO
 from synthetic import found, run_of, said
@@ -43,6 +45,17 @@ def test_the_first_mover_is_named_and_makes_it_likely() -> None:
     assert finding.onset == 393
     assert "update.ratio" in finding.summary
     assert [each.signal for each in finding.evidence] == [LOSS, UPDATE_RATIO, GRAD_TOTAL_NORM]
+
+
+def test_a_new_optimizer_has_a_level_of_its_own() -> None:
+    higher = calm(np.random.default_rng(0)) + (T >= 400)
+    joined = Event(399, 0.0, OptimizerSeen("", "SGD"))
+    assert found(loss_spike, run_of({LOSS: {"": higher}}))
+    (clear,) = said(loss_spike, run_of({LOSS: {"": higher}}, events=[joined]))
+    assert isinstance(clear, Clear)
+    again = higher + spike(600, 1.0, lasts=0.2)
+    (finding,) = found(loss_spike, run_of({LOSS: {"": again}}, events=[joined]))
+    assert 600 <= finding.onset <= 602
 
 
 def test_an_earlier_spike_hides_no_later_one() -> None:

@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import holter
 from holter.record.errors import HolterError
 from holter.record.events import SkippedStep
-from holter.watching.blackbox.alarms import Alarm, Spikes
+from holter.record.signals import LOSS, LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE
+from holter.watching.blackbox.alarms import Alarm, Alarms, Spikes
 from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.blackbox.capture import Capture, captures_in, load_capture, write_capture
 from holter.watching.blackbox.ring import Ring, tensors_of
@@ -260,3 +261,37 @@ def test_spikes() -> None:
     assert told([*noisy, *[9.0] * 60]) == [(100, 9.0)]
     assert told([*noisy, 5.0, *[3.0] * 60]) == [(100, 5.0)]
     assert told([2.0 * 0.99**n for n in range(300)]) == []
+
+
+def alarms_of(losses, *, stages=(), **constants):
+    """The steps of all alarms that losses raise; `stages` begin at steps."""
+    alarms, told = Alarms(), []
+    for step, loss in enumerate(losses):
+        for start, stage in stages:
+            if start == step:
+                alarms.begins(step, stage)
+        signals = {LOSS: [loss]}
+        if constants:
+            signals[LOSS_COEFFICIENT_BALANCE] = [constants["balance"]]
+            signals[LOSS_COEFFICIENT_SIZE] = [constants["size"][step]]
+        alarm = alarms.see(step, signals)
+        told += [] if alarm is None else [alarm.step]
+    return told
+
+
+HIGHER = [2.0 + 0.01 * ((7 * n) % 5) for n in range(100)] + [9.0] * 60
+
+
+def test_a_stage_has_a_level_of_its_own() -> None:
+    assert alarms_of(HIGHER) == [100]
+    assert alarms_of(HIGHER, stages=[(0, "head"), (100, "all")]) == []
+    assert alarms_of([*HIGHER, *[30.0] * 60], stages=[(0, "head"), (100, "all")]) == [160]
+    turns = [(step, step % 2) for step in range(200)]  # a loss for each of two optimizers
+    assert alarms_of([2.0, 9.0] * 100, stages=turns) == []
+
+
+def test_a_loss_that_its_coefficients_rule_may_rise() -> None:
+    same = [1.0] * len(HIGHER)
+    assert alarms_of(HIGHER, balance=1.0, size=same) == [100]
+    assert alarms_of(HIGHER, balance=0.1, size=same) == []
+    assert alarms_of(HIGHER, balance=1.0, size=HIGHER) == []

@@ -120,6 +120,8 @@ def entry_points():
         ("Tensor", "backward"): torch.Tensor.backward,
         ("Optimizer", "add_param_group"): vars(Optimizer)["add_param_group"],
         ("Module", "train"): vars(nn.Module)["train"],
+        ("Module", "load_state_dict"): vars(nn.Module)["load_state_dict"],
+        ("torch", "load"): torch.load,
         ("Module", "__call__"): nn.Module.__call__,
         ("DataLoader", "__iter__"): vars(DataLoader)["__iter__"],
         ("iterator", "__next__"): vars(dataloader._BaseDataLoaderIter)["__next__"],

@@ -1,6 +1,7 @@
 """Small real trainings of many shapes, and how to record one."""
 
 import contextlib
+import io
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -247,6 +248,38 @@ def losses_of_all_kinds():
     return Training([model], [optimizer], loop)
 
 
+def resumed_policy():
+    """A policy gradient that goes on from the weights of a checkpoint, without its other states."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    schedule = lr_scheduler.StepLR(optimizer, 2)
+    state = {"step": torch.tensor(7.0), "exp_avg": torch.zeros(8, 4)}
+    groups = [{**optimizer.param_groups[0], "params": [0, 1, 2, 3]}]
+    file = io.BytesIO()
+    torch.save(
+        {
+            "model": model.state_dict(),
+            "optimizer": {"state": {0: state}, "param_groups": groups},
+            "schedule": {**schedule.state_dict(), "last_epoch": 7},
+        },
+        file,
+    )
+
+    def loop(_log):
+        file.seek(0)
+        model.load_state_dict(torch.load(file)["model"])
+        for _ in range(4):
+            choice = torch.distributions.Categorical(logits=model(torch.randn(6, 4)))
+            action = choice.sample()
+            loss = -(choice.log_prob(action) * torch.randn(6)).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+
+    return Training([model], [optimizer], loop)
+
+
 TRAININGS = (
     everything,
     gan,
@@ -256,6 +289,7 @@ TRAININGS = (
     sparse_double_and_complex,
     modules_of_all_kinds,
     losses_of_all_kinds,
+    resumed_policy,
 )
 
 

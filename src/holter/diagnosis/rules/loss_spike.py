@@ -33,6 +33,7 @@ _SKIP = 50  # losses after a spike that belong to it
 _AFTER = 200  # losses after it whose median is its new level
 _BEFORE = 100  # losses before it: fewer, because a falling loss was higher long before
 _LEAD = 12  # steps before a spike in which another signal may have moved first
+_TARGETS = 1.25  # tolerance of the comparison with the variance of targets, which is estimated
 _MEDIAN_ERROR = 1.25  # standard error of a median, in standard deviations over root n
 
 
@@ -88,7 +89,7 @@ def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | No
     for series in facts.run[TARGET_STD].values():
         before = _variance(series, spike.step - _BEFORE, spike.step)
         after = _variance(series, spike.end, spike.end + _AFTER)
-        if before and after and spike.after / spike.before <= 1.1 * after / before:
+        if before and after and spike.after / spike.before <= _TARGETS * after / before:
             return (
                 f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"
                 f" while the variance of the targets grew {after / before:.2g} times"
@@ -102,9 +103,9 @@ def _variance(series: Series, first: int, last: int) -> float | None:
     if len(inside) < 2:
         return None
     begin, end = inside[0], inside[-1]
-    steps = series.steps + 1.0
-    sums = steps * series.values.astype(np.float64) ** 2  # of squares, if batches are equal
-    return float((sums[end] - sums[begin]) / (steps[end] - steps[begin]))
+    batches = np.arange(len(series)) + 1.0  # that were read
+    sums = batches * series.values.astype(np.float64) ** 2  # of squares, if batches are equal
+    return float((sums[end] - sums[begin]) / (batches[end] - batches[begin]))
 
 
 @rule(

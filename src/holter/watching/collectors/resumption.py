@@ -96,13 +96,15 @@ class Resumption:
             (known := self._loaded.get(id(parameter))) is not None and known() is parameter
             for parameter in own
         )
+        if not loaded:
+            return
         settings = _settings(optimizer.param_groups)
         sizes = [size for size, _ in settings]
         alike = [saved for saved in self._optimizers if [n for n, _ in saved.settings] == sizes]
         same = [saved for saved in alike if saved.settings == settings]
         saved = next(iter(same + alike + self._optimizers))
         for signal, value in (
-            (CHECKPOINT_WEIGHTS, loaded / max(len(own), 1)),
+            (CHECKPOINT_WEIGHTS, loaded / len(own)),
             (CHECKPOINT_OPTIMIZER_STEPS, saved.steps),
             (CHECKPOINT_SCHEDULER_STEPS, self._scheduler_steps),
             (CHECKPOINT_SAME_OPTIMIZER, float(bool(same))),
