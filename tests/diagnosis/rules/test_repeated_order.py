@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.repeated_order import repeated_order
 from holter.record import Event, Run
 from holter.record.events import LoaderSeen, PassOrder
-from holter.record.findings import Clear, Normal, NotExamined
-from holter.record.signals import DATA_BATCHES, INPUT_MEAN
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.signals import DATA_BATCHES, INPUT_MEAN, LOSS
 from synthetic import found, run_of, said
 
 SAME, OTHERS = (7, 7, 7, 7), (7, 8, 9, 10)
@@ -18,6 +19,7 @@ def run_with(
     order: str = "shuffled",
     steps: int = 31,
     means: np.ndarray | None = None,
+    loss: np.ndarray | None = None,
 ) -> Run:
     events = [Event(0, 0.0, LoaderSeen("loader 0", batches=32, order=order))]
     events += [
@@ -27,6 +29,8 @@ def run_with(
     signals = {DATA_BATCHES: {"loader 0": np.ones(128)}}
     if means is not None:
         signals[INPUT_MEAN] = {"Net": means}
+    if loss is not None:
+        signals[LOSS] = {"": loss}
     return run_of(signals, events=events)
 
 
@@ -41,10 +45,26 @@ def test_labels_tell_where_inputs_are_augmented() -> None:
     assert found(repeated_order, run_with(OTHERS, SAME))
 
 
+ORDERED = np.sin(np.arange(128) / 20)
+FALLING = 2.0 * 0.98 ** np.arange(128)
+
+
 def test_ordered_data_that_are_not_shuffled() -> None:
-    means = np.sin(np.arange(128) / 20)
-    (finding,) = found(repeated_order, run_with(SAME, order="sequential", means=means))
-    assert [evidence.signal for evidence in finding.evidence] == [DATA_BATCHES, INPUT_MEAN]
+    run = run_with(SAME, order="sequential", means=ORDERED, loss=FALLING[::-1])
+    (finding,) = found(repeated_order, run)
+    assert [evidence.signal for evidence in finding.evidence] == [DATA_BATCHES, INPUT_MEAN, LOSS]
+
+
+def test_ordered_data_that_were_learned_from() -> None:
+    run = run_with(SAME, order="sequential", means=ORDERED, loss=FALLING)
+    (note,) = said(repeated_order, run)
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+def test_a_shuffle_that_repeats_is_told_of_in_any_case() -> None:
+    (finding,) = found(repeated_order, run_with(SAME, loss=FALLING))
+    assert finding.confidence is Confidence.HINT
 
 
 @pytest.mark.parametrize(("order", "name"), [("sequential", "mixed-data"), ("", "chosen-order")])

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import exception, rule
 from holter.record import Series
@@ -47,8 +48,8 @@ def repeated_order(
 
     ## What it does
     Compares the first batches of each pass over the training loader. It reports passes that repeat
-    the one before although the loader shuffles, or that do not shuffle data whose neighbouring
-    batches are alike.
+    the one before although the loader shuffles. Without shuffling it reports data whose
+    neighbouring batches are alike, if the training learned nothing or diverged.
 
     ## Why it matters
     The batches are the same in every epoch: gradient noise does not average out over epochs, and
@@ -90,15 +91,20 @@ def repeated_order(
     if excuse is not None:
         yield excuse
         return
+    damage = damage_of(repeated_order, facts, measured, regardless=order == "shuffled")
+    if not isinstance(damage, Damage):
+        yield damage
+        return
     ordered = _ordered(facts, alike)
     reason = "although the loader shuffles" if order == "shuffled" else "and data are not shuffled"
     yield repeated_order.finding(
         f"{measured}, {reason}" + ("" if ordered is None else f"; {ordered.says}"),
-        confidence=Confidence.HINT,
+        confidence=Confidence.HINT if order == "shuffled" else damage.confidence,
         onset=passes[1].step,
         evidence=(
             Evidence(DATA_BATCHES, (passes[0].step, passes[-1].step), measured, _owner(facts)),
             *(() if ordered is None else (ordered,)),
+            *damage.evidence,
         ),
         fix="set seeds once, before the loop over epochs, and create the loader once; with a"
         " `DistributedSampler` call `sampler.set_epoch(epoch)`"
