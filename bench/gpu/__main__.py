@@ -72,7 +72,9 @@ def measured(specimens: Sequence[Specimen], *, device: str, workers: int) -> Ite
     """Yield results as they come; scripts that compile take longest and start first."""
     ordered = sorted(specimens, key=lambda specimen: specimen.script != "compiled")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(result, each, device=device, folder=Path(folder)) for each in ordered]
+        futures = [
+            pool.submit(result, each, device=device, folder=Path(folder)) for each in ordered
+        ]
         for future in as_completed(futures):
             yield future.result()
 
@@ -159,12 +161,12 @@ def page(results: Sequence[Result], *, device: str) -> str:
         "",
         "## Each script",
         "",
-        "What is wrong is struck out. *Named*: the cause leads the report; *listed*: it is reported",
-        "below another; *captured*: it is not reported, and the black box has written the steps for a",
-        "replay. *Note*: only information or preview rules spoke. Steps of a replayed CUDA graph run",
-        "no Python code and are not recorded; those counts are in parentheses. *Time* is the wall",
-        "time under holter over that of the bare run, start of Python and the report included, with",
-        "several scripts at once: an indication only.",
+        "What is wrong is struck out. *Named*: the cause leads the report; *listed*: it is",
+        "reported below another; *captured*: it is not reported, and the black box has written",
+        "the steps for a replay. *Note*: only information or preview rules spoke. Steps of a",
+        "replayed CUDA graph run no Python code and are not recorded; those counts are in",
+        "parentheses. *Time* is the wall time under holter over that of the bare run, start of",
+        "Python and the report included, with several scripts at once: an indication only.",
         "",
         HEAD,
         *map(row, results),

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -22,7 +22,7 @@ WORDS, LENGTH, WIDTH, CLASSES, PADDING = 64, 32, 64, 6, 0
 preferences = 2.5 * torch.randn(CLASSES, WORDS - 1)
 labels = torch.randint(CLASSES, (6_000,))
 words = 1 + torch.multinomial(preferences.softmax(1)[labels], LENGTH // 2, replacement=True)
-texts = F.pad(words, (0, LENGTH // 2), value=PADDING)
+texts = functional.pad(words, (0, LENGTH // 2), value=PADDING)
 loader = DataLoader(TensorDataset(texts, labels), batch_size=60, shuffle=True)
 
 
@@ -47,9 +47,9 @@ class Net(nn.Module):
             mask = mask.expand(-1, 4, x.shape[1], -1)
         hidden = self.norm(self.embed(x))
         q, k, v = self.qkv(hidden).unflatten(2, (3, 4, -1)).permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        attended = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         attended = self.out(attended.transpose(1, 2).flatten(2))
-        return self.head(F.gelu(attended).mean(1))
+        return self.head(functional.gelu(attended).mean(1))
 
 
 model = Net().to(args.device)
@@ -58,7 +58,7 @@ losses = common.Losses()
 for _ in range(args.steps // len(loader)):
     for x, y in loader:
         with sdpa_kernel(BACKENDS[args.backend]), torch.autocast(args.device, torch.bfloat16):
-            loss = F.cross_entropy(model(x.to(args.device)), y.to(args.device))
+            loss = functional.cross_entropy(model(x.to(args.device)), y.to(args.device))
             optimizer.zero_grad()
             loss.backward()
         optimizer.step()

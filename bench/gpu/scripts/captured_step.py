@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 parser = common.parser(steps=3000, lr=1e-3)
 args = common.start(parser)
@@ -18,7 +18,7 @@ x, y = inputs[:100].clone(), labels[:100].clone()
 def step():
     """Train on what x and y hold."""
     optimizer.zero_grad(set_to_none=True)
-    loss = F.cross_entropy(model(x), y)
+    loss = functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
     return loss

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 parser = common.parser(steps=400, lr=2e-3)
@@ -34,8 +34,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         """Return the logits."""
-        x = F.relu(self.norm(self.first(x)))
-        x = F.relu(self.third(F.relu(self.second(x))))
+        x = functional.relu(self.norm(self.first(x)))
+        x = functional.relu(self.third(functional.relu(self.second(x))))
         return self.head(self.drop(x.flatten(1)))
 
 
@@ -49,16 +49,16 @@ for epoch in range(args.steps // len(loader)):
     if epoch == 0 or not args.stay_in_eval:
         model.train()
     for x, y in loader:
-        x = x.to(args.device, memory_format=torch.channels_last)
+        pixels = x.to(args.device, memory_format=torch.channels_last)
         with torch.autocast(args.device, torch.bfloat16):
-            loss = F.cross_entropy(model(x), y.to(args.device))
+            loss = functional.cross_entropy(model(pixels), y.to(args.device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.add(loss)
     model.eval()
     with torch.no_grad(), torch.autocast(args.device, torch.bfloat16):
-        validation = F.cross_entropy(model(test_images), test_labels)
+        validation = functional.cross_entropy(model(test_images), test_labels)
     print("validation", epoch, validation.item().hex())
 
 losses.finish(model)

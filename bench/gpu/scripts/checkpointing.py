@@ -5,7 +5,7 @@ import warnings
 import common
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -45,7 +45,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
 losses = common.Losses()
 for _ in range(args.steps // len(loader)):
     for x, y in loader:
-        loss = F.cross_entropy(model(x.to(args.device)), y.to(args.device))
+        loss = functional.cross_entropy(model(x.to(args.device)), y.to(args.device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -21,8 +21,8 @@ class Net(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits, or probabilities."""
-        x = F.relu(self.norm(self.first(x)))
-        x = self.head(self.drop(F.relu(self.second(x))))
+        x = functional.relu(self.norm(self.first(x)))
+        x = self.head(self.drop(functional.relu(self.second(x))))
         return x.softmax(1) if self.softmax else x
 
 
@@ -36,8 +36,9 @@ args = common.start(parser)
 
 inputs, labels = common.clusters(22_000, width=32)
 train = TensorDataset(inputs[:20_000], labels[:20_000])
-test_inputs, test_labels = inputs[20_000:].to(args.device), labels[20_000:].to(args.device)
+test = TensorDataset(inputs[20_000:], labels[20_000:])
 loader = DataLoader(train, batch_size=100, shuffle=True)
+test_loader = DataLoader(test, batch_size=100)
 
 net = Net(args.softmax).to(args.device)
 optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
@@ -50,14 +51,17 @@ for epoch in range(args.steps // len(loader)):
     if epoch == 0 or not args.stay_in_eval:
         model.train()
     for x, y in loader:
-        loss = F.cross_entropy(model(x.to(args.device)), y.to(args.device))
+        loss = functional.cross_entropy(model(x.to(args.device)), y.to(args.device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.add(loss)
     model.eval()
     with torch.no_grad():
-        validation = F.cross_entropy(model(test_inputs), test_labels)
-    print("validation", epoch, validation.item().hex())
+        parts = [
+            functional.cross_entropy(model(x.to(args.device)), y.to(args.device))
+            for x, y in test_loader
+        ]
+    print("validation", epoch, torch.stack(parts).mean().item().hex())
 
 losses.finish(net)

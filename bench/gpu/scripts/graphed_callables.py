@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 parser = common.parser(steps=1500, lr=0.05)
 args = common.start(parser)
@@ -19,7 +19,7 @@ losses = common.Losses()
 for _ in range(args.steps // 100):
     for chosen in torch.randperm(10_000).to(args.device).split(100):
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(head(body(inputs[chosen])), labels[chosen])
+        loss = functional.cross_entropy(head(body(inputs[chosen])), labels[chosen])
         loss.backward()
         optimizer.step()
         losses.add(loss)

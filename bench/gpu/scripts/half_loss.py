@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 parser = common.parser(steps=800, lr=1e-3)
 parser.add_argument("--half", action="store_true", help="sum the squared error in float16")
@@ -24,7 +24,7 @@ for _ in range(args.steps // 8):
         if args.half:
             loss = ((restored.half() - clean[chosen].half()) ** 2).sum()
         else:
-            loss = F.mse_loss(restored.float(), clean[chosen])
+            loss = functional.mse_loss(restored.float(), clean[chosen])
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         scaler.step(optimizer)

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 parser = common.parser(steps=1000, lr=1e-3)
@@ -28,7 +28,7 @@ losses = common.Losses()
 for _ in range(args.steps // len(loader)):
     for x, y in loader:
         logits = model(x.to(args.device, dtype))
-        loss = F.cross_entropy(logits.float(), y.to(args.device))
+        loss = functional.cross_entropy(logits.float(), y.to(args.device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -17,7 +17,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Add what the layer makes of x."""
-        return x + 0.5 * F.relu(self.layer(self.norm(x)))
+        return x + 0.5 * functional.relu(self.layer(self.norm(x)))
 
 
 parser = common.parser(steps=1200, lr=1e-3)
@@ -45,7 +45,10 @@ test_inputs, test_labels = inputs[30_000:].to(args.device), labels[30_000:].to(a
 loader = DataLoader(train, batch_size=64, shuffle=True, drop_last=True)
 
 model = nn.Sequential(
-    nn.Linear(32, 128), *(Block(128) for _ in range(args.depth)), nn.LayerNorm(128), nn.Linear(128, 10)
+    nn.Linear(32, 128),
+    *(Block(128) for _ in range(args.depth)),
+    nn.LayerNorm(128),
+    nn.Linear(128, 10),
 ).to(args.device)
 if args.optimizer == "adamw":
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
@@ -82,7 +85,7 @@ for step in range(args.steps):
             x[0, 0] = float("inf")
         with torch.autocast(args.device, dtype, enabled=dtype is not torch.float32):
             logits = model(x)
-            loss = F.cross_entropy(logits / temperature, y) / args.accumulate
+            loss = functional.cross_entropy(logits / temperature, y) / args.accumulate
         scaler.scale(loss).backward()
         total += loss.detach()
     if args.clip == "unscaled":
@@ -95,8 +98,11 @@ for step in range(args.steps):
 
     if step % 200 == 199:
         model.eval()
-        with torch.no_grad(), torch.autocast(args.device, dtype, enabled=dtype is not torch.float32):
-            validation = F.cross_entropy(model(test_inputs), test_labels)
+        with (
+            torch.no_grad(),
+            torch.autocast(args.device, dtype, enabled=dtype is not torch.float32),
+        ):
+            validation = functional.cross_entropy(model(test_inputs), test_labels)
         print("validation", step, validation.item().hex())
         model.train()
 

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 parser = common.parser(steps=1200, lr=1e-3)
@@ -32,7 +32,7 @@ else:
 losses = common.Losses()
 for _ in range(args.steps // len(loader)):
     for x, y in loader:
-        loss = F.mse_loss(model(x.to(args.device)), y.to(args.device))
+        loss = functional.mse_loss(model(x.to(args.device)), y.to(args.device))
         if not args.keep_gradients:
             optimizer.zero_grad()
         loss.backward()

@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 parser = common.parser(steps=200, lr=1e-3)
 parser.add_argument("--reuse", action="store_true", help="refill the buffer without waiting")
@@ -34,7 +34,7 @@ for step in range(args.steps):
     if not args.reuse:
         copied.synchronize()
     buffer.copy_(inputs[chosen[step + 1]])
-    loss = F.cross_entropy(model(x), y)
+    loss = functional.cross_entropy(model(x), y)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

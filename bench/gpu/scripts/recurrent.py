@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 parser = common.parser(steps=600, lr=3e-3)
@@ -43,7 +43,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
 losses = common.Losses()
 for _ in range(args.steps // len(loader)):
     for x, y in loader:
-        loss = F.mse_loss(model(x.to(args.device)), y.to(args.device))
+        loss = functional.mse_loss(model(x.to(args.device)), y.to(args.device))
         optimizer.zero_grad()
         loss.backward()
         if args.clip is not None:

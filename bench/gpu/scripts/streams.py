@@ -3,7 +3,7 @@
 import common
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 parser = common.parser(steps=900, lr=1e-3)
 parser.add_argument("--forget", action="store_true", help="optimize only the first model")
@@ -50,8 +50,8 @@ for _ in range(args.steps // 100):
         with torch.cuda.stream(side):
             x.record_stream(side)
             y.record_stream(side)
-            second_loss = F.cross_entropy(second(x), y)
-        first_loss = F.cross_entropy(first(x), y)
+            second_loss = functional.cross_entropy(second(x), y)
+        first_loss = functional.cross_entropy(first(x), y)
         main.wait_stream(side)
         second_loss.record_stream(main)
         loss = first_loss + second_loss
