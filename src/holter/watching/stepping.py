@@ -16,6 +16,7 @@ from holter.watching.collectors.moments import (
     LossComputed,
     Moment,
     NonfiniteReplaced,
+    Rectified,
     StepEnds,
 )
 from holter.watching.collectors.roster import Roster, Subject
@@ -25,7 +26,12 @@ from holter.watching.recorder import Recorder, Settle
 from holter.watching.shield import Shield
 from holter.watching.steps import OpenStep
 
-_OF_FORWARD = (LossComputed, NonfiniteReplaced, Attended)  # moments that come before a backward
+_OF_FORWARD = (
+    LossComputed,
+    NonfiniteReplaced,
+    Attended,
+    Rectified,
+)  # moments that come before a backward
 
 
 class Stepper:

@@ -124,6 +124,12 @@ class NonfiniteReplaced(NamedTuple):
     roster: Roster
 
 
+class Rectified(NamedTuple):
+    """A ReLU that is no module has returned `output`, before the first backward of a step."""
+
+    output: Tensor
+
+
 class Attended(NamedTuple):
     """`F.scaled_dot_product_attention` was called, before the first backward of a step."""
 
@@ -167,6 +173,7 @@ Moment = (
     | EvaluationBegins
     | NonfiniteReplaced
     | Attended
+    | Rectified
     | Logged
     | StepEnds
     | Closing

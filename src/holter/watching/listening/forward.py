@@ -14,6 +14,7 @@ from holter.watching.collectors.moments import (
     EvaluationBegins,
     LossComputed,
     NonfiniteReplaced,
+    Rectified,
 )
 from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
@@ -70,6 +71,12 @@ class ForwardListener:
         """Publish what `nan_to_num` is called on."""
         moment = NonfiniteReplaced(tensor, self._open.is_ahead, self._stepper.roster)
         self._stepper.publish_forward(moment)
+
+    @shielded
+    def rectified(self, output: Tensor) -> None:
+        """Publish what a ReLU that is no module returned."""
+        if self._open.is_ahead:
+            self._stepper.publish_forward(Rectified(output))
 
     @shielded
     def attended(
