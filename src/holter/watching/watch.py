@@ -24,6 +24,7 @@ from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.roster import Roster
+from holter.watching.listening.closures import ClosureListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
@@ -59,6 +60,7 @@ class Watch:
         chosen = all_collectors() if collectors is None else collectors
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
+        self._closures = ClosureListener(self._loop)
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
                 recorder.path,
@@ -114,8 +116,12 @@ class Watch:
         ]
         self._loop.join(self.roster.joined_by(labelled(models), fresh))
         for _, optimizer in fresh:
-            self._handles.append(optimizer.register_step_pre_hook(self._updates.before_step))
-            self._handles.append(optimizer.register_step_post_hook(self._updates.after_step))
+            self._handles += (
+                optimizer.register_step_pre_hook(self._updates.before_step),
+                optimizer.register_step_pre_hook(self._closures.before_step),
+                optimizer.register_step_post_hook(self._closures.after_step),
+                optimizer.register_step_post_hook(self._updates.after_step),
+            )
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
 

@@ -21,6 +21,7 @@ from holter.watching.collectors.moments import (
     ScalerStepped,
     SchedulerStepped,
 )
+from holter.watching.listening.closures import closure_of
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
 from holter.watching.steps import Stage
@@ -159,7 +160,7 @@ class UpdateListener:
         if subject is None:
             return
         self._loss_scale.step_begins(optimizer)
-        has_closure = _closure(args, kwargs) is not None
+        has_closure = closure_of(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
         unread = self._open.stage is Stage.UNREAD
         if unread or subject in self._open.stepped or (has_closure and self._open.is_updated):
@@ -196,7 +197,7 @@ class UpdateListener:
             return
         if not self._open.is_updated:
             self._stepper.choose_next_depth()
-        if _closure(args, kwargs) is not None:
+        if closure_of(args, kwargs) is not None:
             self._stepper.gradients_ready(subject)
         depth, next_depth = self._open.depth, self._open.next_depth
         self._stepper.publish(AfterUpdate(subject, self._stepper.roster, depth, next_depth))
@@ -205,11 +206,3 @@ class UpdateListener:
             self._loop.black_box.updated(self._loop.recorder.step)
         if self._loop.schedules.are_waiting:
             self._loop.record_schedules()
-
-
-def _closure(args: Any, kwargs: Any) -> Any:
-    """The closure given to `optimizer.step()`; hooks see the optimizer itself as first argument."""
-    given = kwargs.get("closure")
-    if given is not None:
-        return given
-    return next((argument for argument in args if callable(argument)), None)
