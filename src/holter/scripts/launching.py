@@ -5,7 +5,7 @@ import importlib.util
 import os
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from holter.record.notices import tell
 from holter.scripts.running import AfterTorch, find_module, find_script, report_end
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
     from torch.optim import Optimizer
 
     from holter.watching.blackbox.box import OnNonfinite
@@ -134,6 +134,7 @@ class Discovery:
     def optimizer_made(self, optimizer: "Optimizer") -> None:
         """Remember an optimizer until the first backward."""
         self._waiting.add(optimizer)
+        self._watch.release()
 
     def before_backward(self) -> None:
         """Watch all optimizers created so far, and the models that hold their parameters."""
@@ -152,6 +153,28 @@ class Discovery:
         if optimizer in self._unsettled:
             self._unsettled.discard(optimizer)
             self._look_for_the_trained_model(optimizer)
+
+    def after_unseen_backward(
+        self, known: set[int], leaves: "Callable[[], list[Tensor]]"
+    ) -> None:
+        """Watch models that have gradients, or tensors outside of models, without an optimizer."""
+        if self._waiting:
+            return
+        trained = [
+            module
+            for module in live_models()
+            if any(p.grad is not None and id(p) not in known for p in module.parameters())
+        ]
+        for module in trained:
+            held = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
+            fresh = [(name, p) for name, p in held if id(p) not in known]
+            known |= {id(p) for _, p in fresh}
+            if fresh:
+                self._watch.follow(module, fresh, by=_updater(module))
+        if not trained and not known:
+            loose = [leaf for leaf in leaves() if leaf.grad is not None]
+            if loose:
+                self._watch.follow([], _named(loose), by="The script")
 
     def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
         """Watch the models that do get gradients, if this optimizer's parameters do not.
@@ -208,3 +231,26 @@ def _parameters_of(optimizers: "Sequence[Optimizer]") -> set[int]:
         for group in optimizer.param_groups
         for each in group["params"]
     }
+
+
+def _updater(module: "nn.Module") -> str:
+    """Say who updates a model that no torch optimizer updates."""
+    keras = sys.modules.get("keras")
+    if keras is not None and isinstance(module, keras.Layer):
+        return "Keras"
+    fastai = sys.modules.get("fastai.optimizer")
+    if fastai is not None:
+        parameters = {id(parameter) for parameter in module.parameters()}
+        optimizers = [o for o in gc.get_objects() if issubclass(type(o), fastai.Optimizer)]
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        if any(id(parameter) in parameters for group in groups for parameter in group["params"]):
+            return "fastai"
+    return "The script"
+
+
+def _named(leaves: "Iterable[Tensor]") -> "list[tuple[str, Tensor]]":
+    """Name tensors by the script's global variables."""
+    variables = {id(value): name for name, value in vars(sys.modules["__main__"]).items()}
+    return [
+        (variables.get(id(leaf), f"tensor {number}"), leaf) for number, leaf in enumerate(leaves)
+    ]

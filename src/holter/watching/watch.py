@@ -26,6 +26,7 @@ from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.roster import Roster
 from holter.watching.listening.closures import ClosureListener
 from holter.watching.listening.forward import ForwardListener
+from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
 from holter.watching.recorder import Recorder
@@ -61,6 +62,7 @@ class Watch:
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
         self._closures = ClosureListener(self._loop)
+        self._unseen = UnseenUpdates(self._loop, self._updates, self._tapped)
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
                 recorder.path,
@@ -79,6 +81,7 @@ class Watch:
             *tap_modules(forward),
             *tap_losses(forward),
             *tap_autograd(self._updates),
+            *tap_autograd(self._unseen),  # the outer one: it ends a step before another begins
             *tap_clipping(self._updates),
             *tap_optimizers(self._updates),
         ]
@@ -97,8 +100,8 @@ class Watch:
 
     @property
     def backwards(self) -> int:
-        """Number of calls of backward, until a step was seen."""
-        return self._loop.backwards
+        """Number of calls of backward while no torch optimizer was watched."""
+        return self._unseen.backwards
 
     @property
     def roster(self) -> Roster:
@@ -124,6 +127,22 @@ class Watch:
             )
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
+
+    def follow(
+        self, models: Models, parameters: Iterable[tuple[str, Tensor]], *, by: str
+    ) -> None:
+        """Watch parameters that `by` updates without a torch optimizer, and their models."""
+        optimizer = UnseenOptimizer(parameters, by=by)
+        self.add(models, optimizer)
+        self._unseen.follow(optimizer)
+
+    def release(self) -> None:
+        """Stop following parameters, because a torch optimizer was made."""
+        if self._unseen.release() and not self.steps:
+            self._loop.renew(Roster())  # what was followed was no training
+
+    def _tapped(self, taps: Sequence[Any]) -> None:
+        self._handles += taps
 
     def send(self, scout: Scout) -> None:
         """Let a scout find models and optimizers by itself."""
@@ -166,7 +185,13 @@ class Watch:
         """Write the open step and remove every hook; safe to call twice."""
         if self._loop.shield.is_closed or os.getpid() != self._process:
             return
+        self._unseen.look()
         self._loop.finish()
+        for updater in self._unseen.updaters:
+            self.note(
+                f"{updater} updates the weights itself, without a torch optimizer: learning rate"
+                " and optimizer state are not recorded."
+            )
         box = self._loop.black_box
         if box is not None:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
@@ -262,7 +287,7 @@ def _summary(roster: Roster) -> dict[str, Any]:
         for model in roster.models
     )
     optimizers = tuple(
-        OptimizerSummary(subject.label, type(optimizer).__name__, len(subject.groups))
+        OptimizerSummary(subject.label, _class_of(optimizer), len(subject.groups))
         for subject in roster.subjects
         if (optimizer := subject.optimizer()) is not None
     )
@@ -271,6 +296,10 @@ def _summary(roster: Roster) -> dict[str, Any]:
         for name, parameter in zip(roster.names, roster.parameters, strict=True)
     }
     return {"model": models, "optimizers": optimizers, "parameters": parameters}
+
+
+def _class_of(optimizer: Optimizer) -> str:
+    return optimizer.by if isinstance(optimizer, UnseenOptimizer) else type(optimizer).__name__
 
 
 def _is_exit(error: BaseException) -> bool:

@@ -144,6 +144,8 @@ def _assemble(
             for place, parameter in enumerate(group["params"]):
                 holder.setdefault(id(parameter), index)
                 where = f"{label or 'optimizer'}.param_groups[{number}][{place}]"
+                if "param_names" in group:
+                    where = group["param_names"][place]
                 everyone.setdefault(id(parameter), (where, parameter))
     return Roster(
         models=tuple(models),

@@ -52,8 +52,6 @@ class UpdateListener:
         loop, step = self._loop, self._open
         in_eval = loop.evaluation.is_on
         loop.decide(training=in_eval)
-        if not self._stepper.roster.subjects:
-            loop.backwards += 1
         if step.depth is Depth.NONE:
             loop.end_if_updated()
             if step.depth is Depth.NONE:
