@@ -160,17 +160,15 @@ class Discovery:
         """Watch models that have gradients, or tensors outside of models, without an optimizer."""
         if self._waiting:
             return
-        trained = [
-            module
-            for module in live_models()
-            if any(p.grad is not None and id(p) not in known for p in module.parameters())
-        ]
+        models = live_models()
+        reached = {id(p) for m in models for p in m.parameters() if p.grad is not None} - known
+        trained = _holding(reached, models)
         for module in trained:
             held = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
-            fresh = [(name, p) for name, p in held if id(p) not in known]
-            known |= {id(p) for _, p in fresh}
-            if fresh:
-                self._watch.follow(module, fresh, by=_updater(module))
+            self._watch.follow(
+                module, [(n, p) for n, p in held if id(p) not in known], by=_updater(module)
+            )
+            known |= {id(p) for _, p in held}
         if not trained and not known:
             loose = [leaf for leaf in leaves() if leaf.grad is not None]
             if loose:
