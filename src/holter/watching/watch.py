@@ -99,6 +99,12 @@ class Watch:
         return self._recorder.steps
 
     @property
+    def has_trained(self) -> bool:
+        """Whether weights were updated, in a step that may still be open."""
+        self._unseen.look()
+        return self._loop.stepper.has_trained
+
+    @property
     def backwards(self) -> int:
         """Number of calls of backward while no torch optimizer was watched."""
         return self._unseen.backwards
