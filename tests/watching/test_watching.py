@@ -182,14 +182,14 @@ class Perturbing(torch.optim.SGD):
     """Move the weights, call the closure there, move them back and step: as SAM does."""
 
     def step(self, closure):
+        parameters = self.param_groups[0]["params"]
         with torch.no_grad():
-            for parameter in self.param_groups[0]["params"]:
-                parameter += 0.1
+            torch._foreach_add_(parameters, 0.1)
         with torch.enable_grad():
             closure()
         with torch.no_grad():
-            for parameter in self.param_groups[0]["params"]:
-                parameter -= 0.1 + 0.01 * parameter.grad
+            torch._foreach_add_(parameters, -0.1)
+            torch._foreach_add_(parameters, [p.grad for p in parameters], alpha=-0.01)
 
 
 def test_a_closure_called_at_other_weights_is_not_the_step(model, path):

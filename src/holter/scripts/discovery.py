@@ -53,25 +53,24 @@ class Discovery:
             self._unsettled.discard(optimizer)
             self._look_for_the_trained_model(optimizer)
 
-    def after_unseen_backward(
-        self, known: set[int], leaves: "Callable[[], list[Tensor]]"
-    ) -> None:
+    def after_unseen_backward(self, known: set[int], leaves: "Callable[[], list[Tensor]]") -> None:
         """Watch models that have gradients, or tensors outside of models, without an optimizer."""
         if self._waiting:
             return
         models = live_models()
         reached = {id(p) for m in models for p in m.parameters() if p.grad is not None} - known
         trained = _holding(reached, models)
+        families = []
         for module in trained:
             held = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
-            self._watch.follow(
-                module, [(n, p) for n, p in held if id(p) not in known], by=_updater(module)
-            )
+            families.append([(name, p) for name, p in held if id(p) not in known])
             known |= {id(p) for _, p in held}
-        if not trained and not known:
+        if families:
+            self._watch.follow(trained, families, by=_updater(trained[0]))
+        elif not known:
             loose = [leaf for leaf in leaves() if leaf.grad is not None]
             if loose:
-                self._watch.follow([], _named(loose), by="The script")
+                self._watch.follow([], [_named(loose)], by="The script")
 
     def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
         """Watch the models that do get gradients, if this optimizer's parameters do not.

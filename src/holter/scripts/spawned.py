@@ -179,23 +179,22 @@ class Workers:
 
     def promote(self, run: Path) -> None:
         """Make each of them a rank of the run, whose own process recorded nothing."""
-        shutil.rmtree(run / "rank-0", ignore_errors=True)
         notes = Meta.of(read_meta(run)).notes
+        if len(self.folders) > 1:
+            others = f"for another: holter check {run} --rank 1"
+            notes += (f"{len(self.folders)} processes trained. This is the first; {others}",)
+        shutil.rmtree(run / "rank-0", ignore_errors=True)
         for rank, folder in enumerate(self.folders):
             (folder / "rank-0").rename(run / f"rank-{rank}")
             meta = Meta.of(read_meta(folder))
-            if not rank and len(self.folders) > 1:
-                notes += (
-                    f"{len(self.folders)} processes trained. This is the first; for another:"
-                    f" holter check {run} --rank 1",
-                )
-            meta = replace(meta, notes=(*meta.notes, *(() if rank else notes)))
-            write_meta(run / f"rank-{rank}" if rank else run, meta.to_json())
+            if rank:
+                write_meta(run / f"rank-{rank}", meta.to_json())
+            else:
+                write_meta(run, replace(meta, notes=(*notes, *meta.notes)).to_json())
             for capture in sorted(folder.glob("captures/*")):
                 (run / "captures").mkdir(exist_ok=True)
-                capture.rename(
-                    run / "captures" / (f"{capture.name}-rank-{rank}" if rank else capture.name)
-                )
+                name = f"{capture.name}-rank-{rank}" if rank else capture.name
+                capture.rename(run / "captures" / name)
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -39,6 +39,7 @@ from holter.watching.taps.optimizers import tap_optimizers
 
 Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
+Named = Iterable[tuple[str, Tensor]]
 
 
 class Watch:
@@ -134,13 +135,12 @@ class Watch:
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
 
-    def follow(
-        self, models: Models, parameters: Iterable[tuple[str, Tensor]], *, by: str
-    ) -> None:
-        """Watch parameters that `by` updates without a torch optimizer, and their models."""
-        optimizer = UnseenOptimizer(parameters, by=by)
-        self.add(models, optimizer)
-        self._unseen.follow(optimizer)
+    def follow(self, models: Models, families: Iterable[Named], *, by: str) -> None:
+        """Watch families of parameters that `by` updates without a torch optimizer."""
+        optimizers = [UnseenOptimizer(family, by=by) for family in families]
+        self.add(models, optimizers)
+        for optimizer in optimizers:
+            self._unseen.follow(optimizer)
 
     def release(self) -> None:
         """Stop following parameters, because a torch optimizer was made."""
@@ -244,7 +244,8 @@ def watch(
     """Record the training of `model` by `optimizer` to the folder `out`.
 
     By default that is a new folder in `holter-runs`; `resume` continues the run in `out`. Several
-    models or optimizers may be given as a list, or as a mapping of names. After its first two
+    models or optimizers may be given as a list, or as a mapping of names; give none (`[]`) for
+    weights that the training updates without a torch optimizer. After its first two
     seconds of work holter takes at most the share `budget` of the training time, and samples
     expensive signals less often. `budget=None` reads everything at every step.
 
@@ -269,6 +270,9 @@ def watch(
         rank=rank,
     )
     made.add(model, optimizer)
+    if not labelled(optimizer):
+        families = [module.named_parameters() for _, module in labelled(model)]
+        made.follow([], families, by="The script")
     return made
 
 

@@ -30,9 +30,7 @@ class Losses:
         self._logged: list[Tensor] = []
         self._calls = 0
 
-    def read(
-        self, moment: BackwardBegins | Logged | ClosureCalled | StepEnds
-    ) -> Iterable[Reading]:
+    def read(self, moment: BackwardBegins | Logged | ClosureCalled | StepEnds) -> Iterable[Reading]:
         """Both losses at the end of the step."""
         if isinstance(moment, BackwardBegins):
             self._calls += 1

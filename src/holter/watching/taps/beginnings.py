@@ -11,9 +11,7 @@ from holter.watching.taps.losses import LOSS_FUNCTIONS
 from holter.watching.taps.tap import Call, Tap
 
 
-def tap_beginnings(
-    prompt: Callable[[], None], is_model: Callable[[nn.Module], bool]
-) -> list[Tap]:
+def tap_beginnings(prompt: Callable[[], None], is_model: Callable[[nn.Module], bool]) -> list[Tap]:
     """Call `prompt` before loaders, whole models, `train()` and loss functions are called."""
 
     def around(original: Call) -> Call:
