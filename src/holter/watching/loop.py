@@ -1,7 +1,7 @@
 """Loop: a training loop that is watched: who is trained, the step that is open, how it ends."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from torch import Tensor
@@ -38,6 +38,13 @@ class Scout(Protocol):
     def before_step(self, optimizer: Optimizer) -> None:
         """Any optimizer, watched or not, is about to step."""
 
+    def after_unseen_backward(self, known: set[int], leaves: Callable[[], list[Tensor]]) -> None:
+        """A backward has ended, and no torch optimizer is watched.
+
+        `known` are the identities of parameters that are watched all the same; `leaves` finds the
+        tensors that this backward gave gradients.
+        """
+
 
 class Loop:
     """What the listeners share: they tell it of losses, and when a step is over."""
@@ -52,7 +59,6 @@ class Loop:
         self.schedules = Schedules()
         self.black_box: BlackBox | None = None
         self.scout: Scout | None = None
-        self.backwards = 0  # before there was anything to watch
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""

@@ -8,7 +8,8 @@ LOSS = Signal(
     Phase.FORWARD,
     "",
     "Training loss of the step: the sum of all that `backward()` was called on, free of the AMP"
-    " scale; what `log(loss=...)` was given where no backward was seen.",
+    " scale; of a closure, in its first call; what `log(loss=...)` was given where no backward was"
+    " seen.",
 )
 
 LOSS_LOGGED = Signal(
@@ -33,7 +34,15 @@ BACKWARD_CALLS = Signal(
     Per.STEP,
     Phase.BACKWARD,
     "calls",
-    "Number of `backward()` calls in the step.",
+    "Number of `backward()` calls in the step; of a closure, those of its first call.",
+)
+CLOSURE_CALLS = Signal(
+    "closure.calls",
+    Per.STEP,
+    Phase.BACKWARD,
+    "calls",
+    "How often `optimizer.step(closure)` called its closure; loss and gradients are those of the"
+    " first call, at the weights with which the step begins.",
 )
 LOSS_ROOT_SHARE = Signal(
     "loss.root_share",

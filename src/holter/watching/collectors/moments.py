@@ -63,6 +63,12 @@ class BeforeUpdate(NamedTuple):
     roster: Roster
 
 
+class ClosureCalled(NamedTuple):
+    """`optimizer.step()` has called the closure it was given `calls` times."""
+
+    calls: int
+
+
 class AfterUpdate(NamedTuple):
     """`optimizer.step()` has returned; what comes next belongs to a step read to `next_depth`."""
 
@@ -164,6 +170,7 @@ Moment = (
     | GradientsReady
     | Clipped
     | BeforeUpdate
+    | ClosureCalled
     | AfterUpdate
     | ScalerStepped
     | SchedulerStepped

@@ -21,6 +21,7 @@ from holter.watching.collectors.moments import (
     SchedulerStepped,
 )
 from holter.watching.collectors.roster import Subject
+from holter.watching.listening.closures import closure_of
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
 
@@ -51,8 +52,6 @@ class UpdateListener:
         loop, step = self._loop, self._open
         in_eval = loop.evaluation.is_on
         loop.decide(training=in_eval)
-        if not self._stepper.roster.subjects:
-            loop.backwards += 1
         if loop.scout is not None:
             loop.scout.before_backward()
         loop.end_if_updated(in_eval=in_eval)
@@ -154,7 +153,7 @@ class UpdateListener:
         if subject is None:
             return
         self._loss_scale.step_begins(optimizer)
-        has_closure = _closure(args, kwargs) is not None
+        has_closure = closure_of(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
         if subject in self._open.stepped or (has_closure and self._open.is_updated):
             self._loop.close_step()
@@ -172,7 +171,7 @@ class UpdateListener:
         subject = self._stepper.roster.subject_of(optimizer)
         if subject is None:
             return
-        if _closure(args, kwargs) is not None:
+        if closure_of(args, kwargs) is not None:
             self._stepper.gradients_ready(subject)
         self._updated(subject)
 
@@ -187,11 +186,3 @@ class UpdateListener:
             self._loop.black_box.updated(self._loop.recorder.step)
         if self._loop.schedules.are_waiting:
             self._loop.record_schedules()
-
-
-def _closure(args: Any, kwargs: Any) -> Any:
-    """The closure given to `optimizer.step()`; hooks see the optimizer itself as first argument."""
-    given = kwargs.get("closure")
-    if given is not None:
-        return given
-    return next((argument for argument in args if callable(argument)), None)
