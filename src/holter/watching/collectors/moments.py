@@ -96,18 +96,21 @@ class LossComputed(NamedTuple):
     """A loss function was called on what will be trained on if a backward follows."""
 
     function: str
-    loss: Tensor
+    loss: Tensor  # as it was reduced
+    samples: int
     arguments: Mapping[str, Any]  # of the function, by name
 
 
 class ValidationLoss(NamedTuple):
-    """A loss function was called on a validation batch."""
+    """A loss function was called on a batch that is evaluated."""
 
     function: str
-    loss: Tensor
+    loss: Tensor  # as it was reduced
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
     has_graph: bool
+    data: str  # the name of what is evaluated
+    is_trained_on: bool  # training uses the same data
     roster: Roster
 
 
