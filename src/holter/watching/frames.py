@@ -1,22 +1,24 @@
 """The call stack of the script: where a call comes from, and how the script names its data."""
 
+import dis
 import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 import torch
 
 _NOT_THE_SCRIPT = tuple(
     str(folder) + os.sep for folder in (Path(torch.__file__).parent, Path(__file__).parents[1])
 )
-_SNAPSHOTS = sys.version_info < (3, 13)  # before, `f_locals` leaves a copy of them in the frame
-_READERS_OF_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
+_COPIES = sys.version_info < (3, 13)  # before, `f_locals` leaves a copy of them in the frame
+_ASK_FOR_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
 _DEEPEST = 24  # frames of the script that are searched for a name
 
+T = TypeVar("T")
 Chain = int  # equal for two calls if both came through the same calls of the script
 
 
@@ -25,6 +27,7 @@ class Frames:
 
     def __init__(self) -> None:
         self._is_script = _Files()
+        self._sharing: dict[int, bool] = {}  # by code: whether it may ask for its own variables
 
     def chain(self) -> Chain:
         """Return what tells the places of a call and of all its callers from others.
@@ -51,6 +54,34 @@ class Frames:
                 yield frame
             frame = frame.f_back
 
+    def read(self, frame: FrameType, read: Callable[[Mapping[str, Any]], T]) -> T:
+        """Return what `read` makes of the variables of a frame, and leave the frame as it was.
+
+        Before Python 3.13 the frame keeps a copy of them, which a function that asks for its own
+        variables shares: those of such a function are not read, and other copies are emptied, as
+        they would keep tensors alive.
+        """
+        code = frame.f_code
+        if not _COPIES or not code.co_flags & inspect.CO_OPTIMIZED:  # a module has its globals
+            return read(frame.f_locals)
+        if self._shares_copy(code):
+            return read({})
+        variables = frame.f_locals
+        try:
+            return read(variables)
+        finally:
+            variables.clear()
+
+    def _shares_copy(self, code: CodeType) -> bool:
+        shares = self._sharing.get(id(code))
+        if shares is None:
+            shares = self._sharing[id(code)] = any(
+                instruction.argval in _ASK_FOR_LOCALS
+                for instruction in dis.get_instructions(code)
+                if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+            )
+        return shares
+
 
 class _Files(dict[str, bool]):
     """Whether a file is part of the script."""
@@ -58,26 +89,6 @@ class _Files(dict[str, bool]):
     def __missing__(self, file: str) -> bool:
         self[file] = is_script = not file.startswith(_NOT_THE_SCRIPT)
         return is_script
-
-
-def read_locals(frame: FrameType, read: Callable[[Mapping[str, Any]], Any]) -> Any:
-    """Return what `read` makes of the variables of a frame, and leave the frame as it was.
-
-    A function that asks for its own variables shares the copy that Python keeps in the frame before
-    3.13: then they are not read, because reading them would change that copy.
-    """
-    code = frame.f_code
-    if not code.co_flags & inspect.CO_OPTIMIZED:  # a module: these are its globals
-        return read(frame.f_locals)
-    if not _SNAPSHOTS:
-        return read(frame.f_locals)
-    if not _READERS_OF_LOCALS.isdisjoint(code.co_names):
-        return read({})
-    variables = frame.f_locals
-    try:
-        return read(variables)
-    finally:
-        variables.clear()  # or the frame would keep tensors alive
 
 
 def place(frame: FrameType) -> str:

@@ -1,9 +1,8 @@
 """Evaluation passes: which data a loss without a backward pass is computed on."""
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch.utils.data import DataLoader
 
 from holter.record.evaluations import is_split, split_of
 from holter.record.events import EvaluationSeen
-from holter.watching.frames import Chain, Frames, place, read_locals
+from holter.watching.frames import Chain, Frames, place
 from holter.watching.loaders import Iteration
 from holter.watching.taps import TappedLoss
 
@@ -122,7 +121,7 @@ class Passes:
         if data is None:
             dataset = iteration.dataset() if iteration.dataset is not None else None
             things = tuple(thing for thing in (loader, dataset) if thing is not None)
-            name = _name_of(self._frames.all(), things) or iteration.label
+            name = self._name_of(things) or iteration.label
             data = self._new(name, split_of(name))
         if data.step == step and data.chain != iteration.chain:
             # A further pass over the same data, for another purpose.
@@ -177,7 +176,7 @@ class Passes:
             if id(frame.f_code) in self._training_codes:
                 continue  # it has the same value in training
             allowed = _OF_MODULES if frame.f_code.co_name == "<module>" else None
-            names = read_locals(
+            names = self._frames.read(
                 frame,
                 lambda variables: [
                     name
@@ -197,7 +196,7 @@ class Passes:
         code, name = variable
         for frame in self._frames.all():
             if id(frame.f_code) == code:
-                value = read_locals(frame, lambda variables: variables.get(name))
+                value = self._frames.read(frame, lambda variables: variables.get(name))
                 return value if isinstance(value, str) else ""
         return ""
 
@@ -206,7 +205,7 @@ class Passes:
         if value:
             return self._new(value, split_of(value), function, by_value=True)
         target = call.arguments.get("target")
-        name = _name_of(self._frames.all(), (target,)) if target is not None else ""
+        name = self._name_of((target,)) if target is not None else ""
         if split_of(name):
             return self._new(name, split_of(name), function)
         functions = [split_of(frame.f_code.co_name) for frame in self._frames.all()]
@@ -235,12 +234,12 @@ class Passes:
         self._all.append(data)
         return data
 
-
-def _name_of(frames: Iterable[FrameType], things: tuple[object, ...]) -> str:
-    """Return the name that the script gives one of some things, best one that says a split."""
-    names = [name for frame in frames for name in read_locals(frame, _Names(things))]
-    telling = [name for name in names if split_of(name)]
-    return (telling[0] if telling else names[-1]) if names else ""
+    def _name_of(self, things: tuple[object, ...]) -> str:
+        """Return the name that the script gives one of some things, best one that says a split."""
+        find, frames = _Names(things), self._frames
+        names = [name for frame in frames.all() for name in frames.read(frame, find)]
+        telling = [name for name in names if split_of(name)]
+        return (telling[0] if telling else names[-1]) if names else ""
 
 
 class _Names:
@@ -249,10 +248,10 @@ class _Names:
     def __init__(self, things: tuple[object, ...]) -> None:
         self._things = {id(thing) for thing in things}
 
-    def __call__(self, variables: Any) -> list[str]:
+    def __call__(self, variables: Mapping[str, Any]) -> list[str]:
         return list(self._among(variables))
 
-    def _among(self, variables: Any) -> Iterator[str]:
+    def _among(self, variables: Mapping[str, Any]) -> Iterator[str]:
         for name, value in list(variables.items()):
             if id(value) in self._things:
                 yield name

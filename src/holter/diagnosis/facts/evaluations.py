@@ -12,6 +12,7 @@ from holter.record.signals import VAL_LOSS
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
+_FEWEST = 3  # passes of a validation that is repeated
 SPARSE = 3  # training steps per pass: losses without gradients at more steps may be anything
 
 
@@ -61,11 +62,15 @@ def validation_of(facts: "Facts") -> Evaluation | str:
 
 def _told_apart(facts: "Facts", passes: list[Evaluation]) -> Evaluation | str:
     """Return the validation among passes over several data, by frequency and by name."""
-    rare = [found for found in passes if len(found.losses) * SPARSE <= facts.run.steps]
-    passes = rare or passes
     named = [found for found in passes if found.split == "validation"]
     untested = [found for found in passes if found.split != "test"]
     candidates = named or untested or passes
+    rare = [
+        found
+        for found in candidates
+        if len(found.losses) >= _FEWEST and len(found.losses) * SPARSE <= facts.run.steps
+    ]
+    candidates = rare or candidates  # what is computed at every step is a metric of training
     most = max(len(found.losses) for found in candidates)
     longest = [found for found in candidates if len(found.losses) == most]
     if len(longest) == 1:
