@@ -139,7 +139,7 @@ def mean_loss(facts: "Facts", function: str, loss: Series) -> Series | str:
         if shares is None and any(last(facts, LOSS_SUMMED, name) for name in functions):
             return "not comparable: the training loss is a sum over the batch"
         return loss if 0.9 < factor < 1.1 else _divided(loss, factor)
-    if shares is not None and len(functions) == 1:
+    if shares is not None and len(functions) <= 1:
         low, median, high = np.quantile(shares, (0.1, 0.5, 0.9))
         if 0.9 < factor < 1.1:
             return loss
