@@ -146,7 +146,7 @@ class Loop:
             call.arguments,
             call.has_graph,
             data.name,
-            data.is_trained_on,
+            "train" if data.is_trained_on else data.split,
             self.stepper.roster,
         )
         self.stepper.publish(moment)

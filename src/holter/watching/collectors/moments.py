@@ -110,7 +110,7 @@ class ValidationLoss(NamedTuple):
     arguments: Mapping[str, Any]  # of the function, by name
     has_graph: bool
     data: str  # the name of what is evaluated
-    is_trained_on: bool  # training uses the same data
+    split: str  # train, validation or test, as far as it is known
     roster: Roster
 
 
