@@ -18,12 +18,12 @@ from holter.watching.collectors.moments import (
     ValidationLoss,
 )
 from holter.watching.collectors.roster import Roster
-from holter.watching.evaluating import Evaluation
+from holter.watching.evaluating import EvaluatedLoss, Evaluation
+from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
 from holter.watching.shield import Shield, shielded
 from holter.watching.stepping import Stepper
-from holter.watching.taps import TappedLoss
 
 
 class Scout(Protocol):
@@ -56,6 +56,7 @@ class Loop:
         self.shield = Shield(recorder)
         self.stepper = Stepper(recorder, collectors, budget=budget, shield=self.shield)
         self.evaluation = Evaluation()
+        self.passes = Passes()
         self.schedules = Schedules()
         self.black_box: BlackBox | None = None
         self.scout: Scout | None = None
@@ -126,21 +127,30 @@ class Loop:
 
     def decide(self, *, training: bool) -> None:
         """Settle whether the last losses computed in eval mode were trained on."""
-        for call in self.evaluation.take_undecided():
+        for loss in self.evaluation.take_undecided():
+            call = loss.call
             if training:
-                self.stepper.publish(LossComputed(call.function, call.loss, call.arguments))
+                self.passes.trained()
+                moment = LossComputed(call.function, call.loss, call.samples, call.arguments)
+                self.stepper.publish(moment)
             else:
-                self.validation_loss(call)
+                self.validation_loss(loss)
 
-    def validation_loss(self, call: TappedLoss) -> None:
+    def validation_loss(self, loss: EvaluatedLoss) -> None:
         """Publish the loss of a validation batch."""
+        call, data = loss
         self.evaluation.was_validated = True
+        news = data.news()
+        if news is not None:
+            self.recorder.event(news)
         moment = ValidationLoss(
             call.function,
-            call.loss.mean(),
+            call.loss,
             call.samples,
             call.arguments,
             call.has_graph,
+            data.name,
+            "train" if data.is_trained_on else data.split,
             self.stepper.roster,
         )
         self.stepper.publish(moment)

@@ -86,7 +86,10 @@ class Given:
         return replace(self, prediction=prediction, target=target)
 
     def hits(self) -> Hits | None:
-        """How many targets the prediction has right, of how many; None where that has no sense."""
+        """How many targets the prediction has right, of how many; None where that has no sense.
+
+        NaN where only the values of the targets show that it has none.
+        """
         prediction, target = self.prediction, self.target
         if self.family is Family.CLASSES:
             answer = prediction.argmax(self.axis)
@@ -99,7 +102,11 @@ class Given:
         if self.family is Family.BINARY and prediction.shape == target.shape:
             predicted = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
             meant = target > (0 if self.function == "soft_margin_loss" else 0.5)
-            return (predicted == meant).sum(), target.numel()
+            right = (predicted == meant).sum()
+            # Shades of grey are no answers: two values, smoothed or not, are yes and no.
+            low, high = torch.aminmax(target)
+            is_answer = ((target == low) | (target == high)).all()
+            return torch.where(is_answer, right, torch.nan), target.numel()
         return None
 
 

@@ -101,18 +101,21 @@ class LossComputed(NamedTuple):
     """A loss function was called on what will be trained on if a backward follows."""
 
     function: str
-    loss: Tensor
+    loss: Tensor  # as it was reduced
+    samples: int
     arguments: Mapping[str, Any]  # of the function, by name
 
 
 class ValidationLoss(NamedTuple):
-    """A loss function was called on a validation batch."""
+    """A loss function was called on a batch that is evaluated."""
 
     function: str
-    loss: Tensor
+    loss: Tensor  # as it was reduced
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
     has_graph: bool
+    data: str  # the name of what is evaluated
+    split: str  # train, validation or test, as far as it is known
     roster: Roster
 
 
