@@ -32,16 +32,18 @@ def healthy():
 def sick():
     return parts(softmax=True)
 
+CALLS = []
+
 class Tired(nn.Module):
-    """Breaks in the first experiments, not in the steps that are recorded before."""
+    # Breaks in the first experiments, not in the steps that are recorded before.
 
     def __init__(self):
         super().__init__()
-        self.layer, self.left = nn.Linear(8, 3), [160]
+        self.layer = nn.Linear(8, 3)
 
     def forward(self, x):
-        self.left[0] -= 1
-        if self.left[0] == 0:
+        CALLS.append(1)
+        if len(CALLS) == 160:
             raise KeyError("too many calls")
         return self.layer(x)
 
@@ -109,7 +111,7 @@ def test_an_internal_error_is_no_answer(module: Path, capsys: pytest.CaptureFixt
     assert main([*arguments, "mine:tired"]) == 2
     said = " ".join(capsys.readouterr().out.split())
     assert "the check init failed inside holter: KeyError: 'too many calls'" in said
-    assert "PASS checkpoint" in said or "n/a checkpoint" in said
+    assert "n/a checkpoint" in said
 
 
 def test_the_run_is_an_ordinary_one(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
