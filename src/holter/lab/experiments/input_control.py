@@ -61,8 +61,11 @@ def _others(setup: Setup, batches: list[Batch]) -> Tensors:
             changed = {name: each for name, each in others.items() if not _same(each, own[name])}
             if changed:
                 return changed
-    samples = samples_of(setup, batches[0], probe.inputs)
-    turned = samples.take(probe.inputs, [*range(1, samples.count), 0])
+    try:
+        samples = samples_of(setup, batches[0], probe)
+        turned = samples.take(probe.inputs, [*range(1, samples.count), 0])
+    except InapplicableError:  # nodes of one graph, or times first: other rows are other inputs
+        turned = {name: each.roll(1, 0) for name, each in own.items() if each.dim()}
     changed = {name: turned[name] for name in turned if name in own}
     changed = {name: each for name, each in changed.items() if not _same(each, own[name])}
     if not changed:

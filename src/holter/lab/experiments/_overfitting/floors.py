@@ -107,7 +107,7 @@ def _pooled(calls: Sequence[LossEvaluation]) -> LossEvaluation:
     first = calls[0]
     shape = first.arguments["target"].shape
     joined = {
-        name: torch.cat([call.arguments[name] for call in calls])
+        name: torch.cat([torch.atleast_1d(call.arguments[name]) for call in calls])
         for name, each in first.arguments.items()
         if isinstance(each, Tensor) and (name == "input" or each.shape == shape)
     }

@@ -5,9 +5,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
-from holter.lab.batches import cloned
+from holter.lab.batches import changed, cloned
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
 
@@ -58,7 +57,7 @@ class _Outputs:
 
     def replace(self, _: nn.Module, __: Any, output: Any) -> Any:
         """What the model returns instead."""
-        return pytree.tree_map(self._own, output)
+        return changed(output, self._own)
 
     def loss(self, setup: Setup, batch: Batch) -> Tensor:
         """The loss of the free outputs."""
@@ -79,8 +78,8 @@ class _Outputs:
         """Size of the gradient."""
         return math.hypot(*(float(each.grad.norm()) for each in self.free if each.grad is not None))
 
-    def _own(self, output: Any) -> Any:
-        if not isinstance(output, Tensor) or not output.is_floating_point() or not output.dim():
+    def _own(self, output: Tensor) -> Tensor:
+        if not output.is_floating_point() or not output.dim():
             return output  # a loss that the model returns itself is not free
         if self._place == len(self.free):
             start = output.detach().float()
