@@ -7,17 +7,17 @@ rest, and otherwise left as it is.
 """
 
 import copy
-import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch
+from holter.watching.structures import parts
 
 _DEPTH = 8  # of structures within structures
 _Change = Callable[[str, Any], Any]  # of a path and a leaf
@@ -119,8 +119,7 @@ def _each_tensor(leaf: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(leaf, Tensor):
         return change(leaf)
     if isinstance(leaf, PackedSequence):
-        made = (change(part) if isinstance(part, Tensor) else part for part in leaf)
-        return type(leaf)._make(made)
+        return type(leaf)._make(_each_tensor(part, change) for part in leaf)
     return leaf
 
 
@@ -137,34 +136,14 @@ def _leaves(value: Any) -> list[tuple[str, Any]]:
 
 def _mapped(value: Any, change: _Change, path: str = "", depth: int = _DEPTH) -> Any:
     """Return a structure with other leaves; what has none of them stays the same object."""
-    parts = None if depth == 0 else _parts(value)
-    if parts is None:
+    found = None if depth == 0 else parts(value)
+    if found is None:
         return change(path, value)
-    made = {
-        key: _mapped(part, change, f"{path}{step}", depth - 1) for key, step, part in list(parts)
-    }
-    before = {key: part for key, _, part in _parts(value) or ()}
-    if all(made[key] is before[key] for key in made):
+    held = list(found)
+    made = {key: _mapped(part, change, f"{path}{step}", depth - 1) for key, step, part in held}
+    if all(made[key] is part for key, _, part in held):
         return value
     return _rebuilt(value, made)
-
-
-def _parts(value: Any) -> Iterator[tuple[Any, str, Any]] | None:
-    """Return the key, the step of the path and the value of each part; None for a leaf."""
-    if isinstance(value, Tensor | PackedSequence | nn.Module | type):
-        return None
-    if isinstance(value, Mapping):
-        return ((key, f"[{key!r}]", value[key]) for key in value)
-    if isinstance(value, list | tuple):
-        return ((place, f"[{place}]", part) for place, part in enumerate(value))
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
-        return ((name, f".{name}", getattr(value, name)) for name in names)
-    # What a library defines for its batches can be moved to a device, or pinned.
-    if any(callable(getattr(value, name, None)) for name in ("to", "pin_memory")):
-        held = vars(value) if hasattr(value, "__dict__") else {}
-        return ((name, f".{name}", part) for name, part in held.items())
-    return None
 
 
 def _rebuilt(value: Any, made: dict[Any, Any]) -> Any:
