@@ -340,7 +340,16 @@ class TriageMade(Occurrence):
 _ALL: tuple[type[Occurrence], ...] = (
     *(LoaderSeen, PassBegan, SchedulerSeen, ModeChanged, SkippedStep, Resumed, ExceptionRaised),
     *(HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade, NotApplicable),
-    *(ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop, SampleShown, SamplesFound),
+    *(
+        ExperimentFailed,
+        OutOfTime,
+        TrialFailed,
+        OverfitFloor,
+        LrRangeNote,
+        LrRangeStop,
+        SampleShown,
+        SamplesFound,
+    ),
     *(MixingModule, Reproduced, BirthFound, ChangeTried, ChangesTried, TriageMade),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

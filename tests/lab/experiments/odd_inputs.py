@@ -199,9 +199,7 @@ def plain(kind: torch.dtype | None = None) -> nn.Module:
     class Plain(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.Sequential(
-                nn.Linear(FEATURES, 16), nn.ReLU(), nn.Linear(16, CLASSES)
-            )
+            self.layers = nn.Sequential(nn.Linear(FEATURES, 16), nn.ReLU(), nn.Linear(16, CLASSES))
 
         def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
             return self.layers(x.float() if kind is None else x.to(kind))
@@ -272,7 +270,9 @@ def graphs_of_edges() -> Setup:
 
         def forward(self, batch: Moved) -> Tensor:
             source, target = batch.edge_index
-            return self.layer(batch.x + torch.zeros_like(batch.x).index_add(0, target, batch.x[source]))
+            return self.layer(
+                batch.x + torch.zeros_like(batch.x).index_add(0, target, batch.x[source])
+            )
 
     def loss(model: nn.Module, batch: Moved) -> Tensor:
         return functional.cross_entropy(model(batch)[batch.mask], batch.y[batch.mask])
@@ -425,7 +425,11 @@ def a_carried_state() -> Setup:
     state = (torch.zeros(1, 10, 8), torch.zeros(1, 10, 8))
     for start in range(0, 190, 7):
         made.append(
-            {"tokens": stream[start : start + 7], "next": stream[start + 1 : start + 8], "state": state}
+            {
+                "tokens": stream[start : start + 7],
+                "next": stream[start + 1 : start + 8],
+                "state": state,
+            }
         )
         with torch.no_grad():
             state = model(stream[start : start + 7], state)[1]

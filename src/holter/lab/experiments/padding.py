@@ -111,7 +111,11 @@ def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None)
     indices = {embedding.padding_idx for embedding in embeddings}
     for name, dim in samples.dims.items():
         rows = probe.inputs[name].movedim(dim, 0).cpu()
-        if rows.is_complex() or rows.dim() != (3 if rows.is_floating_point() else 2) or len(torch.unique(rows)) <= 2:
+        if (
+            rows.is_complex()
+            or rows.dim() != (3 if rows.is_floating_point() else 2)
+            or len(torch.unique(rows)) <= 2
+        ):
             continue
         for value, lengths in _runs(rows):
             found = _Padding(name, samples, lengths, rows.shape[1])

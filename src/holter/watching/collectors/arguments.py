@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.multiprocessing.reductions import StorageWeakRef
+from torch.multiprocessing import reductions
 from torch.nn.utils.rnn import PackedSequence
 
 from holter.watching.collectors.batches import ANY, Batches, Value, spread
 from holter.watching.collectors.outputs import readable
 from holter.watching.structures import parts
+
+_Weak: Any = reductions.StorageWeakRef  # without types; the memory it names is not given away
 
 _DEPTH = 4  # how deep in structures a tensor is looked for
 _CALLS = 4  # of a model that are compared with those before
@@ -50,7 +52,7 @@ class Arguments:
     def __init__(self) -> None:
         self._left = _CALLS
         self._carried: set[str] = set()
-        self._returned: list[StorageWeakRef] = []
+        self._returned: list[Any] = []  # weak references to the memory of the last outputs
 
     def wants_output(self, arguments: Any) -> bool:
         """Whether the output of this call is needed to tell data from state."""
@@ -83,7 +85,7 @@ class Arguments:
                 self._carried.add(path)
         passed_on = {_storage(tensor) for _, tensor in given}
         self._returned = [
-            StorageWeakRef(tensor.untyped_storage())
+            _Weak(tensor.untyped_storage())
             for tensor in made
             if _storage(tensor) is not None and _storage(tensor) not in passed_on
         ]
@@ -110,6 +112,7 @@ def _content(tensor: Tensor) -> Content | None:
     if tensor.layout is torch.strided or tensor.is_nested:
         numbers = readable(tensor, kinds=ANY)
         return None if numbers is None else Content(numbers)
+    places: tuple[Tensor, ...]
     if tensor.layout is torch.sparse_coo:
         # Not coalesced, maybe: sums of repeated places are not made for a statistic.
         values, places = tensor._values(), (tensor._indices(),)  # noqa: SLF001

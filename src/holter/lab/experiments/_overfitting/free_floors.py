@@ -24,10 +24,7 @@ def free_floor(setup: Setup, batch: Batch, *, shared: int = 0) -> float | None:
     outputs = _Outputs(shared)
     handle = setup.model.register_forward_hook(outputs.replace)
     try:
-        try:
-            start = outputs.loss(setup, batch)
-        except RuntimeError:  # it asks how the outputs came about: slopes of a physical law
-            return None
+        start = outputs.loss(setup, batch)
         if not outputs.free or not start.requires_grad:
             return None
         optimizer: torch.optim.Optimizer = torch.optim.LBFGS(
@@ -39,6 +36,8 @@ def free_floor(setup: Setup, batch: Batch, *, shared: int = 0) -> float | None:
             optimizer.step(lambda: outputs.differentiated(setup, batch))
             levels.append(outputs.differentiated(setup, batch))
             slopes.append(outputs.slope)
+    except RuntimeError:  # it asks how outputs came about, or takes none beyond some bounds
+        return None
     finally:
         handle.remove()
     first, second = levels[0] - levels[1], levels[1] - levels[2]

@@ -78,9 +78,7 @@ def forward(setup: Setup, batch: Batch) -> Pass:
         for handle in handles:
             handle.remove()
     told = [
-        replace(
-            call, arguments=detached(dict(call.arguments)), value=call.value.detach()
-        )
+        replace(call, arguments=detached(dict(call.arguments)), value=call.value.detach())
         for call in calls
     ]
     return Pass(

@@ -50,9 +50,7 @@ def samples_of(
     """Where the inputs of the model have their samples; declines where that cannot be told."""
     inputs = given.inputs if isinstance(given, Probe) else given
     for name, kind in (given.opaque if isinstance(given, Probe) else opaque(batch)).items():
-        raise InapplicableError(
-            f"samples cannot be taken apart: {name or 'the batch'} is {kind}"
-        )
+        raise InapplicableError(f"samples cannot be taken apart: {name or 'the batch'} is {kind}")
     loader = setup.loaders.get("train")
     count = _count(loader, batch) if sequences is None else _beside(inputs, sequences)
     if count < 2:
