@@ -23,7 +23,6 @@ from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
 from holter.watching.shield import Shield, shielded
 from holter.watching.stepping import Stepper
-from holter.watching.steps import Stage
 from holter.watching.taps import TappedLoss
 
 
@@ -74,6 +73,7 @@ class Loop:
         Not shielded, because a scout calls this from within a call that is.
         """
         self.renew(roster)
+        self.stepper.alert()
         if not self.stepper.open.has_begun:
             self.stepper.publish(Joined(roster, self.stepper.open.depth))
 
@@ -98,15 +98,14 @@ class Loop:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Record nothing while it lasts: what torch tells is no part of the training."""
-        step = self.stepper.open
-        before = self.shield.is_closed, step.is_deaf, self.black_box
-        self.shield.is_closed, step.is_deaf, self.black_box = True, False, None
+        before = self.shield.is_closed, self.black_box
+        self.shield.is_closed, self.black_box = True, None
         try:
             with silence():
                 yield
         finally:
-            self.shield.is_closed, step.is_deaf, self.black_box = before
-            step.began = None  # the pause is no part of a step
+            self.shield.is_closed, self.black_box = before
+            self.stepper.open.began = None  # the pause is no part of a step
 
     def close_step(self) -> None:
         """End the open step without a backward that opens another."""
@@ -115,9 +114,7 @@ class Loop:
 
     def end_if_updated(self, *, in_eval: bool = False) -> None:
         """End the open step if its update is over."""
-        if self.stepper.open.stage is Stage.UNREAD:
-            self.stepper.leave_unread()
-        elif self.stepper.open.stage is Stage.UPDATED:
+        if self.stepper.open.is_updated:
             self.stepper.end_step(in_eval=in_eval)
 
     def decide(self, *, training: bool) -> None:

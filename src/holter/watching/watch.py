@@ -167,7 +167,7 @@ class Watch:
                 sentence = f"the training ended with {type(error).__name__}"
                 box.capture(Alarm("exception", self._recorder.step, sentence))
             box.finish()
-        self._loop.shield.is_closed = self._loop.stepper.open.is_deaf = True
+        self._loop.shield.is_closed = True
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()

@@ -267,10 +267,10 @@ def test_a_loss_without_a_backward_or_in_a_step_that_is_not_read_deep(tmp_path, 
 
 
 @pytest.mark.parametrize("validates", [False, True])
-def test_eval_mode_in_steps_that_are_not_read(tmp_path, model, optimizer, monkeypatch, validates):
+def test_eval_mode_in_light_steps(tmp_path, model, optimizer, monkeypatch, validates):
     x, y = torch.randn(4, 5), torch.zeros(4).long()
     with watching(tmp_path / "run", model, optimizer) as watch:
-        depths = {True: Depth.FULL, False: Depth.NONE}
+        depths = {True: Depth.FULL, False: Depth.LIGHT}
         monkeypatch.setattr(
             watch._loop.stepper._budget, "depth", lambda step: depths[step % 4 == 0]
         )

@@ -67,9 +67,9 @@ def test_inputs_of_a_pass(tmp_path, model, optimizer):
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.enable_grad])
-def test_also_after_steps_that_are_not_read(tmp_path, model, optimizer, context):
+def test_also_after_light_steps(tmp_path, model, optimizer, context):
     with watching(tmp_path / "run", model, optimizer) as watch:
-        watch._loop.stepper._budget.depth = lambda _: Depth.NONE
+        watch._loop.stepper._budget.depth = lambda _: Depth.LIGHT
         for _ in range(3):
             model.train()
             for _ in range(5):

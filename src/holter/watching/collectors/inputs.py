@@ -61,7 +61,7 @@ class Inputs:
         self._roster: weakref.ref[Roster] | None = None
         self._owners: dict[str, tuple[str, ...]] = {}
         self._taken: dict[str, _Taken] = {}
-        self._depth = Depth.NONE  # of the step whose forward is heard; NONE where none is
+        self._depth = Depth.LIGHT  # of the step whose forward is heard
         self._silent = 0  # windows in a row in which no model was called
 
     @property
@@ -74,7 +74,7 @@ class Inputs:
         if isinstance(moment, BackwardBegins):
             self._calls.check()
             return self._readings() if moment.opens_step else ()
-        self._depth = Depth.NONE
+        self._depth = Depth.LIGHT
         if isinstance(moment, Joined):
             self._depth = moment.depth
         elif isinstance(moment, AfterUpdate):
@@ -155,7 +155,7 @@ class Inputs:
     def _readings(self) -> list[Reading]:
         if self._depth < self.depth or self._silent >= _SILENT:
             return []
-        self._depth = Depth.NONE
+        self._depth = Depth.LIGHT
         self._calls.stop()
         taken, self._taken = self._taken, {}
         self._silent = 0 if taken else self._silent + 1

@@ -38,7 +38,7 @@ class Losses:
             return ()
         logged = torch.stack(self._logged).mean().reshape(1) if self._logged else None
         loss = logged if self._optimised is None else _values(self._optimised)
-        readings = [Reading(BACKWARD_CALLS, STEP, [self._calls])] if moment.is_whole else []
+        readings = [Reading(BACKWARD_CALLS, STEP, [self._calls])]
         for subject in moment.subjects:
             if loss is not None:
                 readings.append(Reading(LOSS, subject.owner, loss))

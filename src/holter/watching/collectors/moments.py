@@ -11,9 +11,8 @@ from holter.watching.collectors.roster import Roster, Subject
 
 
 class Depth(IntEnum):
-    """How much of a step is read: nothing, what costs little, gradients too, or everything."""
+    """How much of a step is read: what costs little, gradients too, or everything."""
 
-    NONE = 0
     LIGHT = 1
     REGULAR = 2
     FULL = 3
@@ -146,7 +145,6 @@ class StepEnds(NamedTuple):
 
     subjects: Sequence[Subject]
     in_eval: bool  # a model is in eval mode, and it ends with a backward: that is training, too
-    is_whole: bool  # False where some of it went by before it was decided to read it
 
 
 class Closing(NamedTuple):

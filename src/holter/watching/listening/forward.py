@@ -107,7 +107,6 @@ class ForwardListener:
             before = self._loop.evaluation.postpone(call.detached())
             if before is not None:
                 self._loop.validation_loss(before)
-            self._open.hear()  # the backward that may follow decides
         elif call.has_graph:
             kept = call.detached()
             self._stepper.publish_forward(LossComputed(kept.function, kept.loss, kept.arguments))
