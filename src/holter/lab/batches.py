@@ -1,9 +1,9 @@
 """Batches taken apart: their tensors, their size, some of their samples.
 
-A batch is whatever a loader delivers: tensors in tuples, lists, mappings, dataclasses, or in an
-object with a method `to` or `pin_memory`, as libraries define for their batches. Its tensors are
-the dense ones. A sparse or nested tensor or a packed sequence is *opaque*: it is copied with the
-rest, and otherwise left as it is.
+A batch is whatever a loader delivers: tensors in tuples, lists, mappings, dataclasses, or in the
+attributes of an object, as libraries define for their batches. Its tensors are the dense ones. A
+sparse or nested tensor or a packed sequence is *opaque*: it is copied with the rest, and otherwise
+left as it is.
 """
 
 import copy

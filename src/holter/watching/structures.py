@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader, Dataset
 
 
 def parts(value: Any) -> Iterator[tuple[Any, str, Any]] | None:
@@ -22,8 +24,17 @@ def parts(value: Any) -> Iterator[tuple[Any, str, Any]] | None:
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
         return ((name, f".{name}", getattr(value, name)) for name in names)
-    # What a library defines for its batches can be moved to a device, or pinned.
-    if any(callable(getattr(value, name, None)) for name in ("to", "pin_memory")):
-        held = vars(value) if hasattr(value, "__dict__") else {}
-        return ((name, f".{name}", part) for name, part in held.items())
+    if _is_batch(value):
+        return ((name, f".{name}", part) for name, part in vars(value).items())
     return None
+
+
+def _is_batch(value: Any) -> bool:
+    """Whether an object is made to hold tensors: among its attributes, or it can be moved."""
+    if not hasattr(value, "__dict__") or isinstance(value, Optimizer | Dataset | DataLoader):
+        return False
+    if type(value).__module__.partition(".")[0] == "torch":  # distributions, generators, graphs
+        return False
+    if any(isinstance(part, Tensor) for part in vars(value).values()):
+        return True
+    return any(callable(getattr(value, name, None)) for name in ("to", "pin_memory"))

@@ -262,6 +262,26 @@ def objects_that_can_be_moved() -> Setup:
 
 
 @odd
+def objects_with_attributes() -> Setup:
+    class Sentences:
+        def __init__(self, x: Tensor, y: Tensor) -> None:
+            self.text, self.label, self.fields = x, y, ("text", "label")
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = plain()
+
+        def forward(self, batch: Sentences) -> Tensor:
+            return self.layer(batch.text)
+
+    def loss(model: nn.Module, batch: Sentences) -> Tensor:
+        return functional.cross_entropy(model(batch), batch.label)
+
+    return of(Outer(), loss, [Sentences(x, y) for x, y in batches()])
+
+
+@odd
 def graphs_of_edges() -> Setup:
     class Edges(nn.Module):
         def __init__(self) -> None:

@@ -155,9 +155,9 @@ class Moved:
         lambda x: torch.nested.nested_tensor([x[:2], x[2:]], layout=torch.jagged),
         lambda x: pack_sequence([x[:3], x[3:]]),
         Moved,
-        lambda x: SimpleNamespace(x=x, pin_memory=lambda: None),
+        lambda x: SimpleNamespace(x=x, words=["a", "b"]),
     ],
-    ids=["coo", "csr", "nested", "packed", "object", "pinned"],
+    ids=["coo", "csr", "nested", "packed", "object that moves", "attributes"],
 )
 def test_statistics_of_what_is_no_dense_tensor(tmp_path, held):
     given = batches()
