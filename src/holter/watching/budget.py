@@ -5,7 +5,7 @@ from holter.watching.collectors.moments import Depth
 ALLOWANCE = 2.0  # seconds of work before the budget applies: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _FIRST = 16  # steps that are read whole whatever they cost
-_DENSITY = {Depth.REGULAR: 16, Depth.FULL: 6}  # least samples for each e-fold of the step number
+_DENSITY = {Depth.REGULAR: 40, Depth.FULL: 16}  # least samples for each e-fold of the step number
 _SPARE = 0.5  # seconds that these samples, and as many that alerts, may cost beyond the share
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _REGULAR_SHARE = 0.6  # of what light steps leave over; the rest is for full steps

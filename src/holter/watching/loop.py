@@ -57,6 +57,7 @@ class Loop:
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""
         self.stepper.renew(roster)
+        self.shield.is_on_cuda = any(parameter.is_cuda for parameter in roster.parameters)
         self.evaluation.look_at(roster.models)
         if self.black_box is not None:
             optimizers = {

@@ -141,9 +141,12 @@ class UpdateListener:
         """See a watched optimizer begin its step."""
         self._before_step(optimizer, args, kwargs)
         box = self._loop.black_box
-        if box is not None and os.getpid() == self.shield.process:
+        if box is not None and os.getpid() == self.shield.process and not self._is_capturing():
             scaled = self._loss_scale.is_on(optimizer)
             box.before_update(self._loop.recorder.step, optimizer, scaled=scaled)
+
+    def _is_capturing(self) -> bool:
+        return self.shield.is_on_cuda and self.shield.is_capturing()
 
     @shielded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
