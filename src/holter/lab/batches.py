@@ -19,6 +19,7 @@ from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch
 from holter.watching.structures import parts
 
+_INSIDE = ".values"  # step of the path to the numbers inside of an opaque leaf
 _DEPTH = 8  # of structures within structures
 _Change = Callable[[str, Any], Any]  # of a path and a leaf
 
@@ -38,14 +39,32 @@ def opaque(value: Any) -> dict[str, str]:
     return {path: _kind(leaf) for path, leaf in _leaves(value) if _is_opaque(leaf)}
 
 
+def contents(value: Any) -> dict[str, Tensor]:
+    """Return the dense tensors in a structure and the numbers that opaque ones hold, by path."""
+    found: dict[str, Tensor] = {}
+    for path, leaf in _leaves(value):
+        if _is_dense(leaf):
+            found[path] = leaf
+        elif (numbers := _numbers(leaf)) is not None:
+            found[path + _INSIDE] = numbers
+    return found
+
+
 def changed(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
     """Return the batch with `change` applied to each dense tensor."""
     return _mapped(batch, lambda _, leaf: change(leaf) if _is_dense(leaf) else leaf)
 
 
 def replaced(batch: Batch, values: Mapping[str, Tensor]) -> Batch:
-    """Return the batch with other tensors at some paths."""
-    return _mapped(batch, lambda path, leaf: values.get(path, leaf) if _is_dense(leaf) else leaf)
+    """Return the batch with other tensors at some paths, as `leaves` or `contents` name them."""
+
+    def other(path: str, leaf: Any) -> Any:
+        if _is_dense(leaf):
+            return values.get(path, leaf)
+        inside = values.get(path + _INSIDE)
+        return leaf if inside is None else _with_numbers(leaf, inside)
+
+    return _mapped(batch, other)
 
 
 def detached(value: Any) -> Any:
@@ -113,6 +132,36 @@ def _kind(leaf: Any) -> str:
         return f"a nested tensor of {leaf.size(0)} samples"
     kind = "quantized" if leaf.is_quantized else "sparse"
     return f"a {kind} tensor {tuple(leaf.shape)}"
+
+
+def _numbers(leaf: Any) -> Tensor | None:
+    """Return the numbers that an opaque leaf holds, if others can be put in their place."""
+    if isinstance(leaf, PackedSequence):
+        return leaf.data
+    if not isinstance(leaf, Tensor) or leaf.layout not in _REBUILT:
+        return None
+    if leaf.layout is torch.sparse_coo:
+        return leaf.detach()._values()  # noqa: SLF001  (also if it is not coalesced)
+    return leaf.detach().values()
+
+
+def _with_numbers(leaf: Any, numbers: Tensor) -> Any:
+    if isinstance(leaf, PackedSequence):
+        return leaf._replace(data=numbers)
+    return _REBUILT[leaf.layout](leaf, numbers)
+
+
+_REBUILT: Mapping[torch.layout, Callable[[Tensor, Tensor], Tensor]] = {
+    torch.sparse_coo: lambda leaf, numbers: torch.sparse_coo_tensor(
+        leaf._indices(), numbers, leaf.shape, is_coalesced=leaf.is_coalesced()
+    ),
+    torch.sparse_csr: lambda leaf, numbers: torch.sparse_csr_tensor(
+        leaf.crow_indices(), leaf.col_indices(), numbers, leaf.shape
+    ),
+    torch.jagged: lambda leaf, numbers: torch.nested.nested_tensor_from_jagged(
+        numbers, leaf.offsets()
+    ),
+}
 
 
 def _each_tensor(leaf: Any, change: Callable[[Tensor], Tensor]) -> Any:

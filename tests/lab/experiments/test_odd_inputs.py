@@ -11,6 +11,7 @@ from holter.lab.running import conduct
 from holter.lab.writing import Lab
 from holter.record import Run
 from holter.record.events import ExperimentFailed, NotApplicable
+from holter.record.signals import INPUT_RESPONSE
 
 QUICK = [experiment for experiment in all_experiments().values() if experiment.preflight]
 BRIEF = {
@@ -31,5 +32,9 @@ def test_all_quick_experiments(kind: str, tmp_path: Path) -> None:
     failed = {event.what.experiment: event.what.error for event in run.events_of(ExperimentFailed)}
     assert not failed
     assert not check(run).failures
-    declined = run.events_of(NotApplicable)
-    assert all(event.what.why for event in declined)
+    declined = {event.what.experiment: event.what.why for event in run.events_of(NotApplicable)}
+    assert all(declined.values())
+    assert ("input-control" in declined) is (kind == "single_numbers")
+    assert "overfit-batch" not in declined
+    trials = run[INPUT_RESPONSE] if INPUT_RESPONSE in run else ()
+    assert not [trial for trial in trials if "state" in trial]

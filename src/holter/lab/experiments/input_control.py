@@ -53,7 +53,8 @@ def input_control(setup: Setup, lab: Lab, *, steps: int = 20) -> None:
 def _others(setup: Setup, batches: list[Batch]) -> Tensors:
     """Other values for each input that has some: of another batch, or of other samples."""
     probe = Probe(setup, batches[0], as_trained=True)
-    own = _without_labels(setup, batches[0], probe.inputs)
+    inputs = {name: each for name, each in probe.inputs.items() if name not in probe.state}
+    own = _without_labels(setup, batches[0], inputs)
     for batch in batches[1:]:
         found = Probe(setup, batch, as_trained=True).inputs
         others = {name: found[name] for name in own if name in found}

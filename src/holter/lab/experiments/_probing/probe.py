@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from holter.lab.batches import cloned, leaves, opaque, replaced
+from holter.lab.batches import cloned, contents, leaves, opaque, replaced, tensors
 from holter.lab.calls import inputs_replaced
 from holter.lab.changes.learning_rate import warmup_begun
 from holter.lab.changes.modes import in_eval_mode
@@ -37,7 +37,7 @@ class Probe:
     def __init__(self, setup: Setup, batch: Batch, *, as_trained: bool = False) -> None:
         self._setup = setup
         self._model = setup.model
-        arguments, self._autocast = _captured(setup, batch)
+        arguments, self._autocast, further = _captured(setup, batch)
         self._given = _named(self._model, *arguments)
         self._count = len(arguments[0])  # positional ones
         self._way: tuple[bool, bool] | None = None  # with a graph, in autocast
@@ -45,7 +45,13 @@ class Probe:
         self.inputs: Tensors = {
             name + path: leaf
             for name, value in self._given.items()
-            for path, leaf in leaves(value).items()
+            for path, leaf in contents(value).items()
+        }
+        # What looks like a further output: `output, hidden = model(data, hidden)`.
+        self.state = {
+            name
+            for place, (name, each) in enumerate(self.inputs.items())
+            if place and each.is_floating_point() and (each.shape, each.dtype) in further
         }
         self.opaque = {
             name + path: kind
@@ -233,22 +239,33 @@ def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
             setup.step(batches[number % len(batches)])
 
 
-def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None]:
-    """Arguments of the model's first call, and the autocast around it."""
+_Kind = tuple[torch.Size, torch.dtype]
+
+
+def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None, set[_Kind]]:
+    """Arguments of the model's first call, the autocast around it, and its outputs after one."""
     calls: list[tuple[Any, Callable[[], Any] | None]] = []
+    kinds: list[set[_Kind]] = []
 
     def remember(_: nn.Module, args: Any, kwargs: Any) -> None:
         if not calls:
             calls.append((cloned((args, kwargs)), _autocast(setup.device.type)))
 
-    handle = setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True)
+    def see(_: nn.Module, __: Any, output: Any) -> None:
+        kinds.append({(each.shape, each.dtype) for each in tensors(output)[1:] if each.dim()})
+
+    handles = [
+        setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True),
+        setup.model.register_forward_hook(see),
+    ]
     try:
         loss_of(setup, batch)
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
     if not calls:
         raise InapplicableError("the step calls parts of the model, not the model itself")
-    return calls[0]
+    return *calls[0], kinds[0]
 
 
 def _autocast(kind: str) -> Callable[[], Any] | None:
