@@ -153,13 +153,17 @@ def _with_numbers(leaf: Any, numbers: Tensor) -> Any:
 
 _REBUILT: Mapping[torch.layout, Callable[[Tensor, Tensor], Tensor]] = {
     torch.sparse_coo: lambda leaf, numbers: torch.sparse_coo_tensor(
-        leaf._indices(), numbers, leaf.shape, is_coalesced=leaf.is_coalesced()
+        leaf._indices(),
+        numbers,
+        leaf.shape,
+        is_coalesced=leaf.is_coalesced(),  # noqa: SLF001
     ),
     torch.sparse_csr: lambda leaf, numbers: torch.sparse_csr_tensor(
         leaf.crow_indices(), leaf.col_indices(), numbers, leaf.shape
     ),
     torch.jagged: lambda leaf, numbers: torch.nested.nested_tensor_from_jagged(
-        numbers, leaf.offsets()
+        numbers,
+        leaf.offsets(),  # type: ignore[attr-defined]
     ),
 }
 
