@@ -197,6 +197,16 @@ class NotApplicable(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class ExperimentFailed(Occurrence):
+    """An experiment raised an exception that it does not know: an internal error."""
+
+    kind: ClassVar[str] = "experiment failed"
+    experiment: str
+    error: str
+    signals: tuple[str, ...]  # that are not recorded therefore
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfTime(Occurrence):
     """An experiment ended before this trial, for lack of time."""
 
@@ -346,16 +356,8 @@ class TriageMade(Occurrence):
 _ALL: tuple[type[Occurrence], ...] = (
     *(LoaderSeen, PassBegan, EvaluationSeen, SchedulerSeen, ModeChanged, SkippedStep, Resumed),
     *(ExceptionRaised, HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade),
-    *(NotApplicable, OutOfTime, TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop),
-    *(
-        SampleShown,
-        SamplesFound,
-        MixingModule,
-        Reproduced,
-        BirthFound,
-        ChangeTried,
-        ChangesTried,
-        TriageMade,
-    ),
+    *(NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor, LrRangeNote),
+    *(LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
+    *(ChangeTried, ChangesTried, TriageMade),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

@@ -9,16 +9,20 @@ from holter.reports._facts import by_rule, step_range
 from holter.reports._lines import BLANK, Line, hanging
 
 COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+Word = tuple[str, str]  # the first word of a card, and its style
+
 _LABEL = 7  # columns of `fix`, `prove`, `next`, `more`
 _FULL_LABEL = 16  # the same in the full card
 _MOST_NAMES = 3  # of rules in one line
 
 
-def brief_card(diagnosis: Diagnosis, width: int, *, evidence: int) -> list[Line]:
+def brief_card(
+    diagnosis: Diagnosis, width: int, *, evidence: int, word: Word | None = None
+) -> list[Line]:
     """Return the leading finding with at most so many lines of evidence, and what to do."""
     finding = diagnosis.leading
     assert finding is not None
-    lines = [*_heading(finding, diagnosis, width), *_indented(finding.summary, width)]
+    lines = [*_heading(diagnosis, width, word), *_indented(finding.summary, width)]
     for reading in finding.evidence:
         source = " ".join(filter(None, (reading.signal.name, reading.owner)))
         item = _indented(f"{source}: {reading.says}", width)
@@ -34,11 +38,11 @@ def brief_card(diagnosis: Diagnosis, width: int, *, evidence: int) -> list[Line]
     return [*lines, BLANK, *_labelled(actions, width, _LABEL)] if actions else lines
 
 
-def full_card(diagnosis: Diagnosis, width: int) -> list[Line]:
+def full_card(diagnosis: Diagnosis, width: int, *, word: Word | None = None) -> list[Line]:
     """Return the leading finding with all evidence, what it explains, and what was ruled out."""
     finding = diagnosis.leading
     assert finding is not None
-    lines = [*_heading(finding, diagnosis, width), *_indented(finding.summary, width), BLANK]
+    lines = [*_heading(diagnosis, width, word), *_indented(finding.summary, width), BLANK]
     since = f"step {finding.onset}, level: {finding.level}"
     lines += _labelled([("  since", since)], width, _FULL_LABEL)
     lines += _evidence(finding.evidence, width)
@@ -72,10 +76,13 @@ def tag(finding: Finding) -> str:
     return f"{finding.rule} · {finding.confidence}{' · preview' if finding.preview else ''}"
 
 
-def _heading(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
+def _heading(diagnosis: Diagnosis, width: int, word: Word | None) -> list[Line]:
     """Return severity, condition, and the rule at the right margin or on its own line."""
+    finding = diagnosis.leading
+    assert finding is not None
     condition = title(finding.rule) if diagnosis.known else "cause unknown"
-    severity = (f"{f'{finding.severity}'.upper()}  ", COLOR[finding.severity])
+    text, style = word or (f"{diagnosis.severity}".upper(), COLOR[diagnosis.severity])
+    severity = (f"{text}  ", style)
     label = tag(finding)
     room = width - len(severity[0]) - len(condition) - len(label)
     if room >= 2:

@@ -73,6 +73,8 @@ def _top(run: Run, checkup: Checkup, width: int) -> list[Line]:
     lines = hanging(line.numbers, width=width, lead=lead, indent=8)
     if (end := ending(run)) and exception_line(run) is None:  # else the first line has it
         lines += hanging(end, width=width, lead=((" " * 8, ""),), style="yellow")
+    for failure in checkup.failures:
+        lines += hanging(failure, width=width, lead=((" " * 8, ""),), style="yellow")
     if run.steps == 0:
         for note in run.meta.notes:
             lines += hanging(note, width=width, lead=((" " * 8, ""),))
@@ -112,12 +114,18 @@ def _more(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
     assert diagnosis.leading is not None
     lines: list[Line] = []
     if diagnosis.others:
-        rules = list(dict.fromkeys(finding.rule for finding in diagnosis.others))
+        rules = list(dict.fromkeys(_named(diagnosis, finding) for finding in diagnosis.others))
         lines += hanging(f"found: {some(rules)}", width=width, lead=(("also   ", "dim"),))
     lines += _unbroken(
         "more   ", (f"holter explain {diagnosis.leading.rule}", _command(run)), width
     )
     return [*lines, BLANK, ((f"{count(run.steps, 'step')} · {cost(run).says}", "dim"),)]
+
+
+def _named(diagnosis: Diagnosis, finding: Finding) -> str:
+    """Return the rule of a finding beside the leading one, with a severity that is higher."""
+    worse = finding.severity > diagnosis.severity
+    return f"{finding.rule} ({f'{finding.severity}'.upper()})" if worse else finding.rule
 
 
 def _unbroken(label: str, parts: Sequence[str], width: int) -> list[Line]:

@@ -93,6 +93,29 @@ def test_numbers_have_no_accuracy(tmp_path):
     assert OUTPUT_PROBABILITY_FRACTION not in run
 
 
+@pytest.mark.parametrize(
+    ("targets", "has_accuracy"),
+    [
+        ([0.0, 1.0, 1.0, 0.0], True),
+        ([0.1, 0.9, 0.9, 0.1], True),
+        ([0.9, 0.9, 0.9, 0.9], True),
+        ([0.0, 0.2, 0.7, 1.0], False),
+        ([0.31, 0.2, 0.7, 0.6], False),
+    ],
+    ids=["classes", "smoothed", "one side of a GAN", "pixels", "soft"],
+)
+def test_yes_or_no_has_an_accuracy_and_shades_have_none(tmp_path, targets, has_accuracy):
+    logits, target = torch.tensor([-1.0, 2.0, 0.5, 0.5]), torch.tensor(targets)
+    run = record_calls(
+        tmp_path / "run",
+        logits,
+        lambda out: functional.binary_cross_entropy_with_logits(out, target),
+        lambda out: functional.binary_cross_entropy(torch.sigmoid(out), target),
+    )
+    assert (ACCURACY in run) is has_accuracy
+    assert OUTPUT_UNITS in run
+
+
 def test_ignored_targets_do_not_count(tmp_path, logits):
     labels = torch.where(torch.arange(40) % 2 == 0, logits.argmax(1), 9)
     labels[0] = (labels[0] + 1) % 5

@@ -1,5 +1,6 @@
 """What loss functions are given: prediction and target, and what their axes mean."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -102,12 +103,18 @@ class Given:
         if self.family is Family.BINARY and prediction.shape == target.shape:
             predicted = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
             meant = target > (0 if self.function == "soft_margin_loss" else 0.5)
-            right = (predicted == meant).sum()
-            # Shades of grey are no answers: two values, smoothed or not, are yes and no.
-            low, high = torch.aminmax(target)
-            is_answer = ((target == low) | (target == high)).all()
-            return torch.where(is_answer, right, torch.nan), target.numel()
+            return _of_classes(target, (predicted == meant).sum())
         return None
+
+
+def _of_classes(target: Tensor, right: Tensor) -> Hits | None:
+    """Return hits if targets have two values, smoothed or not: those between cannot be hit."""
+    low, high = torch.aminmax(target)
+    decided = (target == low) | (target == high)
+    if target.is_cpu:
+        return (right, target.numel()) if bool(decided.all()) else None
+    # Elsewhere nobody waits for the answer: the share of hits is NaN.
+    return torch.where(decided.all(), right.float(), math.nan), target.numel()
 
 
 class Measurements(Generic[T]):

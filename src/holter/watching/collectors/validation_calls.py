@@ -1,6 +1,7 @@
 """What models are called with in a validation pass, and how many of their modules still train."""
 
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,8 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import Reading
-from holter.watching.collectors.batches import ANY, Batches, Value, spread
+from holter.watching.collectors.arguments import Arguments
+from holter.watching.collectors.batches import Batches, Value
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import as_values, roots
 from holter.watching.collectors.moments import (
@@ -26,7 +28,6 @@ from holter.watching.collectors.moments import (
     StepEnds,
     ValidationLoss,
 )
-from holter.watching.collectors.outputs import readable
 from holter.watching.collectors.roster import Model, Roster
 
 _ENOUGH = 4  # batches of a pass that are read
@@ -80,7 +81,8 @@ class ValidationCalls:
 
     def __init__(self) -> None:
         self.declined: list[str] = []  # the collector of inputs says it all
-        self._calls: Calls[str] = Calls(self._heard)
+        self._calls: Calls[str] = Calls(self._heard, self._returned)
+        self._arguments: defaultdict[str, Arguments] = defaultdict(Arguments)  # by model
         self._batches = Batches()
         self._roster: weakref.ref[Roster] | None = None
         self._fresh: dict[str, _Pass] = {}  # by model: calls whose loss is still to come
@@ -135,8 +137,15 @@ class ValidationCalls:
         """Whether there was a tensor to read, or no wish to."""
         if torch.is_grad_enabled():
             return True
-        first = readable(arguments, kinds=ANY)
-        if first is None:
+        return not self._arguments[label].wants_output(arguments) and self._take(label, arguments)
+
+    def _returned(self, label: str, _: nn.Module, arguments: tuple[Any, Any], output: Any) -> None:
+        self._take(label, self._arguments[label].of_call(arguments, output))
+
+    def _take(self, label: str, arguments: Any) -> bool:
+        """Read the data of a call; whether there was any."""
+        data = self._arguments[label].data(arguments)
+        if not data:
             return False
         roster = self._roster() if self._roster is not None else None
         models = roster.models if roster is not None else ()
@@ -145,10 +154,10 @@ class ValidationCalls:
             return True
         current = self._look(model)
         if not current.calls:
-            current.fingerprint = self._batches.fingerprint(first)
-        numbers = readable(arguments)
-        if numbers is not None:
-            current.spreads.append(_Spread(*spread(numbers), numbers.numel()))
+            current.fingerprint = data[0].fingerprint(self._batches)
+        floats = [content for content in data if content.numbers.is_floating_point()]
+        if floats:
+            current.spreads.append(_Spread(*floats[0].spread(), floats[0].numbers.numel()))
         current.calls += 1
         if current.calls >= _ENOUGH:
             self._calls.stop()  # however many calls a loss takes
