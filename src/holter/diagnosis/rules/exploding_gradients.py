@@ -13,7 +13,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import rate_left
 from holter.diagnosis.facts.gradient_scale import GROWTH, LARGE_SCALE, rise
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import number, of
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
@@ -82,7 +82,8 @@ def exploding_gradients(
             yield from _late_rise(facts, norm)
             first, last = _median(norm.values[:min_norms]), _median(norm.values[-min_norms:])
             yield exploding_gradients.clear(
-                f"median gradient norm{of(owner)}: {first:.2g} initially, {last:.2g} at the end"
+                f"median gradient norm{of(owner)}: {number(first, 2)} initially,"
+                f" {number(last, 2)} at the end"
             )
             continue
         damage = damage_of(exploding_gradients, facts, f"gradients{of(owner)} {explosion.says}")
@@ -155,8 +156,8 @@ def _finding(
             Evidence(
                 GRAD_TOTAL_NORM,
                 (norm.first, norm.last),
-                f"first {values[0]:.3g}, largest finite {_largest(norm):.3g}, last"
-                f" {values[-1]:.3g}",
+                f"first {number(values[0])}, largest finite {_largest(norm):.3g}, last"
+                f" {number(values[-1])}",
                 owner,
             ),
             *_steepest(facts, explosion.step),
