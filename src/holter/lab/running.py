@@ -56,4 +56,3 @@ def conduct(
                 ExperimentFailed(experiment.name, f"{type(error).__name__}: {error}", signals)
             )
         lab.event(ExperimentMade(experiment.name, time.perf_counter() - began))
-

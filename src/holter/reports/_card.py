@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from holter.diagnosis.differential import Diagnosis
 from holter.diagnosis.engine import all_rules
+from holter.diagnosis.signal_words import source
 from holter.record.findings import Evidence, Finding, Severity
 from holter.reports._facts import by_rule, step_range
 from holter.reports._lines import BLANK, Line, hanging
-from holter.reports._signals import source
 
 COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 Word = tuple[str, str]  # the first word of a card, and its style

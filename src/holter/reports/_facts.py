@@ -7,12 +7,12 @@ from pathlib import PurePath, PureWindowsPath
 import numpy as np
 
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.signal_words import source
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Evidence, Finding, Normal, Verdict
 from holter.record.signals import WATCH_TIME
 from holter.reports._numbers import count, percent
-from holter.reports._signals import source
 
 _SHORT = 120.0  # seconds: of shorter runs the cost is shown in seconds, not as a share
 

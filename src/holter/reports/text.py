@@ -13,7 +13,6 @@ from holter.reports._facts import (
     cost,
     ending,
     exception_line,
-    script,
     tally,
 )
 from holter.reports._lines import BLANK, Line, hanging, painted
@@ -100,7 +99,8 @@ def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
     """Return what to do where the outcome is bad and no rule reports anything."""
     if exception_line(run) is not None or not headline(run, checkup).is_bad:
         return []
-    target = script(run) or "SCRIPT"
+    words = run.meta.environment.command
+    target = next((word for word in words if word.endswith(".py")), "SCRIPT")
     return hanging(f"holter try preflight {target}", width=width, lead=(("next:    ", "dim"),))
 
 

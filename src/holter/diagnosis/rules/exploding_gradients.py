@@ -80,17 +80,24 @@ def exploding_gradients(
         if explosion is None:
             yield from _outliers(facts, norm)
             yield from _late_rise(facts, norm)
-            first, last = _median(norm.values[:min_norms]), _median(norm.values[-min_norms:])
-            yield exploding_gradients.clear(
-                f"median gradient norm{of(owner)}: {number(first, 2)} initially,"
-                f" {number(last, 2)} at the end"
-            )
+            yield _without_explosion(owner, norm, min_norms)
             continue
         damage = damage_of(exploding_gradients, facts, f"gradients{of(owner)} {explosion.says}")
         if isinstance(damage, Damage):
             yield _finding(facts, owner, norm, explosion, damage)
         else:
             yield damage
+
+
+def _without_explosion(owner: str, norm: Series, count: int) -> Verdict:
+    finite = norm.values[np.isfinite(norm.values)]
+    if not len(finite):
+        return exploding_gradients.not_examined(f"no gradient norm{of(owner)} is finite")
+    first, last = np.median(finite[:count]), np.median(finite[-count:])
+    end = "at the end" if np.isfinite(norm.values[-1]) else "before it is not finite"
+    return exploding_gradients.clear(
+        f"median gradient norm{of(owner)}: {first:.2g} initially, {last:.2g} {end}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Signals in words, for reports that people read; JSON has their names."""
+"""Signals in words, for sentences and reports that people read; JSON has their names."""
 
 from holter.record.signals import Signal
 
@@ -10,6 +10,7 @@ _WORDS = {
     "activation.saturated_fraction": "saturated outputs",
     "activation.std": "activations",
     "adam.tiny_fraction": "gradients below epsilon",
+    "adam.surprise": "gradient relative to Adam's second moment",
     "amp.scale": "loss scale",
     "amp.skipped": "skipped steps",
     "attention.logit_absmax": "largest attention logit",
@@ -45,6 +46,7 @@ _WORDS = {
     "hidden.nonfinite": "replaced values",
     "input.absmax": "largest input",
     "input.fingerprint": "batches",
+    "input.mean": "mean of the inputs",
     "input.nonfinite": "inputs that are not finite",
     "input.std": "standard deviation of the inputs",
     "input_control.response": "change of the outputs",
