@@ -90,8 +90,8 @@ def script(run: Run) -> str | None:
 
 def clear_rules(checkup: Checkup) -> dict[str, str]:
     """Return the rules that found nothing odd, each with all that was measured."""
-    others = {verdict.rule for verdict in (*checkup.findings, *checkup.normal)}
-    others |= {verdict.rule for verdict in checkup.not_examined}
+    odd: tuple[Verdict, ...] = (*checkup.findings, *checkup.normal, *checkup.not_examined)
+    others = {verdict.rule for verdict in odd}
     return by_rule(verdict for verdict in checkup.clear if verdict.rule not in others)
 
 
