@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holter.diagnosis.absent import absent
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record import Run
 from holter.record.findings import Confidence, Finding, Severity, Verdict
@@ -251,13 +252,13 @@ def _row(run: Run, checkup: Checkup, check: Check) -> Row:
     reasons = {verdict.rule: verdict for verdict in checkup.not_examined}
     given = [reasons[rule] for rule in check.rules if rule in reasons]
     # The reason that an experiment gives is more informative than a missing signal.
-    best = [verdict for verdict in given if not verdict.because.startswith("no ")] or given
+    best = [verdict for verdict in given if not verdict.lacks] or given
     return Row(check, Status.NOT_APPLICABLE, best[0].because if best else "not examined")
 
 
 def _recorded(run: Run, check: Check, signal: Signal) -> Row:
     if signal not in run:
-        return Row(check, Status.NOT_APPLICABLE, f"no {signal.name} in this run")
+        return Row(check, Status.NOT_APPLICABLE, absent(run, (signal.name,)))
     first = next(iter(run[signal].values()))
     return Row(check, Status.PASS, f"{signal.name} {first.values[0]:.3g} at step {first.first}")
 

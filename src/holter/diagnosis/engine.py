@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from holter.diagnosis import rules as _rules
+from holter.diagnosis.absent import absent
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
@@ -121,14 +122,13 @@ def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict
 
 def _without(rule: Rule, run: Run, missing: list[str]) -> NotExamined:
     """Return why signals are missing: an experiment failed, or states why it could not be made."""
-    lacks = tuple(missing)
     for failed in run.events_of(ExperimentFailed):
         if set(missing) & set(failed.what.signals):
-            return NotExamined(rule.name, _failure(failed.what), lacks, is_failure=True)
+            return NotExamined(rule.name, _failure(failed.what), is_failure=True)
     for event in run.events_of(NotApplicable):
         if set(missing) & set(event.what.signals):
-            return NotExamined(rule.name, event.what.why, lacks)
-    return NotExamined(rule.name, f"no {', '.join(missing)} in this run", lacks)
+            return NotExamined(rule.name, event.what.why)
+    return NotExamined(rule.name, absent(run, missing), tuple(missing))
 
 
 def _failure(failed: ExperimentFailed) -> str:

@@ -153,7 +153,7 @@ def _with_numbers(leaf: Any, numbers: Tensor) -> Any:
 
 _REBUILT: Mapping[torch.layout, Callable[[Tensor, Tensor], Tensor]] = {
     torch.sparse_coo: lambda leaf, numbers: torch.sparse_coo_tensor(
-        leaf._indices(),
+        leaf._indices(),  # noqa: SLF001
         numbers,
         leaf.shape,
         is_coalesced=leaf.is_coalesced(),

@@ -100,9 +100,10 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class NotExamined:
-    """A rule that could not be applied, and why: `lacks` names signals that were not recorded.
+    """A rule that could not be applied, and why.
 
-    `is_failure` if the reason is an internal error of holter.
+    `lacks` names signals that were not recorded, unless an experiment says why; `is_failure` if the
+    reason is an internal error of holter.
     """
 
     rule: str

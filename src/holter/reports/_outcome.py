@@ -55,9 +55,10 @@ def _loss(run: Run) -> str:
     if LOSS not in run or len(run[LOSS]) != 1:
         return ""
     (series,) = run[LOSS].values()
-    if not len(series):
+    values = series.values[np.isfinite(series.values)]
+    if not len(values):
         return ""
-    return f"loss {number(float(series.values[0]))} → {number(float(series.values[-1]))} over "
+    return f"loss {number(float(values[0]))} → {number(float(values[-1]))} over "
 
 
 def _validation(facts: Facts) -> str:

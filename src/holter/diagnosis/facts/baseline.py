@@ -152,7 +152,9 @@ class Learned:
 
 
 def _compared(share: float) -> str:
-    return f"{abs(share):.0%} {'below' if share >= 0 else 'above'}"
+    if abs(share) < 0.005:
+        return "within 1 % of"
+    return f"{100 * abs(share):.0f} % {'below' if share >= 0 else 'above'}"
 
 
 def learned(facts: "Facts", baseline: Baseline, level: float) -> Learned:

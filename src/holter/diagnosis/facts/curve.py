@@ -55,6 +55,8 @@ class Curve:
 
 def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
     """Return the curve of the run's only loss, or the reason why there is none to judge."""
+    if LOSS not in facts.run:
+        return "no loss was recorded"
     losses = {owner: loss for owner, loss in facts.run[LOSS].items() if len(loss)}
     if not losses:
         return "no loss was read"

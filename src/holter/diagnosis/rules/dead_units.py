@@ -9,6 +9,7 @@ from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Sample
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_DEAD_FRACTION
 
@@ -62,7 +63,11 @@ def dead_units(
         return
     level, column = _worst(dead, windows, revived)
     if level < share:
-        yield dead_units.clear(f"at most {level:.0%} of a layer's units stay dead")
+        yield dead_units.clear(
+            f"at most {percent(level)} of a layer's units stay dead"
+            if level
+            else "no layer has units that stay dead"
+        )
         return
     owner = dead.owners[column]
     measured = f"{level:.0%} of the units of {owner} are dead"

@@ -79,7 +79,9 @@ def underfitting(
         return
     if len(curve) < min_steps or warmed_up(facts, curve) is None:
         yield underfitting.not_examined(
-            f"{len(curve)} of the {min_steps} losses needed, with warm-up over"
+            f"{len(curve)} of the {min_steps} losses needed"
+            if len(curve) < min_steps
+            else "the learning rate is still warming up"
         )
         return
     baseline = facts.baseline
