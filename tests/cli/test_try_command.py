@@ -32,6 +32,26 @@ def healthy():
 def sick():
     return parts(softmax=True)
 
+CALLS = []
+
+class Tired(nn.Module):
+    # Breaks in the first experiments, not in the steps that are recorded before.
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 3)
+
+    def forward(self, x):
+        CALLS.append(1)
+        if len(CALLS) == 160:
+            raise KeyError("too many calls")
+        return self.layer(x)
+
+def tired():
+    model = Tired()
+    _, _, loss, loader = parts()
+    return model, torch.optim.Adam(model.parameters(), lr=3e-3), loss, loader
+
 def named():
     return dict(zip(("model", "optimizer", "loss", "train"), parts()))
 
@@ -77,6 +97,21 @@ def test_a_sick_one_fails_its_check(module: Path, capsys: pytest.CaptureFixture[
     assert row["status"] == "FAIL"
     assert "doubled-softmax" in row["says"]
     assert Run.load("runs/one").steps == 150
+
+
+def test_what_is_printed_as_a_failure_gives_exit_code_one(
+    module: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["try", "preflight", "--steps", "40", "mine:sick"]) == 1
+    assert "\nFAIL  loss-and-head" in capsys.readouterr().out
+
+
+def test_an_internal_error_is_no_answer(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["try", "preflight", "--only", "init,checkpoint", "--steps", "158"]
+    assert main([*arguments, "mine:tired"]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the check init failed inside holter: KeyError: 'too many calls'" in said
+    assert "n/a checkpoint" in said
 
 
 def test_the_run_is_an_ordinary_one(module: Path, capsys: pytest.CaptureFixture[str]) -> None:

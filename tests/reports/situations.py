@@ -151,8 +151,8 @@ RULED_OUT = (
     Clear("zero-gradients", "smallest total norm 0.2"),
 )
 UNKNOWN = (
-    NotExamined("same-batches", "no data.batch_size in this run"),
-    NotExamined("skipped-updates", "no amp.scale, amp.skipped in this run"),
+    NotExamined("same-batches", "no loader was seen"),
+    NotExamined("skipped-updates", "the training uses no GradScaler"),
 )
 NORMAL = (Normal("odd-norms", "pre-clip norm 11,140 on one step of 300; update unchanged"),)
 

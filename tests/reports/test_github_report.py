@@ -47,5 +47,5 @@ def test_a_script_outside_the_repository_is_no_file() -> None:
 def test_nothing_found_is_a_notice() -> None:
     assert github.render(*SITUATIONS["nothing"]) == (
         "::notice file=train.py,title=holter%3A learned"
-        "::loss 2.25 → 0.154; no problem found; 3 rules clear, 2 not examined\n"
+        "::loss 2.25 → 0.154; no problem found; 2 rules clear, 2 not examined\n"
     )

@@ -18,8 +18,8 @@ holter: learned nothing. loss stayed at 2.3 for 300 steps
 ERROR  The run has outside-optimizer                                 outside-optimizer · certain
   12 of 14 trainable parameters get gradients but are in no optimizer: features.0.weight,
   features.0.bias and 10 more
-  grad.norm features.0.weight: median 0.41, never applied
-  grad.norm features.0.bias: median 0.02, never applied
+  gradient norm, features.0.weight: median 0.41, never applied
+  gradient norm, features.0.bias: median 0.02, never applied
   also explains: flat-curve
 
 fix    build the optimizer after the last layer was added: `torch.optim.SGD(model.parameters(),
@@ -51,7 +51,7 @@ holter: learned. loss 2.25 → 0.154
 
 WARNING  The run has odd-norms                                        odd-norms · hint · preview
   gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
-  grad.total_norm a_rather_long_optimizer_name: norm 8.2 at step 17 against a median of 0.2 over
+  gradient norm, a_rather_long_optimizer_name: norm 8.2 at step 17 against a median of 0.2 over
   the 100 steps before; the loss of the same step is inside its normal range
 
 fix    no change is needed as long as the gradients are clipped
@@ -115,15 +115,15 @@ ERROR  The run has outside-optimizer                                 outside-opt
   features.0.bias and 10 more
 
   since         step 0, level: procedure
-  evidence      grad.norm  features.0.weight  steps 0-299
+  evidence      gradient norm, features.0.weight, steps 0-299
                   median 0.41, never applied
-                grad.norm  features.0.bias  steps 0-299
+                gradient norm, features.0.bias, steps 0-299
                   median 0.02, never applied
   explains      flat-curve: loss 2.30 at step 0, 2.30 at step 299
   ruled out     tiny-rate: lr 0.1 on all 300 steps
                 zero-gradients: smallest total norm 0.2
-  not examined  same-batches: no data.batch_size in this run
-                skipped-updates: no amp.scale, amp.skipped in this run
+  not examined  same-batches: no loader was seen
+                skipped-updates: the training uses no GradScaler
   prove         `print(len(list(model.parameters())), sum(len(g["params"]) for g in
                 optimizer.param_groups))`
   fix           build the optimizer after the last layer was added:
@@ -134,6 +134,12 @@ also found
            gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
            fix: no change is needed as long as the gradients are clipped
 
+300 steps, 3 findings, 2 rules clear, 2 not examined, holter took 0.2 s
+"""
+
+HEALTHY = """\
+holter: learned. loss 2.25 → 0.154; no problem found
+
 odd but normal
   odd-norms  pre-clip norm 11,140 on one step of 300; update unchanged
 
@@ -142,10 +148,10 @@ clear
   zero-gradients  smallest total norm 0.2
 
 not examined
-  no data.batch_size in this run: same-batches
-  no amp.scale, amp.skipped in this run: skipped-updates
+  no loader was seen: same-batches
+  the training uses no GradScaler: skipped-updates
 
-300 steps, 3 findings, 2 rules clear, 2 not examined, holter took 0.2 s
+300 steps, 0 findings, 2 rules clear, 2 not examined, holter took 0.2 s
 """
 
 
@@ -156,6 +162,7 @@ def test_the_whole_screen(name: str) -> None:
 
 def test_everything() -> None:
     assert text.render(*SITUATIONS["known"], whole=True) == EVERYTHING
+    assert text.render(*SITUATIONS["nothing"], whole=True) == HEALTHY
 
 
 def test_color_adds_nothing_but_color() -> None:

@@ -15,7 +15,7 @@ EXIT_CODES = """\
 exit codes:
   0  no finding at or above --fail-on
   1  at least one finding at or above --fail-on; preview rules do not count
-  2  usage error or failure
+  2  usage error, or something failed inside holter
 """
 
 
@@ -76,6 +76,7 @@ def check_and_report(
     run: "Run", args: argparse.Namespace, settings: Settings, *, stream: TextIO | None = None
 ) -> int:
     """Check `run`, write the report to `stream` or standard output, and return the exit code."""
+    from holter.diagnosis.checklist import exit_code, rows
     from holter.diagnosis.engine import check
 
     checkup = check(
@@ -84,8 +85,8 @@ def check_and_report(
     write_report(
         run, checkup, report=args.format, output=args.output, stream=stream, whole=args.all
     )
-    fails = settings.fail_on is not None and checkup.at_least(settings.fail_on)
-    return 1 if fails else 0
+    shows_checks = args.format == "checklist" or (args.format == "json" and run.is_experiment)
+    return exit_code(checkup, settings.fail_on, rows(run, checkup) if shows_checks else None)
 
 
 def _split(given: list[str] | None) -> tuple[str, ...] | None:

@@ -44,9 +44,9 @@ prevents it; pass a setup function instead:
 Every experiment restores weights, optimizer state, random number generators and module modes.
 
 exit codes:
-  0  no finding at or above --fail-on
-  1  at least one finding at or above --fail-on; preview rules do not count
-  2  usage error, failure, or a training step that cannot be extracted
+  0  no check failed (preflight), no finding at or above --fail-on (other experiments)
+  1  at least one FAIL (preflight), or finding at or above --fail-on; preview rules do not count
+  2  usage error, a training step that cannot be extracted, or a check that failed inside holter
 """
 
 

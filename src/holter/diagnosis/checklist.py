@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holter.diagnosis.absent import absent
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record import Run
 from holter.record.findings import Confidence, Finding, Severity, Verdict
@@ -11,8 +12,12 @@ from holter.record.signals import LR, Signal
 
 
 class Status(StrEnum):
-    """The result of a check; `WARN` is a hint, or a finding of a preview rule."""
+    """The result of a check; `WARN` is a hint, or a finding of a preview rule.
 
+    `ERROR` is an internal error: the check has no result.
+    """
+
+    ERROR = "ERROR"
     FAIL = "FAIL"
     WARN = "WARN"
     PASS = "PASS"  # noqa: S105  (no password)
@@ -185,14 +190,35 @@ CHECKS = (
 
 
 def rows(run: Run, checkup: Checkup, checks: Sequence[Check] = CHECKS) -> tuple[Row, ...]:
-    """Answer every check that has a verdict; findings of unlisted rules come last."""
+    """Answer every check that has a verdict; unlisted findings and internal errors come last."""
     verdicts: list[Verdict] = [*checkup.findings, *checkup.normal]
     verdicts += [*checkup.clear, *checkup.not_examined]
     asked = {verdict.rule for verdict in verdicts}
     listed = {rule for check in CHECKS for rule in check.rules}
     others = dict.fromkeys(f.rule for f in checkup.findings if f.rule not in listed)
     beside = [Check("other", "Is there any other problem?", (rule,)) for rule in others]
-    return tuple(_row(run, checkup, c) for c in (*checks, *beside) if _is_asked(c, asked))
+    answered = [_row(run, checkup, c) for c in (*checks, *beside) if _is_asked(c, asked)]
+    told = {row.says for row in answered}
+    failed = Check("internal", "Did every experiment run to its end?", ())
+    answered += [Row(failed, Status.ERROR, each) for each in checkup.failures if each not in told]
+    return tuple(answered)
+
+
+def exit_code(
+    checkup: Checkup, fail_on: Severity | None, answered: Sequence[Row] | None = None
+) -> int:
+    """Return 1 if a problem is reported, 2 if something failed inside holter, else 0.
+
+    A checklist (`answered`) reports a problem by FAIL, other reports by a finding of a stable rule
+    that is at least as severe as `fail_on`. With None nothing fails.
+    """
+    if fail_on is None:
+        return 0
+    if checkup.failures:
+        return 2
+    if answered is None or fail_on < Severity.ERROR:
+        return int(bool(checkup.at_least(fail_on)))
+    return int(any(row.status is Status.FAIL for row in answered))
 
 
 def _is_asked(check: Check, asked: set[str]) -> bool:
@@ -207,12 +233,15 @@ def _row(run: Run, checkup: Checkup, check: Check) -> Row:
         return _recorded(run, check, check.records)
     findings = [finding for finding in checkup.findings if finding.rule in check.rules]
     if findings:
-        failing = [finding for finding in findings if _fails(finding)]
+        failing = [finding for finding in findings if fails(finding)]
         worst = (failing or findings)[0]
         status = Status.FAIL if failing else Status.WARN
         beside = dict.fromkeys(f.rule for f in findings if f.rule != worst.rule)
         also = f" (also {', '.join(beside)})" if beside else ""
         return Row(check, status, f"{worst.rule}{also}: {worst.summary}", worst)
+    for unexamined in checkup.not_examined:
+        if unexamined.is_failure and unexamined.rule in check.rules:
+            return Row(check, Status.ERROR, unexamined.because)
     normal = {note.rule: note.summary for note in checkup.normal}
     clear = {verdict.rule: verdict.because for verdict in checkup.clear if verdict.because}
     for rule in check.rules:
@@ -223,18 +252,19 @@ def _row(run: Run, checkup: Checkup, check: Check) -> Row:
     reasons = {verdict.rule: verdict for verdict in checkup.not_examined}
     given = [reasons[rule] for rule in check.rules if rule in reasons]
     # The reason that an experiment gives is more informative than a missing signal.
-    best = [verdict for verdict in given if not verdict.because.startswith("no ")] or given
+    best = [verdict for verdict in given if not verdict.lacks] or given
     return Row(check, Status.NOT_APPLICABLE, best[0].because if best else "not examined")
 
 
 def _recorded(run: Run, check: Check, signal: Signal) -> Row:
     if signal not in run:
-        return Row(check, Status.NOT_APPLICABLE, f"no {signal.name} in this run")
+        return Row(check, Status.NOT_APPLICABLE, absent(run, (signal.name,)))
     first = next(iter(run[signal].values()))
     return Row(check, Status.PASS, f"{signal.name} {first.values[0]:.3g} at step {first.first}")
 
 
-def _fails(finding: Finding) -> bool:
+def fails(finding: Finding) -> bool:
+    """Whether a finding makes a check FAIL; else it is one to look at."""
     return (
         not finding.preview
         and finding.severity >= Severity.WARNING

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from holter.diagnosis.causes import explained_by, members, reach
 from holter.diagnosis.engine import Checkup, all_rules
-from holter.record.findings import Clear, Finding, NotExamined
+from holter.record.findings import Clear, Finding, NotExamined, Severity
 
 _V = TypeVar("_V", Clear, NotExamined)
 
@@ -24,6 +24,12 @@ class Diagnosis:
     ] = ()  # causes that would explain it, and were measured to be absent
     unexamined: tuple[NotExamined, ...] = ()  # causes that would explain it, and were not measured
     experiments: tuple[str, ...] = ()  # what would confirm it, or tell the cause, cheapest first
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of the leading finding and of what it explains, whichever is higher."""
+        told = [self.leading] if self.leading is not None else []
+        return max((each.severity for each in (*told, *self.explained)), default=Severity.INFO)
 
 
 def diagnose(checkup: Checkup) -> Diagnosis:

@@ -11,11 +11,12 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from holter.diagnosis import rules as _rules
+from holter.diagnosis.absent import absent
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
-from holter.record.events import NotApplicable
+from holter.record.events import ExperimentFailed, NotApplicable
 from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
 from holter.record.notices import tell
 
@@ -30,6 +31,7 @@ class Checkup:
     normal: tuple[Normal, ...] = ()
     clear: tuple[Clear, ...] = ()
     not_examined: tuple[NotExamined, ...] = ()
+    failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -76,12 +78,15 @@ def check(
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))
     findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
+    unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
+    experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
         tuple(findings),
         tuple(verdict for verdict in verdicts if isinstance(verdict, Normal)),
         tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
-        tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined)),
+        unexamined,
+        tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
     )
 
 
@@ -104,21 +109,33 @@ def named_rule(name: str) -> Rule:
 def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:
     missing = [signal.name for signal in each.needs if signal not in facts.run]
     if missing:
-        return [NotExamined(each.name, _why_missing(facts.run, missing), tuple(missing))]
+        return [_without(each, facts.run, missing)]
     try:
         said = list(each.function(facts, **options))
     except Exception as error:
-        return [each.not_examined(f"the rule itself failed: {error!r}; please report it")]
+        because = f"the rule {each.name} failed inside holter: {error!r}; please report it"
+        return [NotExamined(each.name, because, is_failure=True)]
     if not said or all(isinstance(verdict, Normal) for verdict in said):
         said.append(each.clear(""))
     return said
 
 
-def _why_missing(run: Run, missing: list[str]) -> str:
-    for event in run.events_of(NotApplicable):  # an experiment states why it could not be made
+def _without(rule: Rule, run: Run, missing: list[str]) -> NotExamined:
+    """Return why signals are missing: an experiment failed, or states why it could not be made."""
+    for failed in run.events_of(ExperimentFailed):
+        if set(missing) & set(failed.what.signals):
+            return NotExamined(rule.name, _failure(failed.what), is_failure=True)
+    for event in run.events_of(NotApplicable):
         if set(missing) & set(event.what.signals):
-            return event.what.why
-    return f"no {', '.join(missing)} in this run"
+            return NotExamined(rule.name, event.what.why)
+    return NotExamined(rule.name, absent(run, missing), tuple(missing))
+
+
+def _failure(failed: ExperimentFailed) -> str:
+    return (
+        f"the check {failed.experiment} failed inside holter: {failed.error}; please report it;"
+        " the others are unaffected"
+    )
 
 
 def _matching(patterns: Iterable[str]) -> set[str]:

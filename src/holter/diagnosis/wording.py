@@ -1,5 +1,6 @@
 """How rules put names and numbers into sentences."""
 
+import math
 from collections.abc import Sequence
 
 
@@ -17,6 +18,25 @@ def of(owner: str) -> str:
 def percent(share: float) -> str:
     """Return a share in percent: no decimals from 10 % on, two significant digits otherwise."""
     return f"{100 * share:.0f} %" if 0.1 <= share < 100 else f"{100 * share:.2g} %"
+
+
+def portion(share: float) -> str:
+    """Return a share of a group for a sentence: `none`, `all`, or a percentage."""
+    return {0.0: "none", 1.0: "all"}.get(share) or percent(share)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number for a sentence: so many significant digits, `NaN`, `infinity`."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    return f"{value:.{digits}g}"
+
+
+def unmet(*needs: tuple[bool, str]) -> str:
+    """Return what a rule needs and does not have: the sentences of the conditions that fail."""
+    return ", ".join(says for holds, says in needs if not holds)
 
 
 def lacking(**needed: tuple[int, int]) -> str:

@@ -12,8 +12,10 @@ from holter.lab.state import kept
 from holter.lab.writing import Lab
 from holter.record import Run, environment
 from holter.record.errors import HolterError
-from holter.record.events import ExperimentMade, NotApplicable
+from holter.record.events import ExperimentFailed, ExperimentMade, NotApplicable
 from holter.record.folders import new_folder, require_free
+
+_LONGEST = 160  # characters of an error in a report
 
 Options = Mapping[str, Mapping[str, Any]]  # experiment -> option -> value
 
@@ -42,19 +44,22 @@ def run(
 def conduct(
     experiments: Iterable[Experiment], setup: Setup, lab: Lab, options: Options | None = None
 ) -> None:
-    """Run experiments one after another; a failure is recorded and does not stop the others."""
+    """Run experiments one after another; an internal error is recorded, the others go on."""
     for experiment in experiments:
         began = time.perf_counter()
+        signals = tuple(signal.name for signal in experiment.emits)
         try:
             with setup.aside(), kept(setup):
                 experiment.function(setup, lab, **(options or {}).get(experiment.name, {}))
         except InapplicableError as reason:
-            _decline(lab, experiment, str(reason))
+            lab.event(NotApplicable(experiment.name, str(reason), signals))
         except Exception as error:
-            _decline(lab, experiment, f"it failed: {type(error).__name__}: {error}")
+            lab.event(ExperimentFailed(experiment.name, _in_a_line(error), signals))
         lab.event(ExperimentMade(experiment.name, time.perf_counter() - began))
 
 
-def _decline(lab: Lab, chosen: Experiment, why: str) -> None:
-    signals = tuple(signal.name for signal in chosen.emits)
-    lab.event(NotApplicable(chosen.name, why, signals))
+def _in_a_line(error: Exception) -> str:
+    """Return an exception as one line of bounded length: torch's may fill a screen."""
+    message = str(error).strip().partition("\n")[0]
+    message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    return f"{type(error).__name__}: {message}"

@@ -56,6 +56,7 @@ class Evidence:
 class Finding:
     """One thing that is wrong with a run, and the evidence for it.
 
+    A finding of a `preview` rule is at most a warning: it never fails a check.
     `explains` names rules whose findings are consequences of this one, where that differs from
     what the differential assumes of the rule.
     """
@@ -70,6 +71,10 @@ class Finding:
     fix: str
     explains: tuple[str, ...] | None = None
     preview: bool = False
+
+    def __post_init__(self) -> None:
+        if self.preview and self.severity > Severity.WARNING:
+            object.__setattr__(self, "severity", Severity.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +100,16 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class NotExamined:
-    """A rule that could not be applied, and why: `lacks` names signals that were not recorded."""
+    """A rule that could not be applied, and why.
+
+    `lacks` names signals that were not recorded, unless an experiment says why; `is_failure` if the
+    reason is an internal error of holter.
+    """
 
     rule: str
     because: str
     lacks: tuple[str, ...] = ()
+    is_failure: bool = False
 
 
 Verdict = Finding | Normal | Clear | NotExamined

@@ -4,24 +4,28 @@ from collections.abc import Sequence
 
 from holter.diagnosis.differential import Diagnosis
 from holter.diagnosis.engine import all_rules
+from holter.diagnosis.signal_words import source
 from holter.record.findings import Evidence, Finding, Severity
 from holter.reports._facts import by_rule, step_range
 from holter.reports._lines import BLANK, Line, hanging
 
 COLOR = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+Word = tuple[str, str]  # the first word of a card, and its style
+
 _LABEL = 7  # columns of `fix`, `prove`, `next`, `more`
 _FULL_LABEL = 16  # the same in the full card
 _MOST_NAMES = 3  # of rules in one line
 
 
-def brief_card(diagnosis: Diagnosis, width: int, *, evidence: int) -> list[Line]:
+def brief_card(
+    diagnosis: Diagnosis, width: int, *, evidence: int, word: Word | None = None
+) -> list[Line]:
     """Return the leading finding with at most so many lines of evidence, and what to do."""
     finding = diagnosis.leading
     assert finding is not None
-    lines = [*_heading(finding, diagnosis, width), *_indented(finding.summary, width)]
+    lines = [*_heading(diagnosis, width, word), *_indented(finding.summary, width)]
     for reading in finding.evidence:
-        source = " ".join(filter(None, (reading.signal.name, reading.owner)))
-        item = _indented(f"{source}: {reading.says}", width)
+        item = _indented(f"{source(reading.signal, reading.owner)}: {reading.says}", width)
         if reading.says not in finding.summary and len(item) <= evidence:
             lines += item
             evidence -= len(item)
@@ -34,24 +38,33 @@ def brief_card(diagnosis: Diagnosis, width: int, *, evidence: int) -> list[Line]
     return [*lines, BLANK, *_labelled(actions, width, _LABEL)] if actions else lines
 
 
-def full_card(diagnosis: Diagnosis, width: int) -> list[Line]:
+def full_card(diagnosis: Diagnosis, width: int, *, word: Word | None = None) -> list[Line]:
     """Return the leading finding with all evidence, what it explains, and what was ruled out."""
     finding = diagnosis.leading
     assert finding is not None
-    lines = [*_heading(finding, diagnosis, width), *_indented(finding.summary, width), BLANK]
+    lines = [*_heading(diagnosis, width, word), *_indented(finding.summary, width), BLANK]
     since = f"step {finding.onset}, level: {finding.level}"
     lines += _labelled([("  since", since)], width, _FULL_LABEL)
     lines += _evidence(finding.evidence, width)
-    explained = [f"{effect.rule}: {effect.summary}" for effect in diagnosis.explained]
-    lines += _list("explains", explained, width)
-    for label, reasons in (
-        ("ruled out", by_rule(diagnosis.ruled_out)),
-        ("not examined", by_rule(diagnosis.unexamined)),
+    again = [other.summary for other in diagnosis.others if other.rule == finding.rule]
+    lines += _list("again", again, width)
+    for label, verdicts in (
+        ("explains", diagnosis.explained),
+        ("ruled out", diagnosis.ruled_out),
+        ("not examined", diagnosis.unexamined),
     ):
-        lines += _list(label, [f"{rule}: {why}" for rule, why in reasons.items()], width)
+        reasons = by_rule(verdicts).items()
+        lines += _list(label, [f"{rule}: {why}" for rule, why in reasons], width)
     lines += _list("prove" if diagnosis.known else "next", diagnosis.experiments, width)
     fix = [finding.fix] if finding.fix else []
     return [*lines, *_list("fix" if diagnosis.known else "meanwhile", fix, width)]
+
+
+def on_card(diagnosis: Diagnosis) -> set[str]:
+    """Return the rules that the full card names: no other section names them again."""
+    leading = () if diagnosis.leading is None else (diagnosis.leading,)
+    named = (*leading, *diagnosis.explained, *diagnosis.ruled_out, *diagnosis.unexamined)
+    return {verdict.rule for verdict in named}
 
 
 def title(rule: str) -> str:
@@ -72,10 +85,13 @@ def tag(finding: Finding) -> str:
     return f"{finding.rule} · {finding.confidence}{' · preview' if finding.preview else ''}"
 
 
-def _heading(finding: Finding, diagnosis: Diagnosis, width: int) -> list[Line]:
+def _heading(diagnosis: Diagnosis, width: int, word: Word | None) -> list[Line]:
     """Return severity, condition, and the rule at the right margin or on its own line."""
+    finding = diagnosis.leading
+    assert finding is not None
     condition = title(finding.rule) if diagnosis.known else "cause unknown"
-    severity = (f"{f'{finding.severity}'.upper()}  ", COLOR[finding.severity])
+    text, style = word or (f"{diagnosis.severity}".upper(), COLOR[diagnosis.severity])
+    severity = (f"{text}  ", style)
     label = tag(finding)
     room = width - len(severity[0]) - len(condition) - len(label)
     if room >= 2:
@@ -109,8 +125,8 @@ def _evidence(evidence: Sequence[Evidence], width: int) -> list[Line]:
     lines: list[Line] = []
     for place, reading in enumerate(evidence):
         lead = (("  evidence" if place == 0 else "").ljust(_FULL_LABEL), "dim")
-        parts = (reading.signal.name, reading.owner, step_range(reading.steps))
-        lines.append((lead, ("  ".join(filter(None, parts)), "cyan")))
+        reference = f"{source(reading.signal, reading.owner)}, {step_range(reading.steps)}"
+        lines.append((lead, (reference, "cyan")))
         lines += hanging(reading.says, width=width, lead=((" " * (_FULL_LABEL + 2), ""),))
     return lines
 

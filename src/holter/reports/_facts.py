@@ -7,9 +7,10 @@ from pathlib import PurePath, PureWindowsPath
 import numpy as np
 
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.signal_words import source
 from holter.record import Run
 from holter.record.events import ExceptionRaised
-from holter.record.findings import Clear, Evidence, NotExamined
+from holter.record.findings import Evidence, Finding, Normal, Verdict
 from holter.record.signals import WATCH_TIME
 from holter.reports._numbers import count, percent
 
@@ -88,28 +89,26 @@ def script(run: Run) -> str | None:
 
 
 def clear_rules(checkup: Checkup) -> dict[str, str]:
-    """Return the rules that found nothing, each with all that was measured."""
-    others = {finding.rule for finding in checkup.findings}
-    others |= {verdict.rule for verdict in checkup.not_examined}
+    """Return the rules that found nothing odd, each with all that was measured."""
+    odd: tuple[Verdict, ...] = (*checkup.findings, *checkup.normal, *checkup.not_examined)
+    others = {verdict.rule for verdict in odd}
     return by_rule(verdict for verdict in checkup.clear if verdict.rule not in others)
 
 
-def by_rule(verdicts: Iterable[Clear | NotExamined]) -> dict[str, str]:
-    """Return the reasons of each rule, joined where a rule gave several."""
-    reasons: dict[str, list[str]] = {}
+def by_rule(verdicts: Iterable[Verdict]) -> dict[str, str]:
+    """Return what each rule says, joined where a rule says several things."""
+    given: dict[str, dict[str, None]] = {}
     for verdict in verdicts:
-        given = reasons.setdefault(verdict.rule, [])
-        if verdict.because and verdict.because not in given:
-            given.append(verdict.because)
-    return {rule: "; ".join(given) for rule, given in reasons.items()}
+        says = given.setdefault(verdict.rule, {})
+        if text := _says(verdict):
+            says[text] = None
+    return {rule: "; ".join(says) for rule, says in given.items()}
 
 
-def by_reason(verdicts: Iterable[NotExamined]) -> dict[str, tuple[str, ...]]:
-    """Return the rules that share a reason for not having been examined."""
-    rules: dict[str, dict[str, None]] = {}
-    for verdict in verdicts:
-        rules.setdefault(verdict.because, {})[verdict.rule] = None
-    return {because: tuple(names) for because, names in rules.items()}
+def _says(verdict: Verdict) -> str:
+    if isinstance(verdict, Normal) and verdict.exception:
+        return f"{verdict.summary} ({verdict.exception})"
+    return verdict.summary if isinstance(verdict, Finding | Normal) else verdict.because
 
 
 def tally(checkup: Checkup) -> str:
@@ -127,8 +126,8 @@ def step_range(steps: tuple[int, int]) -> str:
 
 def evidence_line(evidence: Evidence) -> str:
     """Return signal, owner, steps and what they say, in one line."""
-    source = " ".join(filter(None, (evidence.signal.name, evidence.owner)))
-    return f"{source}, {step_range(evidence.steps)}: {evidence.says}"
+    where = source(evidence.signal, evidence.owner)
+    return f"{where}, {step_range(evidence.steps)}: {evidence.says}"
 
 
 def first_line(text: str, *, limit: int = 200) -> str:

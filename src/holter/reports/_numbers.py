@@ -4,11 +4,11 @@ import math
 
 
 def number(value: float | int) -> str:
-    """Return `0.0123`, `1.61`, `-3`, `12,400`, `1.2e-09`, `nan`."""
+    """Return `0.0123`, `1.61`, `-3`, `12,400`, `1.2e-09`, `NaN`, `infinity`."""
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
-        return str(value)
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from holter.diagnosis.checklist import CHECKS, Row, Status, rows
+from holter.diagnosis.checklist import CHECKS, Row, Status, fails, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
@@ -15,6 +15,7 @@ from holter.reports._numbers import count
 from holter.reports.text import WIDTH
 
 _COLOR = {
+    Status.ERROR: "bold magenta",
     Status.FAIL: "bold red",
     Status.WARN: "bold yellow",
     Status.PASS: "green",
@@ -36,8 +37,12 @@ def render(
     lines += [BLANK, ((_tally(answered), "bold"), (_cost(run), "dim"))]
     failed = [row for row in answered if row.status in (Status.FAIL, Status.WARN)]
     if diagnosis.leading is not None and failed:
-        brief = brief_card(diagnosis, width, evidence=_EVIDENCE)
-        lines += [BLANK, *(full_card(diagnosis, width) if whole else brief)]
+        # The word of the table, not the severity: one report speaks one language.
+        told = (diagnosis.leading, *diagnosis.explained)
+        status = Status.FAIL if any(map(fails, told)) else Status.WARN
+        word = (status.value, _COLOR[status])
+        brief = brief_card(diagnosis, width, evidence=_EVIDENCE, word=word)
+        lines += [BLANK, *(full_card(diagnosis, width, word=word) if whole else brief)]
         more = f"holter explain {diagnosis.leading.rule}"
         lines += hanging(more, width=width, lead=(("more   ", "dim"),))
     if end := ending(run):
@@ -63,6 +68,7 @@ def _line(row: Row, width: int, *, whole: bool) -> list[Line]:
 def _tally(answered: Iterable[Row]) -> str:
     numbers = Counter(row.status for row in answered)
     words = {
+        Status.ERROR: "with an internal error",
         Status.FAIL: "failed",
         Status.WARN: "to look at",
         Status.PASS: "passed",

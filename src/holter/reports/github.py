@@ -23,6 +23,7 @@ def render(run: Run, checkup: Checkup) -> str:
         line = headline(run, checkup)
         text = f"{line.numbers}; {tally(checkup)}"
         lines.append(_command("notice", f"holter: {line.state}", text, file))
+    lines += [_command("error", "holter", failure, file) for failure in checkup.failures]
     if ending(run):
         lines.append(_command("notice", "holter", ending(run), file))
     return "".join(f"{line}\n" for line in lines)

@@ -47,6 +47,7 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         "normal": [_normal(normal) for normal in checkup.normal],
         "clear": _reasons(checkup.clear),
         "not_examined": _reasons(checkup.not_examined),
+        "failures": list(checkup.failures),
         "checklist": [
             {
                 "check": row.check.name,

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Sequence
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record import Run
-from holter.record.findings import Finding, Normal, Severity
-from holter.reports._card import COLOR, brief_card, full_card, some, tag
+from holter.record.findings import Finding, Severity
+from holter.reports._card import COLOR, brief_card, full_card, on_card, some, tag
 from holter.reports._facts import (
-    by_reason,
+    by_rule,
     clear_rules,
     cost,
     ending,
     exception_line,
-    script,
     tally,
 )
 from holter.reports._lines import BLANK, Line, hanging, painted
@@ -53,14 +52,20 @@ def _body(
 
 
 def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) -> list[list[Line]]:
+    """Return all sections; a rule is named once, in the first one it belongs to."""
+    named = on_card(diagnosis)
+    others = [finding for finding in diagnosis.others if finding.rule not in named]
+    named |= {finding.rule for finding in others}
+    normal = {rule: says for rule, says in by_rule(checkup.normal).items() if rule not in named}
+    named |= set(normal)
     return [
         _top(run, checkup, width),
         [] if diagnosis.leading is None else full_card(diagnosis, width),
         *_experiments(run, width, whole=True),
-        _section("also found", _findings(diagnosis.others, width)),
-        _section("odd but normal", _pairs(map(_normal, checkup.normal), width)),
-        _section("clear", _clear(checkup, width)),
-        _section("not examined", _unexamined(checkup, width)),
+        _section("also found", _findings(others, width)),
+        _section("odd but normal", _pairs(normal.items(), width)),
+        _section("clear", _clear(checkup, named, width)),
+        _section("not examined", _unexamined(checkup, named, width)),
         _section("not recorded", [line for note in run.meta.notes for line in _item(note, width)]),
         _footer(run, checkup, width),
     ]
@@ -73,6 +78,8 @@ def _top(run: Run, checkup: Checkup, width: int) -> list[Line]:
     lines = hanging(line.numbers, width=width, lead=lead, indent=8)
     if (end := ending(run)) and exception_line(run) is None:  # else the first line has it
         lines += hanging(end, width=width, lead=((" " * 8, ""),), style="yellow")
+    for failure in checkup.failures:
+        lines += hanging(failure, width=width, lead=((" " * 8, ""),), style="yellow")
     if run.steps == 0:
         for note in run.meta.notes:
             lines += hanging(note, width=width, lead=((" " * 8, ""),))
@@ -92,7 +99,8 @@ def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
     """Return what to do where the outcome is bad and no rule reports anything."""
     if exception_line(run) is not None or not headline(run, checkup).is_bad:
         return []
-    target = script(run) or "SCRIPT"
+    words = run.meta.environment.command
+    target = next((word for word in words if word.endswith(".py")), "SCRIPT")
     return hanging(f"holter try preflight {target}", width=width, lead=(("next:    ", "dim"),))
 
 
@@ -111,13 +119,24 @@ def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:
 def _more(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
     assert diagnosis.leading is not None
     lines: list[Line] = []
-    if diagnosis.others:
-        rules = list(dict.fromkeys(finding.rule for finding in diagnosis.others))
-        lines += hanging(f"found: {some(rules)}", width=width, lead=(("also   ", "dim"),))
+    named = {finding.rule for finding in (diagnosis.leading, *diagnosis.explained)}
+    others = [finding for finding in diagnosis.others if finding.rule not in named]
+    if others:
+        names: dict[str, str] = {}
+        for finding in others:
+            names.setdefault(finding.rule, _named(diagnosis, finding))
+        found = f"found: {some(list(names.values()))}"
+        lines += hanging(found, width=width, lead=(("also   ", "dim"),))
     lines += _unbroken(
         "more   ", (f"holter explain {diagnosis.leading.rule}", _command(run)), width
     )
     return [*lines, BLANK, ((f"{count(run.steps, 'step')} · {cost(run).says}", "dim"),)]
+
+
+def _named(diagnosis: Diagnosis, finding: Finding) -> str:
+    """Return the rule of a finding beside the leading one, with a severity that is higher."""
+    worse = finding.severity > diagnosis.severity
+    return f"{finding.rule} ({f'{finding.severity}'.upper()})" if worse else finding.rule
 
 
 def _unbroken(label: str, parts: Sequence[str], width: int) -> list[Line]:
@@ -140,38 +159,45 @@ def _command(run: Run) -> str:
     return f"holter check {run.path}{rank} --all"
 
 
-def _normal(note: Normal) -> tuple[str, str]:
-    return note.rule, f"{note.summary} ({note.exception})" if note.exception else note.summary
-
-
 def _findings(findings: Sequence[Finding], width: int) -> list[Line]:
+    """Return findings by rule: the first with its severity, of the others what they say."""
     lines: list[Line] = []
-    for finding in findings:
-        severity = (f"  {f'{finding.severity}'.upper():<9}", COLOR[finding.severity])
-        lead = (severity, (tag(finding), "bold"), (f" · since step {finding.onset}", "dim"))
-        lines.append(lead)
+    shown: set[str] = set()
+    for finding in sorted(findings, key=lambda each: _first(findings, each.rule)):
+        if finding.rule not in shown:
+            severity = (f"  {f'{finding.severity}'.upper():<9}", COLOR[finding.severity])
+            since = (f" · since step {finding.onset}", "dim")
+            lines.append((severity, (tag(finding), "bold"), since))
+        shown.add(finding.rule)
         for text in (finding.summary, *([f"fix: {finding.fix}"] if finding.fix else [])):
             lines += hanging(text, width=width, lead=((" " * 11, ""),))
     return lines
 
 
-def _clear(checkup: Checkup, width: int) -> list[Line]:
+def _first(findings: Sequence[Finding], rule: str) -> int:
+    return next(place for place, finding in enumerate(findings) if finding.rule == rule)
+
+
+def _clear(checkup: Checkup, named: set[str], width: int) -> list[Line]:
     """Return the rules that found nothing with what was measured, the most severe first."""
     severity = {name: rule.severity for name, rule in all_rules().items()}
-    measured = clear_rules(checkup)
+    measured = {rule: says for rule, says in clear_rules(checkup).items() if rule not in named}
     order = sorted(measured, key=lambda rule: -severity.get(rule, Severity.INFO))
     bare = [rule for rule in order if not measured[rule]]
     lines = _pairs(((rule, measured[rule]) for rule in order if measured[rule]), width)
     return [*lines, *(_item(", ".join(bare), width) if bare else [])]
 
 
-def _unexamined(checkup: Checkup, width: int) -> list[Line]:
+def _unexamined(checkup: Checkup, named: set[str], width: int) -> list[Line]:
     """Return the rules that could not be applied, by reason."""
-    reasons = by_reason(checkup.not_examined)
+    reasons = by_rule(verdict for verdict in checkup.not_examined if verdict.rule not in named)
+    rules: dict[str, list[str]] = {}
+    for rule, because in reasons.items():
+        rules.setdefault(because, []).append(rule)
     return [
         line
-        for because, rules in reasons.items()
-        for line in _item(f"{because}: {', '.join(rules)}", width)
+        for because, names in rules.items()
+        for line in _item(f"{because}: {', '.join(names)}", width)
     ]
 
 

@@ -24,7 +24,7 @@ def given(
 def test_n_against_n_and_one() -> None:
     (finding,) = found(broadcast_loss, given([1.0] * 19 + [0.0]))
     assert finding.confidence is Confidence.CERTAIN
-    assert "95%" in finding.summary
+    assert "95 %" in finding.summary
     assert [each.signal for each in finding.evidence] == [TARGET_BROADCAST, OUTPUT_SPREAD]
 
 

@@ -58,7 +58,7 @@ def test_without_updates_it_is_a_hint() -> None:
 def test_clipping_at_every_step_is_only_noted(run: Run) -> None:
     note, clear = said(constant_clipping, run)
     assert isinstance(note, Normal)
-    assert "100%" in note.summary
+    assert "all of the last" in note.summary
     assert isinstance(clear, Clear)
 
 

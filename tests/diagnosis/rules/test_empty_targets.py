@@ -60,7 +60,7 @@ def test_harmless(losses: list[float]) -> None:
 def test_no_batch_is_empty() -> None:
     (verdict,) = said(empty_targets, given([0.0, 0.99, np.nan], [np.nan] * 3))
     assert isinstance(verdict, Clear)
-    assert "99%" in verdict.because
+    assert "99 %" in verdict.because
 
 
 def test_nothing_read() -> None:

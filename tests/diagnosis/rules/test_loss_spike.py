@@ -43,7 +43,7 @@ def test_the_first_mover_is_named_and_makes_it_likely() -> None:
     (finding,) = found(loss_spike, run)
     assert finding.confidence is Confidence.LIKELY
     assert finding.onset == 393
-    assert "update.ratio" in finding.summary
+    assert "the relative update reached" in finding.summary
     assert [each.signal for each in finding.evidence] == [LOSS, UPDATE_RATIO, GRAD_TOTAL_NORM]
 
 

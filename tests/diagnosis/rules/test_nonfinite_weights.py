@@ -28,7 +28,7 @@ def test_blames_the_update_where_loss_and_gradient_are_finite() -> None:
     (finding,) = found(nonfinite_weights, run)
     assert finding.onset == 1
     assert finding.confidence is Confidence.CERTAIN
-    assert finding.summary.startswith("b became nan in step 1")
+    assert finding.summary.startswith("b became NaN in step 1")
     assert "0.25" in finding.summary
     assert "1.5" in finding.summary
     assert "eps" in finding.fix
@@ -82,4 +82,4 @@ def test_infinities_in_frozen_parameters_are_normal() -> None:
 def test_infinities_in_frozen_parameters_hide_no_trained_weight() -> None:
     (finding,) = found(nonfinite_weights, masked([1.0, NAN, NAN]))
     assert finding.onset == 1
-    assert finding.summary.startswith("a became nan in step 1")
+    assert finding.summary.startswith("a became NaN in step 1")

@@ -14,7 +14,7 @@ from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.record import Run
-from holter.record.events import NotApplicable, TrialFailed
+from holter.record.events import ExperimentFailed, TrialFailed
 from holter.record.findings import Confidence, Finding
 from holter.record.signals import (
     OVERFIT_CONSTANT,
@@ -34,7 +34,7 @@ AS_IT_IS = "unchanged"
 def made(setup: Setup, folder: Path, *, separable: bool = True, **options: Any) -> Run:
     """The run of the experiment; without `separable` samples, a trial on two of them may fail."""
     found = run("overfit-batch", setup, folder / "run", **options)
-    assert not [e for e in found.events_of(NotApplicable) if "it failed" in e.what.why]
+    assert not found.events_of(ExperimentFailed)
     failed = {event.what.trial for event in found.events_of(TrialFailed)}
     assert failed <= (set() if separable else {"2 samples"})
     return found

@@ -92,7 +92,7 @@ def test_batch_size() -> None:
 def test_a_batch_size_that_cannot_be_advised() -> None:
     scale = {"estimate": [900.0], "lower": [20.0], "upper": [np.inf]}
     text = shown(run_of({BATCH_SIZE: {"": [64.0]}, BATCH_NOISE_SCALE: scale}))
-    assert "900     20    inf" in text
+    assert "900     20  infinity" in text
     assert "too uncertain" in text
 
 

@@ -14,6 +14,7 @@ from holter.diagnosis.facts import (
     coefficients,
     curve,
     depth,
+    evaluations,
     gradient_scale,
     layers,
     membership,
@@ -27,6 +28,7 @@ from holter.diagnosis.facts import (
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
+from holter.diagnosis.facts.evaluations import Evaluation
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
@@ -79,6 +81,11 @@ class Facts:
     def loss_function(self) -> str | None:
         """The only loss function the model trains by."""
         return baseline.only_function(self)
+
+    @cached_property
+    def evaluation(self) -> Evaluation | str:
+        """The evaluation pass that is the validation."""
+        return evaluations.validation_of(self)
 
     @cached_property
     def validation(self) -> Curves | str:

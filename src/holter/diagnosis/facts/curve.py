@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts.reduction import per_batch
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.record.events import PassBegan
 from holter.record.signals import LOSS, LR, Signal
@@ -19,7 +20,7 @@ _LINE = 8192  # windows of a running median that are sorted at a time
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The finite losses of the only optimizer, by step."""
+    """The finite losses of the only optimizer, by step; sums as if all batches were equal."""
 
     owner: str
     steps: npt.NDArray[np.int64]
@@ -58,12 +59,15 @@ class Curve:
 
 def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
     """Return the curve of the run's only loss, or the reason why there is none to judge."""
+    if LOSS not in facts.run:
+        return "no loss was recorded"
     losses = {owner: loss for owner, loss in facts.run[LOSS].items() if len(loss)}
     if not losses:
         return "no loss was read"
     if len(losses) > 1:
         return f"the losses of {len(losses)} optimizers may compete, so none of them has to fall"
     ((owner, loss),) = losses.items()
+    loss = per_batch(facts, loss)
     kept = np.isfinite(loss.values)
     curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
     if facts.no_order is not None:

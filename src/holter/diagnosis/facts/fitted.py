@@ -107,15 +107,15 @@ class Fitted:
         kind = "floor" if self.exact else "estimated floor"
         about = f" ({self.about_floor})" if self.exact and self.about_floor else ""
         shown = least if abs(least) > 1e-4 * abs(self.plain.aim.reference) else 0.0
-        return f"{percent(self.share)} of the way to the {kind} {shown:.3g}{about}"
+        way = f"{percent(self.share)} of the way{self._begins(least)}"
+        return f"{way} to the {kind} {shown:.3g}{about}"
 
-    @property
-    def begins(self) -> str:
-        """Where that way begins, in a phrase."""
-        least, constant = floor(self.run, AS_IT_IS), self.value(OVERFIT_CONSTANT)
-        if least is None or constant is None or one_answer(constant, least):
+    def _begins(self, least: float) -> str:
+        """Where that way begins, in a phrase: not at the first loss."""
+        constant = self.value(OVERFIT_CONSTANT)
+        if constant is None or one_answer(constant, least):
             return ""
-        return f", from the best constant prediction at {constant:.3g}"
+        return f" from the best constant prediction ({constant:.3g})"
 
     def success(self) -> str:
         """Say by which numbers the samples are memorised."""
@@ -198,7 +198,8 @@ class Fitted:
 
 def percent(share: float) -> str:
     """Format a share of the way, cut to 0 to 100 %."""
-    return f"{min(max(share, 0.0), 1.0):.0%}"
+    shown = f"{100 * min(max(share, 0.0), 1.0):.0f}"
+    return "none" if shown == "0" else f"{shown} %"
 
 
 def went(fit: Fit) -> str:

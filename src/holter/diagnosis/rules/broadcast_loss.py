@@ -8,6 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
 
@@ -69,7 +70,7 @@ def broadcast_loss(
             continue
         share = float(broadcast.values.mean())
         measured = (
-            f"{function} broadcasts predictions and targets on {share:.0%} of {len(broadcast)}"
+            f"{function} broadcasts predictions and targets on {portion(share)} of {len(broadcast)}"
             " sampled steps"
         )
         if share < min_share:
@@ -84,7 +85,7 @@ def broadcast_loss(
             continue
         units, spread = last(facts, OUTPUT_UNITS, function) or 1, _relative_spread(facts, function)
         span = (broadcast.first, broadcast.last)
-        evidence = [Evidence(TARGET_BROADCAST, span, f"on {share:.0%} of the steps", function)]
+        evidence = [Evidence(TARGET_BROADCAST, span, f"on {portion(share)} of the steps", function)]
         confidence = Confidence.CERTAIN
         if spread is not None:
             says = f"{spread:.2g} times the standard deviation of the targets at the end"

@@ -10,6 +10,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.prevalence import RECENT
 from holter.diagnosis.facts.progress import level, median_update, steps_follow_gradients
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import portion
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, LOSS, UPDATE_RATIO
@@ -117,7 +118,7 @@ class _Clipping:
 
     def __str__(self) -> str:
         return (
-            f"{self.share:.0%} of the last {self.steps} steps are clipped, median coefficient"
+            f"{portion(self.share)} of the last {self.steps} steps are clipped, median coefficient"
             f" {self.coefficient:.2g} (norm {self.norm:.3g}, limit {self.limit:.3g})"
         )
 

@@ -9,7 +9,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import Halt, halted, level, median_update
 from holter.diagnosis.facts.schedule import GONE, WEAK, Rate
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent, unmet
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
@@ -61,8 +61,14 @@ def decayed_learning_rate(
     loss = facts.falling_loss
     if loss is None or facts.run.steps < min_steps or len(facts.rates) != 1:
         yield decayed_learning_rate.not_examined(
-            f"{facts.run.steps} steps; needed are {min_steps}, one optimizer and a loss that is"
-            " never negative"
+            unmet(
+                (loss is not None, "there is not one loss that is never negative"),
+                (
+                    facts.run.steps >= min_steps,
+                    f"{facts.run.steps} of the {min_steps} steps needed",
+                ),
+                (len(facts.rates) == 1, f"{len(facts.rates)} learning rates instead of one"),
+            )
         )
         return
     (rate,) = facts.rates
@@ -70,8 +76,11 @@ def decayed_learning_rate(
     share = 1 - since / facts.run.steps
     if share < min_share:
         yield decayed_learning_rate.clear(
-            f"the learning rate{of(rate.optimizer)} is below {gone:.1%} of its peak on the last"
-            f" {share:.0%} of the steps"
+            f"the learning rate{of(rate.optimizer)} is below {percent(gone)} of its peak on the"
+            f" last {percent(share)} of the steps"
+            if share > 0
+            else f"the learning rate{of(rate.optimizer)} never falls below {percent(gone)} of its"
+            " peak"
         )
         return
     if level(loss, since, facts.run.steps) is None:

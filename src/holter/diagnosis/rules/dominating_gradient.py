@@ -8,7 +8,7 @@ import numpy as np
 from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import lacking
+from holter.diagnosis.wording import lacking, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM
 
@@ -70,7 +70,7 @@ def dominating_gradient(
     total = squares.sum(axis=1, keepdims=True)
     shares = np.median(squares / np.where(total > 0, total, 1), axis=0)
     worst = int(shares.argmax())
-    measured = f"{layers[worst]} has {100 * shares[worst]:.3g} % of the squared gradient norm"
+    measured = f"{layers[worst]} has {portion(shares[worst])} of the squared gradient norm"
     if shares[worst] < share:
         yield dominating_gradient.clear(measured)
         return

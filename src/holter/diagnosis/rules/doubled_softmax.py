@@ -9,6 +9,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     OUTPUT_LOG_PROBABILITY_FRACTION,
@@ -73,8 +74,8 @@ def doubled_softmax(
                     f"{function} is given log-probabilities: its softmax changes nothing"
                 )
             yield doubled_softmax.clear(
-                f"the predictions of {np.median(share.values):.0%} of the samples that {function}"
-                " is given add up to 1"
+                f"the predictions of {portion(float(np.median(share.values)))} of the samples that"
+                f" {function} is given add up to 1"
             )
             continue
         if len(share) < min_steps:

@@ -7,7 +7,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CONFLICTS,
@@ -29,7 +29,7 @@ class Duplicates:
     distinct: float
 
     def __str__(self) -> str:
-        return f"{percent(self.copies)} of {self.examined:.0f} training inputs occur more than once"
+        return f"{portion(self.copies)} of {self.examined:.0f} training inputs occur more than once"
 
 
 @exception

@@ -8,6 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import first_nonfinite
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, TARGET_IGNORED_FRACTION
 
@@ -54,8 +55,9 @@ def empty_targets(
         empty = ignored.steps[ignored.values >= 1]
         if not len(empty):
             yield empty_targets.clear(
-                f"{function} ignores at most {np.nanmax(ignored.values):.0%} of the targets of a"
-                " batch"
+                f"{function} ignores at most {percent(most)} of the targets of a batch"
+                if (most := float(np.nanmax(ignored.values, initial=0)))
+                else f"{function} ignores no target"
             )
             continue
         measured = f"{function} ignores all targets on {len(empty)} of {len(ignored)} sampled steps"

@@ -13,7 +13,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import rate_left
 from holter.diagnosis.facts.gradient_scale import GROWTH, LARGE_SCALE, rise
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import number, of
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
@@ -80,16 +80,24 @@ def exploding_gradients(
         if explosion is None:
             yield from _outliers(facts, norm)
             yield from _late_rise(facts, norm)
-            first, last = _median(norm.values[:min_norms]), _median(norm.values[-min_norms:])
-            yield exploding_gradients.clear(
-                f"median gradient norm{of(owner)}: {first:.2g} initially, {last:.2g} at the end"
-            )
+            yield _without_explosion(owner, norm, min_norms)
             continue
         damage = damage_of(exploding_gradients, facts, f"gradients{of(owner)} {explosion.says}")
         if isinstance(damage, Damage):
             yield _finding(facts, owner, norm, explosion, damage)
         else:
             yield damage
+
+
+def _without_explosion(owner: str, norm: Series, count: int) -> Verdict:
+    finite = norm.values[np.isfinite(norm.values)]
+    if not len(finite):
+        return exploding_gradients.not_examined(f"no gradient norm{of(owner)} is finite")
+    first, last = np.median(finite[:count]), np.median(finite[-count:])
+    end = "at the end" if np.isfinite(norm.values[-1]) else "before it is not finite"
+    return exploding_gradients.clear(
+        f"median gradient norm{of(owner)}: {first:.2g} initially, {last:.2g} {end}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +163,8 @@ def _finding(
             Evidence(
                 GRAD_TOTAL_NORM,
                 (norm.first, norm.last),
-                f"first {values[0]:.3g}, largest finite {_largest(norm):.3g}, last"
-                f" {values[-1]:.3g}",
+                f"first {number(values[0])}, largest finite {_largest(norm):.3g}, last"
+                f" {number(values[-1])}",
                 owner,
             ),
             *_steepest(facts, explosion.step),

@@ -106,7 +106,8 @@ def huge_updates(
     size = float(_running_median(updates, samples).max())
     if size - (decay.rate if decay else 0.0) < limit:
         yield huge_updates.clear(
-            f"the median relative update is at most {percent(size)} of the weight norm"
+            "the median relative update is "
+            + (f"at most {percent(size)} of the weight norm" if size else "0")
             + (f", with {decay.says}" if decay and size >= limit else "")
         )
         return

@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import some
+from holter.diagnosis.wording import percent, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NORM, WEIGHT_TWIN_FRACTION
 
@@ -65,7 +65,8 @@ def identical_rows(
     if not hidden:
         most = float(np.nanmax(np.where(np.isfinite(recent), recent, 0)[-1], initial=0))
         yield identical_rows.clear(
-            f"no hidden layer that is trained has identical rows only (at most {most:.0%})"
+            "no hidden layer that is trained has identical rows only"
+            + (f" (at most {percent(most)})" if most else "")
         )
         return
     column = twins.values[:, twins.owners.index(hidden[0])]

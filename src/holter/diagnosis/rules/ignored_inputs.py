@@ -1,5 +1,6 @@
 """The outputs do not depend on the inputs."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -80,7 +81,9 @@ def ignored_inputs(
 
 
 def _measured(facts: Facts, response: float) -> str:
-    measured = f"inputs of another batch change the outputs by {response:.2g} standard deviations"
+    measured = "inputs of another batch change the outputs"
+    if math.isfinite(response):  # outputs that are all equal have no deviation
+        measured += f" by {response:.2g} standard deviations"
     if INPUT_LOSS not in facts.run:
         return measured
     own, other = (

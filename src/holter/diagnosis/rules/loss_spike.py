@@ -12,6 +12,7 @@ from holter.diagnosis.facts.curve import Curve, rates, warmed_up
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.facts.stages import stages
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.signal_words import in_words
 from holter.record import Series
 from holter.record.band import WINDOW, Band, ceilings
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -76,7 +77,7 @@ def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None
         if _level_changed(facts, signal, spike, spreads):
             return (
                 f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"
-                f" where {signal} changed as well"
+                f" where the {in_words(signal)} changed as well"
             )
     return None
 
@@ -285,7 +286,9 @@ def _finding(facts: Facts, curve: Curve, spike: Spike, count: int, company: floa
     first_mover = ""
     if movers:
         signal, step, times = movers[0]
-        first_mover = f"; {signal} reached {times:.2g} times its median at step {step}"
+        first_mover = (
+            f"; the {in_words(signal)} reached {times:.2g} times its median at step {step}"
+        )
     return loss_spike.finding(
         f"the loss jumped from {spike.before:.3g} to {spike.peak:.3g} at step {spike.step} and"
         f" settled at {spike.after:.3g}" + first_mover,

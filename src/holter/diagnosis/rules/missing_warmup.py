@@ -6,6 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import level, median_update
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import unmet
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ATTENTION_LOGIT_ABSMAX,
@@ -73,8 +74,14 @@ def missing_warmup(
         return
     if loss is None or len(facts.rates) != 1 or facts.run.steps < min_steps:
         yield missing_warmup.not_examined(
-            f"{facts.run.steps} steps; needed are {min_steps}, one optimizer and a loss that is"
-            " never negative"
+            unmet(
+                (loss is not None, "there is not one loss that is never negative"),
+                (len(facts.rates) == 1, f"{len(facts.rates)} learning rates instead of one"),
+                (
+                    facts.run.steps >= min_steps,
+                    f"{facts.run.steps} of the {min_steps} steps needed",
+                ),
+            )
         )
         return
     (rate,) = facts.rates

@@ -7,7 +7,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import nonfinite_owners, reading_at
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of, some
+from holter.diagnosis.wording import number, of, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_NONFINITE, GRAD_NORM, GRAD_TOTAL_NORM, LOSS
 
@@ -83,11 +83,13 @@ def nonfinite_gradient(facts: Facts) -> Iterator[Verdict]:
                 Evidence(GRAD_NORM, (step, step), _extent(facts, step, len(names)), names[0])
             )
         if loss is not None:
-            evidence.append(Evidence(LOSS, window, f"the loss is {loss:.3g} at step {step}", owner))
+            evidence.append(
+                Evidence(LOSS, window, f"the loss is {number(loss)} at step {step}", owner)
+            )
         where = f" in {some(names)}" if names else ""
-        while_loss = "" if loss is None else f"; the loss is {loss:.3g}"
+        while_loss = "" if loss is None else f"; the loss is {number(loss)}"
         yield nonfinite_gradient.finding(
-            f"the gradient{of(owner)} is {value} at step {step}{where}{while_loss}",
+            f"the gradient{of(owner)} is {number(value)} at step {step}{where}{while_loss}",
             confidence=Confidence.CERTAIN,
             onset=step,
             evidence=evidence,

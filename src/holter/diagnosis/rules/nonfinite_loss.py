@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import number, of
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.format import Floats
@@ -95,7 +95,7 @@ def nonfinite_loss(
         if not used.any():
             fix = "compute the loss in float32: `criterion(logits.float(), y)`, or use bfloat16"
         yield nonfinite_loss.finding(
-            f"the loss{of(owner)} is {value} at step {step}; {after}",
+            f"the loss{of(owner)} is {number(value)} at step {step}; {after}",
             confidence=Confidence.CERTAIN,
             onset=step,
             evidence=(

@@ -7,7 +7,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import first_nonfinite, nonfinite_owners, reading_at
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of, some
+from holter.diagnosis.wording import number, of, some
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, WEIGHT_NORM, WEIGHT_TOTAL_NORM
@@ -87,6 +87,7 @@ def _finding(facts: Facts, owner: str, norm: Series, step: int, names: tuple[str
     if value is None:
         value = reading_at(facts, WEIGHT_TOTAL_NORM, owner, step)
     window = (max(step - 20, 0), step)
+    shown = "not finite" if value is None else number(value)
     bad = norm.steps[~np.isfinite(norm.values)]
     says = f"{int((bad >= step).sum())} of {len(norm)} norms are not finite from step {step} on"
     evidence = [Evidence(WEIGHT_TOTAL_NORM, window, says, owner)]
@@ -95,7 +96,7 @@ def _finding(facts: Facts, owner: str, norm: Series, step: int, names: tuple[str
         evidence.append(Evidence(WEIGHT_NORM, window, says, names[0]))
     update = _update(facts, owner, step)
     return nonfinite_weights.finding(
-        f"{some(names) if names else f'the weight norm{of(owner)}'} became {value} in step {step}"
+        f"{some(names) if names else f'the weight norm{of(owner)}'} became {shown} in step {step}"
         f"{update}",
         confidence=Confidence.CERTAIN,
         onset=step,

@@ -136,7 +136,9 @@ def oscillating_loss(
     warm = warmed_up(facts, curve)
     if warm is None or len(curve) - warm < min_steps:
         yield oscillating_loss.not_examined(
-            f"{len(curve) - (warm or 0)} of the {min_steps} losses needed after warm-up"
+            "the learning rate is still warming up"
+            if warm is None
+            else f"{len(curve) - warm} of the {min_steps} losses needed after warm-up"
         )
         return
     half = curve.since(max(warm, curve.place(0.5)))

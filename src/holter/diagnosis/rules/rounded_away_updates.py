@@ -8,7 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Matrix, Sample, median
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import some
+from holter.diagnosis.wording import portion, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_NORM,
@@ -85,7 +85,7 @@ def rounded_away_updates(
         return
     if typical < lost:
         yield rounded_away_updates.clear(
-            f"a median update leaves {typical:.0%} of the elements unchanged"
+            f"a median update leaves {portion(typical)} of the elements unchanged"
         )
         return
     if not (shares < 1).any():

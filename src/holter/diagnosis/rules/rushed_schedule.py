@@ -7,7 +7,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import Halt, halted
 from holter.diagnosis.facts.schedule import GONE, WEAK, Pace, Rate, Scheduler
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent, portion, unmet
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, SCHEDULE_STEPS
 
@@ -60,7 +60,14 @@ def rushed_schedule(
     pace = facts.scheduler_pace
     if pace is None or not facts.rates or facts.run.steps < min_steps:
         yield rushed_schedule.not_examined(
-            f"{facts.run.steps} steps; needed are {min_steps}, and a scheduler that is stepped"
+            unmet(
+                (pace is not None, "no scheduler was stepped"),
+                (bool(facts.rates), "the learning rate was not read"),
+                (
+                    facts.run.steps >= min_steps,
+                    f"{facts.run.steps} of the {min_steps} steps needed",
+                ),
+            )
         )
         return
     if not pace.is_per_step:
@@ -87,8 +94,9 @@ def rushed_schedule(
             yield _swinging(facts, rate, cosine, pace, counted=cosine in counted)
         else:
             yield rushed_schedule.clear(
-                f"the learning rate{of(rate.optimizer)} is below {gone:.1%} of its peak on"
-                f" {share:.0%} of the steps, and rises again {len(rate.troughs)} times"
+                f"the learning rate{of(rate.optimizer)} is below {percent(gone)} of its peak on"
+                f" {portion(share)} of the steps"
+                + (f", and rises again {len(rate.troughs)} times" if len(rate.troughs) else "")
             )
 
 

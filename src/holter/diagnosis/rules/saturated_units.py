@@ -9,6 +9,7 @@ from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Sample, inner_activations
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACTIVATION_SATURATED_FRACTION,
@@ -71,7 +72,11 @@ def saturated_units(
     worst = int(lower.argmax())
     level, owner = float(lower[worst]), saturated.owners[worst]
     if level < share:
-        yield saturated_units.clear(f"at most {level:.0%} of a layer's outputs are saturated")
+        yield saturated_units.clear(
+            f"at most {percent(level)} of a layer's outputs are saturated"
+            if level
+            else "no outputs are saturated"
+        )
         return
     measured = f"{level:.0%} of the outputs of {owner} are saturated"
     damage = damage_of(saturated_units, facts, measured, regardless=level >= nearly_all)

@@ -91,5 +91,7 @@ def _always_one(facts: Facts, function: str) -> bool:
 
 def _given(facts: Facts, function: str, units: float) -> str:
     low, high = readings(facts, OUTPUT_MIN, function), readings(facts, OUTPUT_MAX, function)
-    values = f" with values from {low.min():.3g} to {high.max():.3g}" if len(low) else ""
+    values = (
+        f" with values from {low.min():.3g} to {high.max():.3g}" if len(low) and len(high) else ""
+    )
     return f"{function} is given {units:.0f} unit{'s' * (units != 1)}{values}"

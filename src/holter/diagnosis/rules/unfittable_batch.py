@@ -197,7 +197,7 @@ def _finding(
         severity=Severity.WARNING if confidence is Confidence.HINT else None,
         onset=0,
         evidence=(
-            _evidence(fitted.plain, fitted.way + fitted.begins),
+            _evidence(fitted.plain, fitted.way),
             *map(_evidence, beside),
             *_more(fitted, _ON_PARAMETERS if fitted.value(OVERFIT_MOVED) == 0 else ()),
             *_more(fitted, (OVERFIT_SPREAD,) if fitted.alike else ()),

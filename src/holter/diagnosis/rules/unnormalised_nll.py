@@ -10,6 +10,7 @@ from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     LOSS,
@@ -130,7 +131,9 @@ def unnormalised_nll(
                     Evidence(
                         OUTPUT_LOG_PROBABILITY_FRACTION,
                         span,
-                        f"at most {most:.0%} of the samples of any of {len(share)} steps",
+                        f"at most {portion(most)} of the samples of any of {len(share)} steps"
+                        if most
+                        else f"none of the samples of {len(share)} steps",
                         function,
                     ),
                     Evidence(OUTPUT_LOG_NORMALISER, span, f"median {excess:.3g}", function),

@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import number, percent
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
@@ -113,7 +113,7 @@ def unstable_curvature(
         yield unstable_curvature.finding(
             f"the curvature of the loss is {ratio:.3g} times the stability bound at lr={rate:.3g}:"
             f" {len(present) - 1} steps on the same batches take the loss from"
-            f" {present.values[0]:.3g} to {present.values[-1]:.3g}; with"
+            f" {present.values[0]:.3g} to {number(present.values[-1])}; with"
             f" lr={0.5 * rate / ratio:.2g} it falls to {reduced.values[-1]:.3g}",
             confidence=Confidence.LIKELY,
             onset=0,
@@ -145,5 +145,5 @@ def _falls(loss: Series) -> bool:
 
 
 def _shown(loss: Series, trial: str) -> Evidence:
-    says = f"loss {loss.values[0]:.3g}, {loss.values[1]:.3g}, ... {loss.values[-1]:.3g}"
+    says = f"loss {loss.values[0]:.3g}, {number(loss.values[1])}, ... {number(loss.values[-1])}"
     return Evidence(SHARPNESS_DESCENT, (loss.first, loss.last), says, trial)

@@ -8,7 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of, some
+from holter.diagnosis.wording import number, of, some
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import LR
@@ -99,7 +99,7 @@ def _invalid(groups: Mapping[str, Series]) -> Iterator[Verdict]:
         index = int(bad.argmax())
         first, value = int(rate.steps[index]), float(rate.values[index])
         yield unusable_learning_rate.finding(
-            f"the learning rate of {group} is {value:.3g} at step {first}"
+            f"the learning rate{of(group)} is {number(value)} at step {first}"
             + (": updates increase the loss" if np.isfinite(value) else ""),
             confidence=Confidence.CERTAIN,
             onset=first,
@@ -111,7 +111,7 @@ def _invalid(groups: Mapping[str, Series]) -> Iterator[Verdict]:
                     group,
                 ),
             ),
-            fix=f"correct the schedule: it returns {value:.3g} for step {first}",
+            fix=f"correct the schedule: it returns {number(value)} for step {first}",
         )
 
 

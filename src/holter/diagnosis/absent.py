@@ -1,0 +1,145 @@
+"""What a missing signal means in words: what was not examined, or what the training has not."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from holter.record import Run
+from holter.record.signals import CATALOGUE, LOSS, Per
+
+_Words = TypeVar("_Words")
+
+# What an experiment examines, by the first part of its signals' names, and the experiment.
+_EXAMINED = {
+    "accumulation": ("the weight of each accumulated batch", "preflight"),
+    "batch": ("the noise of the gradients", "batch-size"),
+    "causality": ("the dependence of outputs on later inputs", "preflight"),
+    "checkpoint": ("the content of the checkpoint", "preflight"),
+    "clip_threshold": ("the effect of the clipping threshold", "preflight"),
+    "dataset": ("the data set", "preflight"),
+    "dataset.overlap": ("the overlap of training and validation data", "preflight"),
+    "eval_gap": ("the loss in eval mode", "preflight"),
+    "init": ("the initialisation", "preflight"),
+    "input_control": ("the dependence of outputs on inputs", "preflight"),
+    "label_control": ("the relation of labels to inputs", "preflight"),
+    "lr_range": ("the range of learning rates", "lr-range"),
+    "mixing": ("the independence of samples in a batch", "preflight"),
+    "overfit": ("the ability to memorise a batch", "preflight"),
+    "padding": ("the effect of padding", "preflight"),
+    "refetch": ("the augmentation of samples", "preflight"),
+    "sharpness": ("the curvature of the loss", "sharpness"),
+    "workers": ("the random numbers of the loader's workers", "preflight"),
+}
+
+# Why all signals of one kind of owner are missing.
+_GROUPS = {
+    Per.LOSS_FUNCTION: "no loss function of torch was called",
+    Per.MODULE: "the outputs of layers were not read",
+}
+
+# Why a signal of a training may be missing, by its name or the first parts of it.
+_TRAINED = {
+    "accuracy": "the loss function has no classes",
+    "activation": "the outputs of layers were not read",
+    "activation.dead_fraction": "the model has no ReLU module",
+    "activation.saturated_fraction": "the model has no sigmoid or tanh module",
+    "adam": "no optimizer adapts to second moments",
+    "amp": "the training uses no GradScaler",
+    "attention": "no call of scaled_dot_product_attention was seen",
+    "backward": "no call of backward() was seen",
+    "beta1": "no optimizer has betas",
+    "beta2": "no optimizer has betas",
+    "clip": "gradients are not clipped",
+    "data": "no loader was seen",
+    "epsilon": "no optimizer has an epsilon",
+    "grad": "gradients were not read",
+    "hidden": "nan_to_num is not called on activations or gradients",
+    "input": "the inputs of the model were not read",
+    "loss": "no loss was recorded",
+    "loss.logged": "no loss was passed to `log(loss=...)`",
+    "loss.root_share": "no loss function of torch with a mean was called",
+    "loss.summed": "no loss function of torch was called",
+    "lr": "the learning rate was not read",
+    "mode": "the mode of the model was not read",
+    "momentum": "no optimizer has momentum",
+    "normalisation.input_rms": "the model has no layer norm",
+    "normalisation.samples": "the model has no batch norm",
+    "optimizer": "no optimizer counts its steps",
+    "output": "no loss function of torch was given predictions",
+    "output.log_normaliser": "the loss function has no classes",
+    "output.log_probability_fraction": "the loss function has no classes",
+    "output.probability_fraction": "the loss function takes no logits",
+    "parameter": "no optimizer with parameters was seen",
+    "schedule": "the training uses no learning-rate scheduler",
+    "target": "no loss function of torch was given targets",
+    "target.batch_entropy": "the targets are not class labels",
+    "target.broadcast": "the loss function is not elementwise",
+    "target.classes": "the targets are not class labels",
+    "target.entropy": "the targets are not class labels",
+    "target.ignored_fraction": "the loss function ignores no targets",
+    "target.input_match": "the targets are no tokens of the input",
+    "target.largest_class_fraction": "the targets are not class labels",
+    "target.max": "the targets are not numeric",
+    "target.mean": "the targets are not numeric",
+    "target.min": "the targets are not numeric",
+    "target.std": "the targets are not numeric",
+    "time": "no loader was seen",
+    "update": "updates were not read",
+    "val": "no validation pass was seen",
+    "val.input": "no inputs of a validation pass were read",
+    "val.mode_training": "no dropout or batch norm ran in a validation pass",
+    "val.train_fraction": "no dropout or batch norm ran in a validation pass",
+    "watch": "the cost was not measured",
+    "weight": "weights were not read",
+    "weight.twin_fraction": "no weight matrix of several rows was read",
+    "weight_decay": "no optimizer has a weight decay",
+}
+
+
+def absent(run: Run, signals: Iterable[str]) -> str:
+    """Return why rules that need `signals`, of which the run has none, could not be applied."""
+    names = sorted(signals, key=_rank)
+    for name in names:
+        if _per(name) is Per.TRIAL:
+            return _not_examined(name)
+    if LOSS not in run and run.is_experiment:
+        return "the training was not recorded; `holter run` records it"
+    if run.steps == 0:
+        return "no training step was recorded"
+    per = _per(names[0])
+    if per in _GROUPS and not names[0].startswith("val.") and not _has_any(run, per):
+        return _GROUPS[per]
+    return _longest(_TRAINED, names[0]) or "what it needs was not recorded"
+
+
+def _not_examined(name: str) -> str:
+    if name.startswith("replay."):
+        return "no captured failure was replayed; `holter try replay` does"
+    examined = _longest(_EXAMINED, name)
+    if examined is None:
+        return "it takes an experiment; `holter try` lists them"
+    what, command = examined
+    return f"{what} was not examined; `holter try {command}` does"
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """Order signals so that the one whose absence explains that of the others is first."""
+    return (0 if name in ("loss", "val.loss", "amp.scale", "clip.norm") else 1, name)
+
+
+def _per(name: str) -> Per | None:
+    signal = CATALOGUE.get(name)
+    return None if signal is None else signal.per
+
+
+def _has_any(run: Run, per: Per) -> bool:
+    """Return whether a signal of training that belongs to the same kind of owner was recorded."""
+    return any(_per(name) is per and not name.startswith("val.") for name in run.tables)
+
+
+def _longest(table: Mapping[str, _Words], name: str) -> _Words | None:
+    """Return the entry of the longest leading part of a dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        if (words := table.get(".".join(parts[:length]))) is not None:
+            return words
+    return None
