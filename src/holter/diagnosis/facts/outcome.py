@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holter.diagnosis.facts.chance import Standing
 from holter.diagnosis.facts.curve import Curve, levels, warmed_up
 from holter.diagnosis.facts.robust import Values, midmean, noise
 from holter.diagnosis.facts.streaks import trailing
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _PIECES = 10  # into which the curve is cut
 _FEWEST = 20  # losses that make a curve
 _NO_FALL = 0.02  # smallest fall of a loss, as a share of its start
-_AT_CHANCE = 0.97  # share of the best constant prediction above which nothing was learned
 _REGAINED = 0.5  # share of its fall that a loss which rose again has regained
 _STAYED = 0.9  # share of its start that a flat loss keeps, however noisy it is
 _BACK = 0.9  # share of its first value above which a loss that jumped has lost all progress
@@ -92,10 +92,15 @@ def verdict_of(facts: "Facts") -> Outcome:
         return _unknown(f"{len(curve)} of the {_FEWEST} losses needed")
     if warmed_up(facts, curve) is None:
         return _unknown("the learning rate is still warming up")
-    baseline = facts.baseline
+    chance, baseline = facts.chance, facts.baseline
     if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
         return _judge(curve, None)
-    return _judge(curve, baseline.level * baseline.scale)
+    constant = baseline.level * baseline.scale
+    if isinstance(chance, str):
+        return _judge(curve, constant)
+    if chance.standing is Standing.YOUNG:
+        return _unknown(str(chance))
+    return _judge(curve, constant, at_chance=chance.standing is Standing.AT_CHANCE)
 
 
 def learning_rate(facts: "Facts") -> str:
@@ -133,7 +138,7 @@ def _broken(facts: "Facts") -> Outcome | None:
     return None
 
 
-def _judge(curve: Curve, constant: float | None) -> Outcome:
+def _judge(curve: Curve, constant: float | None, *, at_chance: bool = False) -> Outcome:
     """Judge a finite curve, beside the loss of the best constant prediction if that is known."""
     values, cut = curve.values, levels(curve, _PIECES)
     end = curve.part(0.8)
@@ -143,9 +148,8 @@ def _judge(curve: Curve, constant: float | None) -> Outcome:
     jumped = _surely_above(values, start, first)
     if jumped:  # within the first steps: before them the loss was at `first`
         start = first
-    visible = max(4 * float(cut.errors.max()), _NO_FALL * abs(start))
+    visible = max(4 * float(cut.own_errors.max()), _NO_FALL * abs(start))
 
-    at_chance = constant is not None and last >= _AT_CHANCE * constant
     lost_progress = jumped and last > _BACK * first
     rose = last - best > max(visible, _REGAINED * (start - best))
     level = np.ptp(cut.values) < visible and last > _STAYED * start and not jumped
