@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from holter.diagnosis import rules as _rules
+from holter.diagnosis.damage import graded
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
@@ -66,6 +67,8 @@ def check(
 ) -> Checkup:
     """Apply the rules to `run`; findings come most severe, most certain and earliest first.
 
+    Findings that explain why a run failed are errors, whatever the severity of their rule.
+
     `select` and `ignore` take names and patterns such as `nonfinite-*`; `options` overrides the
     thresholds of rules: `{"flat-loss": {"min_drop": 0.02}}`.
     """
@@ -75,7 +78,7 @@ def check(
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))
-    findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
+    findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
         tuple(findings),

@@ -31,6 +31,7 @@ MAX_NOISE = 0.05
 WORTH = 0.01
 PATIENCE = 200
 
+_FEWEST = 20  # losses whose mean has a known error, however skewed they are
 _MEMORISED = 0.2  # gain in training, as a share, that memorised samples give without learning
 _NO_GAIN = 0.002  # gain in validation, as a share of the loss, that counts as none
 _NO_MORE_CORRECT = 0.05  # the same, as a share of the errors
@@ -71,7 +72,9 @@ class Chance:
     @property
     def gain(self) -> float:
         """How far the loss is surely below the best constant prediction; 0 if it is not."""
-        ends = ((self.level, self.error), (self.latest, self.latest_error))
+        ends = [(self.level, self.error)]
+        if len(self.curve.part(0.9)) >= _FEWEST:
+            ends.append((self.latest, self.latest_error))
         return max(
             (self.constant - mean for mean, error in ends if self.constant - mean > 3 * error),
             default=0.0,
@@ -185,6 +188,7 @@ def _standing(
 ) -> Standing:
     read, is_stuck = chance.predictions, chance.lasts >= patience
     falls = chance.fall > max(4 * chance.error, near / 4 * chance.constant)
+    falls &= chance.latest < chance.curve.values[0] / chance.baseline.scale  # or it comes back
     grows = read is not None and read.grows and worth / 100 < read.worth <= worth
     if chance.validation is not None:
         if falls and chance.latest > chance.constant:
