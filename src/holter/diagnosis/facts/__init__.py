@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts import (
     baseline,
+    chance,
     coefficients,
     curve,
     depth,
@@ -26,6 +27,7 @@ from holter.diagnosis.facts import (
     weight_growth,
 )
 from holter.diagnosis.facts.baseline import Baseline
+from holter.diagnosis.facts.chance import Chance
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.evaluations import Evaluation
@@ -76,6 +78,11 @@ class Facts:
     def baseline(self) -> Baseline | str:
         """The loss of the best constant prediction."""
         return baseline.baseline_of(self)
+
+    @cached_property
+    def chance(self) -> Chance | str:
+        """The end of the training loss beside the best constant prediction."""
+        return chance.chance_of(self)
 
     @cached_property
     def loss_function(self) -> str | None:

@@ -15,6 +15,8 @@ from holter.record.signals import LOSS, LR, Signal
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
+_OWN_NOISE = 8  # losses of a piece that tell its noise
+_NOISIER = 1.5  # times the noise of all pieces that is more than chance
 _LINE = 8192  # windows of a running median that are sorted at a time
 
 
@@ -83,7 +85,8 @@ class Levels:
 
     steps: npt.NDArray[np.int64]  # the first step of each piece
     values: Values
-    errors: Values
+    errors: Values  # by the noise of all pieces
+    own_errors: Values  # by the noise of each piece, where that is far larger
     noise: float  # standard deviation of one loss about its piece
 
 
@@ -97,8 +100,20 @@ def levels(curve: Curve, pieces: int) -> Levels:
         curve.steps[[start for start, _ in parts]],
         np.array([midmean(piece) for piece in cut]),
         np.array([midmean_error(sigma, len(piece)) for piece in cut]),
+        np.array([midmean_error(_own_noise(piece, sigma), len(piece)) for piece in cut]),
         sigma,
     )
+
+
+def _own_noise(piece: Values, sigma: float) -> float:
+    """Return the noise of a piece: its own if it is far above `sigma`, that of all pieces.
+
+    Losses become noisier as predictions vary. Differences of neighbours leave out a trend.
+    """
+    if len(piece) < _OWN_NOISE:
+        return sigma
+    own = noise([np.diff(piece)]) / float(np.sqrt(2))
+    return own if own > _NOISIER * sigma else sigma
 
 
 @dataclass(frozen=True, slots=True)
