@@ -11,7 +11,9 @@ from torch import Tensor
 
 from holter.record.signals import LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, Signal
 from holter.watching.collectors import STEP, Reading
+from holter.watching.collectors.batches import ANY
 from holter.watching.collectors.moments import BackwardBegins, Depth, StepEnds
+from holter.watching.collectors.outputs import readable
 
 # Operations that only sum, scale and arrange terms, by the names of their nodes in the graph.
 _LINEAR = frozenset(
@@ -21,8 +23,10 @@ _LINEAR = frozenset(
         *("Transpose", "T", "Select", "Slice", "Unbind", "Index", "Clone", "ToCopy", "Alias"),
     )
 )
+_NUMBERS = ANY - {torch.bool}
 _NODES = 256  # that are visited: a sum in a Python loop has two for each term
 _BRANCHES = 64  # of one node, evenly spaced
+_ELEMENTS = 1 << 16  # of a constant
 _FEWEST = 2  # constants that are read: one is the weight of a whole term
 _FEW = 4  # products below which further products are looked for: `0.5 * (advantage * term).mean()`
 
@@ -98,7 +102,8 @@ class Coefficients:
 
 def _weighted(constant: Tensor, place: _Place) -> Tensor:
     """A constant times what the loss multiplies its product by."""
-    weighted = constant.float() * (place.alike / (constant.numel() if place.is_mean else 1))
+    part = constant.flatten()[:: -(-constant.numel() // _ELEMENTS)].float()
+    weighted = part * (place.alike * (1 if place.is_mean else constant.numel()) / part.numel())
     for divisor in place.divisors:
         weighted = weighted / divisor.to(weighted.device, non_blocking=True)
     return weighted
@@ -148,8 +153,8 @@ def _constant(node: Any) -> Tensor | None:
     """The constant of a product or a division, or None where it cannot be read any more."""
     try:
         for saved in (node._saved_other, node._saved_self):  # noqa: SLF001  (torch's own names)
-            if isinstance(saved, Tensor) and not saved.requires_grad and saved.numel():
-                return None if saved.is_complex() or saved.dtype is torch.bool else saved.detach()
+            if isinstance(saved, Tensor) and not saved.requires_grad:
+                return readable(saved, kinds=_NUMBERS)
     except RuntimeError:  # it was changed in place since, or is freed
         return None
     return None
