@@ -27,7 +27,7 @@ for epoch in range(6):
         loss.backward()
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter -= rate * parameter.grad
+                parameter -= rate * parameter.grad  # noqa: PLW2901
         history["loss"].append(loss.item())
     model.eval()
     with torch.no_grad():

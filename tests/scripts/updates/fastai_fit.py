@@ -4,10 +4,10 @@ import json
 import os
 from pathlib import Path
 
+import fastai.callback.progress
+import fastai.callback.schedule  # noqa: F401
 import torch
 from fastai.callback.core import Callback
-from fastai.callback.progress import *
-from fastai.callback.schedule import *
 from fastai.data.core import DataLoaders
 from fastai.data.load import DataLoader
 from fastai.learner import Learner

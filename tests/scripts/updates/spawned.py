@@ -47,7 +47,7 @@ def main():
             worker.start()
         for worker in workers:
             worker.join()
-    history = dict(losses.get() for _ in range(2))
+    history = dict(sorted(losses.get() for _ in range(2)))
     print(history)
     if "HISTORY" in os.environ:
         Path(os.environ["HISTORY"]).write_text(json.dumps([history[0], history[1]]))
