@@ -81,6 +81,7 @@ class Predictions:
         self._owners = Owners()
         self._models: Calls[str] = Calls(lambda _, __, arguments: self._inputs.add(arguments))
         self._inputs = Memory()  # of the models, in the step that is read
+        self._knows_models = False  # before, targets may be inputs that were not heard
         self._looks = _LOOKS  # steps in which targets are still compared with inputs
         self._rebuilding: set[str] = set()  # loss functions whose targets are inputs
 
@@ -112,7 +113,10 @@ class Predictions:
         """Hear what models are called with from one step that is read whole to its backward."""
         self._models.stop()
         self._inputs.clear()
-        if isinstance(moment, BackwardBegins | Closing) or not self._looks:
+        if isinstance(moment, BackwardBegins | Closing):
+            return
+        self._knows_models = True
+        if not self._looks:
             return
         depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
         if depth < self.depth or any(is_compiled(each.module) for each in moment.roster.models):
@@ -123,7 +127,8 @@ class Predictions:
 
     def _measured(self, call: Given) -> Measured:
         values, thin = _values(call)
-        return values, None if call.function in self._rebuilding else thin.hits()
+        is_unsure = call.family is Family.BINARY and not self._knows_models
+        return values, None if is_unsure or call.function in self._rebuilding else thin.hits()
 
 
 def _values(whole: Given) -> tuple[dict[Signal, Tensor], Given]:
