@@ -38,7 +38,7 @@ def drawn_again(facts: Facts, differing: str, min_nearer: float) -> str | None:
     nearer = measured(facts.run, REFETCH_NEARER, "valid")
     if nearer is not None and nearer >= min_nearer:
         return None
-    share = "none" if nearer is None else f"{percent(nearer)}"
+    share = "none" if nearer is None else percent(nearer)
     return f"{differing}; {share} of them are nearer to their first version than to other samples"
 
 
@@ -102,7 +102,7 @@ def augmented_validation(
 
 
 def _finding(facts: Facts, differing: str, differ: float) -> Verdict:
-    nearer = measured(facts.run, REFETCH_NEARER, "valid")
+    nearer = measured(facts.run, REFETCH_NEARER, "valid") or 0.0
     train = measured(facts.run, REFETCH_INPUTS, "train")
     unexplained = measured(facts.run, REFETCH_UNEXPLAINED, "valid") or 0.0
     # With a class per sample, an index may stand for a class, and any sample of it may be drawn.

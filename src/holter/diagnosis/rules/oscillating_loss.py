@@ -179,7 +179,11 @@ def _steady(half: Curve, level: float, min_scatter: float, min_fall: float) -> s
     early, late = half.part(0, 0.5), half.part(0.5)
     sigma, fall = noise((early, late)), midmean(early) - midmean(late)
     if sigma < min_scatter * abs(level) or not level:
-        return f"the loss scatters by {percent(sigma / abs(level) if level else 0)} of its level"
+        if not level:
+            return "the loss is 0 in the last half"
+        if not sigma:
+            return "the loss does not scatter"
+        return f"the loss scatters by {percent(sigma / abs(level))} of its level"
     if fall > max(2 * midmean_error(sigma, len(early), len(late)), min_fall * abs(level)):
         return f"the loss fell by {fall:.3g} in the last half"
     return None

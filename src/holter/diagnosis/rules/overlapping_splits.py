@@ -6,7 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, spread, unread
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_DISTINCT,
@@ -80,7 +80,7 @@ def overlapping_splits(
         return
     hits = round(share * valid)
     overlap = f"{hits} of {valid:.0f} validation inputs are among {train:.0f} training inputs"
-    duplicates = f"{percent(copies)} of the training inputs are duplicates"
+    duplicates = f"{portion(copies)} of the training inputs are duplicates"
     excess = hits - copies * valid
     whole = min(excess / valid * unread(facts.run, "train"), 1.0)  # if all had been read
     distinct = measured(facts.run, DATASET_DISTINCT, "train") or train
