@@ -56,3 +56,4 @@ def conduct(
                 ExperimentFailed(experiment.name, f"{type(error).__name__}: {error}", signals)
             )
         lab.event(ExperimentMade(experiment.name, time.perf_counter() - began))
+
