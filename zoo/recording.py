@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from zoo.regimes import Regime, begin, stretched
 from zoo.sources import digest_of
 from zoo.specimens import Specimen
 
@@ -33,16 +34,18 @@ def recordings(
     *,
     workers: int = 2,
     experiment: str | None = None,
+    regime: Regime = Regime.WHOLE,
 ) -> Iterator[Recorded]:
     """The run of each specimen with each seed; those that are not kept yet are recorded first.
 
     With an `experiment` it is the run that `holter try` makes of it, else that of `holter run`.
     """
+    how = experiment or (None if regime is Regime.WHOLE else str(regime))
     kept, missing = [], []
     seeds = tuple(seeds)
     for specimen in specimens:
         for seed in seeds:
-            folder = folder_of(specimen, seed, experiment)
+            folder = folder_of(specimen, seed, how)
             (kept if (folder / "done").exists() else missing).append((specimen, seed, folder))
     for specimen, seed, folder in kept:
         yield specimen, seed, folder / "run"
@@ -52,17 +55,24 @@ def recordings(
     processes.set_forkserver_preload(_PRELOADED)
     with ThreadPoolExecutor(workers) as pool:
         for done in as_completed(
-            pool.submit(_record_apart, each, experiment, processes) for each in missing
+            pool.submit(_record_apart, each, how, processes) for each in missing
         ):
             yield done.result()
 
 
-def kept(specimens: Iterable[Specimen], seeds: Iterable[int], folder: Path) -> Iterator[Recorded]:
+def kept(
+    specimens: Iterable[Specimen],
+    seeds: Iterable[int],
+    folder: Path,
+    *,
+    regime: Regime = Regime.WHOLE,
+) -> Iterator[Recorded]:
     """The recordings in `folder`, whichever version of holter made them."""
+    how = None if regime is Regime.WHOLE else str(regime)
     seeds = tuple(seeds)
     for specimen in specimens:
         for seed in seeds:
-            for path in folder.glob(f"{_name(specimen, seed, None)}-????????????"):
+            for path in folder.glob(f"{_name(specimen, seed, how)}-????????????"):
                 if (path / "done").exists():
                     yield specimen, seed, path / "run"
 
@@ -73,52 +83,61 @@ def recording(specimen: Specimen, seed: int = 0, *, experiment: str | None = Non
     return path
 
 
-def folder_of(specimen: Specimen, seed: int, experiment: str | None = None) -> Path:
-    """Where the recording of a specimen is kept: another one when script or recorder change."""
-    script = script_of(specimen, seed)
-    key = hashlib.sha256(f"{digest_of(experiment)}\0{script}".encode()).hexdigest()[:12]
-    return CACHE / f"{_name(specimen, seed, experiment)}-{key}"
+def folder_of(specimen: Specimen, seed: int, how: str | None = None) -> Path:
+    """Where the recording of a specimen is kept: another one when script or recorder change.
+
+    `how` is the experiment that made it, or the regime; None for a run that is read whole.
+    """
+    script = script_of(specimen, seed, how)
+    recorder = digest_of(None if how == Regime.SAMPLED else how)
+    key = hashlib.sha256(f"{recorder}\0{script}".encode()).hexdigest()[:12]
+    return CACHE / f"{_name(specimen, seed, how)}-{key}"
 
 
-def _name(specimen: Specimen, seed: int, experiment: str | None) -> str:
-    return "-".join(filter(None, (experiment, specimen.name, str(seed))))
+def _name(specimen: Specimen, seed: int, how: str | None) -> str:
+    return "-".join(filter(None, (how, specimen.name, str(seed))))
 
 
-def script_of(specimen: Specimen, seed: int) -> str:
+def script_of(specimen: Specimen, seed: int, how: str | None = None) -> str:
     """The specimen's script, drawing its random numbers from `seed`."""
-    text = specimen.script
+    text = stretched(specimen, specimen.script) if how == Regime.SAMPLED else specimen.script
     for fixed in ("torch.manual_seed(0)", 'parser.add_argument("--seed", type=int, default=0)'):
         text = text.replace(fixed, fixed.replace("0)", f"{seed})"))
     return text
 
 
-def _record_apart(
-    wanted: Recorded, experiment: str | None, processes: ForkServerContext
-) -> Recorded:
+def _record_apart(wanted: Recorded, how: str | None, processes: ForkServerContext) -> Recorded:
     specimen, seed, folder = wanted
-    process = processes.Process(target=_record, args=(*wanted, experiment))
+    process = processes.Process(target=_record, args=(*wanted, how))
     process.start()
     process.join(LIMIT)
     if process.is_alive():
         process.kill()
         raise RuntimeError(f"{specimen.name} with seed {seed} took more than {LIMIT} s")
-    if experiment is not None and process.exitcode in (0, 1) and (folder / "run").exists():
+    if (
+        how not in (None, Regime.SAMPLED)
+        and process.exitcode in (0, 1)
+        and (folder / "run").exists()
+    ):
         (folder / "done").touch()  # a script that is tried ends without coming back
     if not (folder / "done").exists():
         raise RuntimeError(f"{specimen.name} with seed {seed} failed: see {folder}/output.txt")
     return specimen, seed, folder / "run"
 
 
-def _record(specimen: Specimen, seed: int, folder: Path, experiment: str | None) -> None:
+def _record(specimen: Specimen, seed: int, folder: Path, how: str | None) -> None:
     """Run `holter run --no-check` on the script in this process, with its output in a file."""
     from holter._cli import main
 
+    regime = Regime.SAMPLED if how == Regime.SAMPLED else Regime.WHOLE
+    experiment = how if regime is Regime.WHOLE else None
+    begin(regime)
     multiprocessing.set_start_method("fork", force=True)  # as it is where a script starts alone
-    for old in CACHE.glob(f"{_name(specimen, seed, experiment)}-????????????"):
+    for old in CACHE.glob(f"{_name(specimen, seed, how)}-????????????"):
         shutil.rmtree(old)
     folder.mkdir(parents=True)
     script = folder / specimen.path.name
-    script.write_text(script_of(specimen, seed))
+    script.write_text(script_of(specimen, seed, how))
     run = folder / "run"
     with (folder / "output.txt").open("w") as output, contextlib.chdir(folder):
         os.dup2(output.fileno(), 1)

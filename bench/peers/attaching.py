@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from bench.peers.peer import Alarm
-from holter.scripts.launching import live_models
+from holter.scripts.discovery import live_models
 
 
 class Monitor(Protocol):

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from bench.accuracy import TABLE
+from bench.accuracy import TABLES
 from holter import Run, check, diagnose
 from holter.diagnosis.causes import CAUSES, FAMILIES
 from holter.diagnosis.engine import Checkup, all_rules
@@ -15,6 +15,7 @@ from holter.diagnosis.rule import HEADINGS, NO_DAMAGE, Rule
 from holter.lab.experiments import all_experiments
 from holter.record.signals import CATALOGUE, REPLAY_LOSS, Per
 from zoo.recording import recording
+from zoo.regimes import Regime
 from zoo.specimens import CASES, Specimen
 
 rules = pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.name)
@@ -40,7 +41,8 @@ def experiment_for(rule: Rule) -> str | None:
 
 @cache
 def exceptions_of_the_zoo() -> set[str]:
-    return {name for row in json.loads(TABLE.read_text()) for name in row.get("exceptions", ())}
+    rows = json.loads(TABLES[Regime.WHOLE].read_text())
+    return {name for row in rows for name in row.get("exceptions", ())}
 
 
 @rules

@@ -77,7 +77,16 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
         "by": "holter",
     }
     assert set(KINDS) == {
-        *("loader", "pass", "scheduler", "mode", "skipped step", "resume", "exception"),
+        *(
+            "loader",
+            "pass",
+            "evaluation",
+            "scheduler",
+            "mode",
+            "skipped step",
+            "resume",
+            "exception",
+        ),
         *("holter failed", "capture", "tried", "experiment", "not applicable", "out of time"),
         *("trial failed", "overfit floor", "lr-range note", "lr-range stop", "sample"),
         *(

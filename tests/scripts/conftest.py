@@ -16,10 +16,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "launched"
 
-    def run(script: str, *arguments: str) -> Twins:
-        name = "_".join((script, *arguments)).replace("/", "_")
+    def run(script: str, *arguments: str, regime: str = "whole") -> Twins:
+        name = "_".join((regime, script, *arguments)).replace("/", "_")
         path = SCRIPTS / f"{script}.py"
-        return once(folder, name, lambda here: run_both(path, arguments, here))
+        return once(folder, name, lambda here: run_both(path, arguments, here, regime=regime))
 
     return run
 

@@ -16,6 +16,19 @@ from typing import Any
 SCRIPTS = Path(__file__).parent / "ordinary"
 CASES = Path(__file__).parent.parent.parent / "cases"
 HOLTER = ("-m", "holter")
+_SAMPLING = (
+    "import sys; from holter._cli import main; from holter.watching import budget;"
+    " budget.ALLOWANCE = 0.0; budget._FIRST = 4; sys.exit(main(sys.argv[1:]))"
+)
+# How the steps of a run are read: all whole, or as those of a long run are, from the first on.
+REGIMES = {
+    "whole": (*HOLTER, "run", "--budget", "none"),
+    "sampled": (
+        "-c",
+        _SAMPLING,
+        "run",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +84,9 @@ def holter_run(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None 
     return python(*HOLTER, "run", *arguments, cwd=cwd, env=env)
 
 
-def run_both(script: Path, arguments: tuple[str, ...], folder: Path) -> Twins:
+def run_both(
+    script: Path, arguments: tuple[str, ...], folder: Path, *, regime: str = "whole"
+) -> Twins:
     """Run a script plainly and watched, side by side, in an empty folder each."""
 
     def run(name: str, *prefix: str | Path) -> tuple[Ended, dict[str, Any]]:
@@ -84,9 +99,7 @@ def run_both(script: Path, arguments: tuple[str, ...], folder: Path) -> Twins:
     with ThreadPoolExecutor() as threads:
         both = (
             threads.submit(run, "plain"),
-            threads.submit(
-                run, "watched", *HOLTER, "run", "--budget", "none", "--out", folder / "run"
-            ),
+            threads.submit(run, "watched", *REGIMES[regime], "--out", folder / "run"),
         )
         (plain, truth), (watched, watched_truth) = (each.result() for each in both)
     return Twins(plain, watched, truth, watched_truth, folder / "run")

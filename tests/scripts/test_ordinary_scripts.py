@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launched import SCRIPTS, Twins
+from launched import REGIMES, SCRIPTS, Twins
 
 import holter
 from holter._cli import main
@@ -21,7 +21,6 @@ from holter.record.signals import (
     LOSS,
     LR,
     VAL_LOSS,
-    Signal,
 )
 from holter.reports import text
 
@@ -85,9 +84,15 @@ def name(launch: tuple[str, ...]) -> str:
     return launch[0]
 
 
+@pytest.fixture(scope="session", params=REGIMES)
+def regime(request: pytest.FixtureRequest) -> str:
+    """How the steps are read; what is cheap is read at every step in both."""
+    return request.param
+
+
 @pytest.fixture
-def twins(launch: tuple[str, ...], both: Any) -> Twins:
-    return both(*launch)
+def twins(launch: tuple[str, ...], regime: str, both: Any) -> Twins:
+    return both(*launch, regime=regime)
 
 
 @pytest.fixture
@@ -117,16 +122,26 @@ def test_files_of_the_script_are_where_it_writes_them(twins: Twins) -> None:
     assert watched == plain
 
 
-@pytest.mark.parametrize(
-    ("signal", "key"), [(LOSS, "loss"), (GRAD_TOTAL_NORM, "grad_norm")], ids=str
-)
-def test_every_step_is_recorded(signal: Signal, key: str, twins: Twins, run: holter.Run) -> None:
-    truths = _by_owner(twins.truth[key])
-    assert sorted(run[signal]) == sorted(truths)
+def test_every_step_has_its_loss(twins: Twins, run: holter.Run) -> None:
+    truths = _by_owner(twins.truth["loss"])
+    assert sorted(run[LOSS]) == sorted(truths)
     for owner, truth in truths.items():
-        series = run[signal][owner]
+        series = run[LOSS][owner]
         assert series.steps.tolist() == _steps_of(owner, twins.truth)
         _assert_same(series.values, truth)
+
+
+def test_gradient_norms_are_those_of_their_steps(
+    regime: str, twins: Twins, run: holter.Run
+) -> None:
+    truths = _by_owner(twins.truth["grad_norm"])
+    assert sorted(run[GRAD_TOTAL_NORM]) == sorted(truths)
+    for owner, truth in truths.items():
+        series = run[GRAD_TOTAL_NORM][owner]
+        known = dict(zip(_steps_of(owner, twins.truth), truth, strict=True))
+        if regime == "whole":
+            assert series.steps.tolist() == list(known)
+        _assert_same(series.values, [known[step] for step in series.steps.tolist()])
 
 
 def test_learning_rates_are_those_of_the_steps(twins: Twins, run: holter.Run) -> None:
@@ -171,12 +186,13 @@ def test_parameters_have_their_names(name: str, run: holter.Run) -> None:
 def test_gradients_of_parameters_make_up_the_total(twins: Twins, run: holter.Run) -> None:
     for owner, truth in _by_owner(twins.truth["grad_norm"]).items():
         series = [run[GRAD_NORM][each] for each in run[GRAD_NORM] if each.startswith(owner)]
-        squares = dict.fromkeys(_steps_of(owner, twins.truth), 0.0)
+        known = dict(zip(_steps_of(owner, twins.truth), truth, strict=True))
+        squares: dict[int, float] = {}
         for each in series:
             for step, value in zip(each.steps.tolist(), each.values.tolist(), strict=True):
-                if step in squares:  # a step of another optimizer may leave gradients here too
-                    squares[step] += value**2
-        _assert_same(np.sqrt(list(squares.values())), truth)
+                if step in known:  # a step of another optimizer may leave gradients here too
+                    squares[step] = squares.get(step, 0.0) + value**2
+        _assert_same(np.sqrt(list(squares.values())), [known[step] for step in squares])
 
 
 def test_batches_are_those_of_the_training_loader(name: str, twins: Twins, run: holter.Run) -> None:

@@ -6,33 +6,41 @@ import torch
 from torch import nn
 
 import holter
-from holter.record.signals import GRAD_NORM, LOSS, UPDATE_RATIO, VAL_LOSS
+from holter.record.signals import (
+    GRAD_CARRIED_FRACTION,
+    GRAD_NORM,
+    LOSS,
+    LR,
+    MODE_TRAINING,
+    UPDATE_RATIO,
+    VAL_LOSS,
+)
 from holter.watching import budget as budgeting
 from holter.watching.budget import ALERT_STEPS, ALLOWANCE, Budget
 from holter.watching.collectors.moments import Depth
 
-COSTS = {Depth.NONE: 0.0, Depth.LIGHT: 4e-5, Depth.REGULAR: 5e-4, Depth.FULL: 2e-3}
+COSTS = {Depth.LIGHT: 2e-5, Depth.REGULAR: 5e-4, Depth.FULL: 2e-3}
 
 
-def train(budget: Budget, length: float, steps: int) -> float:
+def train(budget: Budget, length: float, first: int, last: int) -> float:
     """Steps of some length, watched as the budget says; the share of the time it took."""
     spent = 0.0
-    for step in range(steps):
+    for step in range(first, last):
         depth = budget.depth(step)
         spent += COSTS[depth]
-        if depth is not Depth.NONE:
-            budget.account(depth, COSTS[depth], length)
-    return spent / (steps * length)
+        budget.account(depth, COSTS[depth], length)
+    return spent / ((last - first) * length)
 
 
 @pytest.mark.parametrize("length", [5e-4, 5e-3, 5e-2, 0.5])
 @pytest.mark.parametrize("share", [0.01, 0.05])
 def test_the_share_is_kept_once_the_allowance_is_spent(length: float, share: float) -> None:
     budget = Budget(share)
-    train(budget, length, 2_000)
-    later = train(budget, length, 20_000)
-    least = COSTS[Depth.LIGHT] / budgeting._RAREST_LOSS / length  # losses are never given up
-    assert later <= max(share, 2 * least) * 1.05
+    train(budget, length, 0, 2_000)
+    later = train(budget, length, 2_000, 42_000)
+    light = COSTS[Depth.LIGHT] / length  # losses are read at every step
+    spare = budgeting._SPARE / (40_000 * length)
+    assert later <= max(share, light + 0.2 * share) * 1.05 + spare
 
 
 def test_short_runs_are_read_whole() -> None:
@@ -47,30 +55,65 @@ def test_short_runs_are_read_whole() -> None:
 
 def test_long_steps_are_read_whole_for_ever() -> None:
     budget = Budget(0.01)
-    train(budget, 10.0, 1_000)
+    train(budget, 10.0, 0, 1_000)
     assert set(budget.every.values()) == {1}
 
 
 def test_without_a_share_everything_is_read() -> None:
     budget = Budget(None)
-    train(budget, 1e-4, 5_000)
+    train(budget, 1e-4, 0, 5_000)
     assert {budget.depth(step) for step in range(5_000, 5_100)} == {Depth.FULL}
 
 
-def test_a_deep_step_is_a_step_of_each_lesser_depth() -> None:
-    budget = Budget(0.01)
-    train(budget, 2e-3, 5_000)
-    light, regular, full = (budget.every[d] for d in (Depth.LIGHT, Depth.REGULAR, Depth.FULL))
-    assert regular % light == full % regular == 0
-    assert light < regular <= full
+def sampled(monkeypatch, length: float, steps: int) -> dict[Depth, list[int]]:
+    """Steps of each depth in a run without an allowance."""
+    monkeypatch.setattr(budgeting, "ALLOWANCE", 0.0)
+    budget, depths = Budget(0.01), {depth: [] for depth in Depth}
+    for step in range(steps):
+        depth = budget.depth(step)
+        depths[depth].append(step)
+        budget.account(depth, COSTS[depth], length)
+    return depths
+
+
+@pytest.mark.parametrize("length", [5e-4, 1e-2, 0.2])
+def test_deep_steps_are_spread_over_the_whole_run_and_dense_at_its_beginning(monkeypatch, length):
+    steps = 20_000
+    depths = sampled(monkeypatch, length, steps)
+    full = np.array(depths[Depth.FULL])
+    assert full[:16].tolist() == list(range(16))
+    for first in (64, 512, 4096):  # each doubling of the run has its share
+        assert len(full[(full >= first) & (full < 2 * first)]) >= 3, first
+    gaps = np.diff(full)
+    assert gaps.max() < steps / 5
+    assert len(depths[Depth.REGULAR]) > len(full)
+
+
+def test_of_two_trainings_that_take_turns_both_are_read(monkeypatch):
+    full = np.array(sampled(monkeypatch, 5e-4, 20_000)[Depth.FULL])
+    late = full[full > 100]
+    assert 0.3 < (late % 2).mean() < 0.7
 
 
 def test_an_alert_reads_the_next_steps_whole() -> None:
     budget = Budget(0.01)
-    train(budget, 1e-3, 5_000)
+    train(budget, 1e-3, 0, 5_000)
     budget.alert(5_001)
     assert {budget.depth(s) for s in range(5_001, 5_001 + ALERT_STEPS)} == {Depth.FULL}
     assert budget.depth(5_003 + ALERT_STEPS) is not Depth.FULL
+
+
+def test_alerts_have_a_share_of_their_own() -> None:
+    budget = Budget(0.01)
+    train(budget, 1e-3, 0, 5_000)
+    read = 0
+    for step in range(5_000, 105_000):  # something odd at every tenth step
+        if step % 10 == 0:
+            budget.alert(step)
+        depth = budget.depth(step)
+        read += depth is Depth.FULL
+        budget.account(depth, COSTS[depth], 1e-3)
+    assert read * COSTS[Depth.FULL] < 4.0  # of 100 seconds: alerts, samples, and the spare time
 
 
 def test_the_first_steps_in_which_kernels_are_compiled_teach_nothing() -> None:
@@ -78,7 +121,7 @@ def test_the_first_steps_in_which_kernels_are_compiled_teach_nothing() -> None:
     for _ in range(3):
         slow.account(Depth.FULL, 5.0, 5.0)
         usual.account(Depth.FULL, 2e-3, 2e-3)
-    assert train(slow, 5e-3, 3_000) == train(usual, 5e-3, 3_000)
+    assert train(slow, 5e-3, 3, 3_000) == train(usual, 5e-3, 3, 3_000)
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5])
@@ -88,8 +131,8 @@ def test_a_share_is_a_share(share: float, tmp_path) -> None:
         holter.watch(model, torch.optim.SGD(model.parameters()), tmp_path / "run", budget=share)
 
 
-def test_steps_that_are_not_read_still_count(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(budgeting, "ALLOWANCE", 0.002)
+def test_losses_are_read_at_every_step_whatever_the_budget(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(budgeting, "ALLOWANCE", 0.0)
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -108,21 +151,20 @@ def test_steps_that_are_not_read_still_count(tmp_path, monkeypatch) -> None:
     assert w.steps == 900
     run = holter.Run.load(tmp_path / "run")
     assert run.meta.steps == 900
-    series = run[LOSS][""]
-    late = series.steps[series.steps > 300]
-    # The step with the validation is read, too.
-    assert (late[late != 851] % budgeting._RAREST_LOSS == 0).all()
-    assert len(late) >= 30
-    np.testing.assert_allclose(series.values, np.array(losses)[series.steps], rtol=1e-5)
-    assert len(run[GRAD_NORM]["weight"]) < len(series)
-    assert len(run[UPDATE_RATIO]["weight"]) <= len(run[GRAD_NORM]["weight"])
-    (validated,) = run[VAL_LOSS]["mse_loss"].steps
-    assert 850 <= validated <= 851
+    assert run[LOSS][""].steps.tolist() == list(range(900))
+    np.testing.assert_allclose(run[LOSS][""].values, losses, rtol=1e-5)
+    for signal in (LR, MODE_TRAINING, GRAD_CARRIED_FRACTION):
+        (owner,) = run[signal]
+        assert len(run[signal][owner]) >= 899, signal  # of the first step nothing is carried
+    norms, updates = run[GRAD_NORM]["weight"].steps, run[UPDATE_RATIO]["weight"].steps
+    assert 30 < len(norms) < 500
+    assert len(updates) < len(norms)
+    assert run[VAL_LOSS]["mse_loss"].steps.tolist() == [850]
     assert run[VAL_LOSS]["mse_loss"].values[0] == pytest.approx(held_out)
 
 
 def test_a_bad_loss_has_its_neighbours_read_whole(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(budgeting, "ALLOWANCE", 0.002)
+    monkeypatch.setattr(budgeting, "ALLOWANCE", 0.0)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with holter.watch(model, optimizer, tmp_path / "run", quiet=True, budget=0.05):

@@ -1,7 +1,5 @@
 """Steps: every update counts once, whatever is read of it and whatever happens between two."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
@@ -9,14 +7,14 @@ from torch import nn
 from torch.nn import functional
 
 import holter
-from holter.record.events import SkippedStep
-from holter.record.signals import LOSS, VAL_LOSS
+from holter.record.events import CaptureWritten, SkippedStep
+from holter.record.signals import AMP_SCALE, AMP_SKIPPED, LOSS, VAL_LOSS
 from holter.watching.budget import Budget
 from holter.watching.collectors.moments import Depth
 from holter.watching.steps import OpenStep, Stage
 
 STEPS = 40
-MIXED = (Depth.FULL, Depth.NONE, Depth.LIGHT, Depth.NONE, Depth.NONE, Depth.REGULAR, Depth.NONE)
+MIXED = (Depth.FULL, Depth.LIGHT, Depth.LIGHT, Depth.REGULAR, Depth.LIGHT)
 
 
 @pytest.fixture(params=[*Depth, MIXED], ids=lambda given: getattr(given, "name", "MIXED"))
@@ -43,7 +41,8 @@ def validate(model, x, *, context):
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.enable_grad])
 @pytest.mark.parametrize("every", [1, 4, 5, 7, None])
-def test_every_step_counts_with_and_without_validation(tmp_path, depths, every, context):
+@pytest.mark.usefixtures("depths")
+def test_every_step_counts_with_and_without_validation(tmp_path, every, context):
     model, optimizer, x = make()
     losses, validations = [], {}
     with holter.watch(model, optimizer, tmp_path / "run", quiet=True) as watch:
@@ -58,11 +57,9 @@ def test_every_step_counts_with_and_without_validation(tmp_path, depths, every, 
     assert watch.steps == STEPS
     run = holter.Run.load(tmp_path / "run")
     assert run.meta.steps == STEPS
-    if LOSS in run:  # each loss has the number of the step it was computed in
-        series = run[LOSS][""]
-        np.testing.assert_allclose(series.values, np.array(losses)[series.steps], rtol=1e-5)
-        wanted = [s for s in range(STEPS) if depths[s % len(depths)] is not Depth.NONE]
-        assert set(wanted) <= set(series.steps.tolist())
+    series = run[LOSS][""]  # each loss has the number of the step it was computed in
+    assert series.steps.tolist() == list(range(STEPS))
+    np.testing.assert_allclose(series.values, losses, rtol=1e-5)
     if validations:
         series = run[VAL_LOSS]["mse_loss"]
         assert dict(zip(series.steps.tolist(), series.values.tolist(), strict=True)) == (
@@ -105,23 +102,30 @@ def test_skipped_steps_count_and_no_other_is_called_skipped(tmp_path):
     run = holter.Run.load(tmp_path / "run")
     skipped = [event.step for event in run.events_of(SkippedStep)]
     assert skipped == list(bad)
-    if LOSS in run:
-        series = run[LOSS][""]
-        np.testing.assert_allclose(series.values, np.array(losses)[series.steps], rtol=1e-5)
+    series = run[LOSS][""]
+    assert series.steps.tolist() == list(range(STEPS))
+    np.testing.assert_allclose(series.values, losses, rtol=1e-5)
 
 
-def test_the_last_validation_is_recorded_even_after_a_step_that_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(Budget, "depth", lambda _, step: Depth.FULL if step == 0 else Depth.NONE)
+@pytest.mark.usefixtures("depths")
+def test_a_scaler_that_skips_for_good_hides_nothing(tmp_path):
+    """A loss that is NaN from some step on: every step counts, is skipped, and has its loss."""
     model, optimizer, x = make()
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
     with holter.watch(model, optimizer, tmp_path / "run", quiet=True) as watch:
-        for _ in range(5):
+        for step in range(STEPS):
+            loss = model(x).square().mean() * (float("nan") if step >= 25 else 1.0)
             optimizer.zero_grad()
-            model(x).sum().backward()
-            optimizer.step()
-        model.eval()
-        functional.mse_loss(model(x), x.sum(1, keepdim=True))  # with a graph: decided at the end
-    assert watch.steps == 5
-    assert holter.Run.load(tmp_path / "run")[VAL_LOSS]["mse_loss"].steps.tolist() == [4]
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert watch.steps == STEPS
+    run = holter.Run.load(tmp_path / "run")
+    assert [event.step for event in run.events_of(SkippedStep)] == list(range(25, STEPS))
+    assert np.isnan(run[LOSS][""].values).tolist() == [step >= 25 for step in range(STEPS)]
+    assert run[AMP_SKIPPED][""].values.tolist() == [step >= 25 for step in range(STEPS)]
+    assert run[AMP_SCALE][""].values[-1] < 0.01
+    assert [event.what.alarm for event in run.events_of(CaptureWritten)] == ["nonfinite"]
 
 
 def test_stages_follow_the_table():
@@ -129,21 +133,9 @@ def test_stages_follow_the_table():
     assert step.is_ahead and not step.has_begun
     assert step.backward() and not step.backward()  # the second one accumulates
     assert step.stage is Stage.BACKWARD and not step.is_ahead
-    step.next_depth = Depth.NONE
+    step.next_depth = Depth.LIGHT
     step.updated(subject=None)  # type: ignore[arg-type]
-    assert step.is_updated and step.forward_depth is Depth.NONE
+    assert step.is_updated and step.has_begun and step.forward_depth is Depth.LIGHT
     step.end(1.0)
-    assert (step.stage, step.depth, step.is_deaf) == (Stage.FRESH, Depth.NONE, True)
-    step.updated_unread(2.0)
-    assert step.is_updated and not step.has_begun
-    step.read_after_all([])
-    assert (step.stage, step.depth, step.is_deaf) == (Stage.UPDATED, Depth.LIGHT, False)
-    assert not step.is_whole
-
-
-def test_a_scaler_reports_an_unread_update_once():
-    step = OpenStep(depth=Depth.NONE, next_depth=Depth.NONE)
-    for _ in itertools.repeat(None, 2):
-        step.updated_unread(0.0)
-        assert step.scaler_reports_unread()
-        assert not step.scaler_reports_unread()  # that one was skipped
+    assert (step.stage, step.depth) == (Stage.FRESH, Depth.LIGHT)
+    assert not step.is_updated and not step.stepped

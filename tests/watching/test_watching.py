@@ -19,6 +19,7 @@ from holter.record.events import ExceptionRaised, Resumed
 from holter.record.reader import verify
 from holter.record.signals import (
     BACKWARD_CALLS,
+    CLOSURE_CALLS,
     GRAD_NORM,
     LOSS,
     LOSS_LOGGED,
@@ -154,7 +155,7 @@ def test_two_optimizers_after_one_backward_share_a_step(model, path):
 
 
 @pytest.mark.parametrize("kind", [torch.optim.LBFGS, torch.optim.Adam])
-def test_closures(model, path, kind):
+def test_the_first_call_of_a_closure_is_the_step(model, path, kind):
     optimizer = kind(model.parameters(), lr=0.01)
     calls = []
 
@@ -162,20 +163,46 @@ def test_closures(model, path, kind):
         optimizer.zero_grad()
         loss = functional.cross_entropy(model(torch.ones(2, 3)), torch.zeros(2).long())
         loss.backward()
-        calls.append(float(loss.detach()))
+        calls[-1].append((loss.item(), model[0].weight.grad.norm().item()))
         return loss
 
-    per_step = []
     with watch(model, optimizer, path) as w:
         for _ in range(3):
-            before = len(calls)
+            calls.append([])
             optimizer.step(closure)
-            per_step.append(len(calls) - before)
     assert w.steps == 3
-    assert values(path, BACKWARD_CALLS) == per_step
-    assert len(values(path, GRAD_NORM, "0.weight")) == 3
-    if kind is torch.optim.Adam:
-        assert values(path, LOSS) == pytest.approx(calls)
+    first_losses, first_norms = zip(*(of_step[0] for of_step in calls), strict=True)
+    assert values(path, LOSS) == pytest.approx(first_losses)
+    assert values(path, GRAD_NORM, "0.weight") == pytest.approx(first_norms, rel=1e-5)
+    assert values(path, CLOSURE_CALLS) == [len(of_step) for of_step in calls]
+    assert values(path, BACKWARD_CALLS) == [1, 1, 1]
+
+
+class Perturbing(torch.optim.SGD):
+    """Move the weights, call the closure there, move them back and step: as SAM does."""
+
+    def step(self, closure):
+        parameters = self.param_groups[0]["params"]
+        with torch.no_grad():
+            torch._foreach_add_(parameters, 0.1)
+        with torch.enable_grad():
+            closure()
+        with torch.no_grad():
+            torch._foreach_add_(parameters, -0.1)
+            torch._foreach_add_(parameters, [p.grad for p in parameters], alpha=-0.01)
+
+
+def test_a_closure_called_at_other_weights_is_not_the_step(model, path):
+    optimizer = Perturbing(model.parameters(), lr=0.01)
+    losses = []
+    with watch(model, optimizer, path) as w:
+        for _ in range(3):
+            optimizer.zero_grad()
+            losses.append(float(backward(model)))
+            optimizer.step(lambda: backward(model))
+    assert w.steps == 3
+    assert values(path, LOSS) == pytest.approx(losses)
+    assert values(path, CLOSURE_CALLS) == [1, 1, 1]
 
 
 def test_a_step_twice_without_backward(model, optimizer, path):

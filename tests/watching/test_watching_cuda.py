@@ -140,3 +140,26 @@ def test_a_compiled_step_and_a_captured_graph_are_survived(tmp_path: Path) -> No
     run = holter.Run.load(tmp_path / "run")
     np.testing.assert_allclose(run[LOSS][""].values, losses, rtol=1e-4)
     assert len(run[GRAD_TOTAL_NORM][""]) == 12
+
+
+def test_a_step_captured_in_a_graph_is_left_alone(tmp_path: Path) -> None:
+    model, inputs, labels = model_and_batch()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, capturable=True)
+    step = make_step(model, optimizer, inputs, labels)
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True) as watch:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(5):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = step()
+        losses = []
+        for _ in range(5):
+            graph.replay()
+            losses.append(loss.item())
+    assert watch.steps == 5
+    assert losses[-1] < losses[0]
+    assert "CUDA graph" in " ".join(holter.Run.load(tmp_path / "run").meta.notes)

@@ -1,15 +1,29 @@
 """Whether a condition did damage: the outcome of the run, as a part of a rule's verdict."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import inf
+from types import MappingProxyType
 
+from holter.diagnosis.causes import members
+from holter.diagnosis.effects import reached_by
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import Rule
-from holter.record.findings import Confidence, Evidence, Normal, NotExamined, Severity
+from holter.record.findings import Confidence, Evidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import LOSS
 
 _LOSSES = 20  # needed to judge a run
+
+# What each way to fail looks like: findings of these families are the failure itself.
+_FAILURES: Mapping[OutcomeState, tuple[str, ...]] = MappingProxyType(
+    {
+        OutcomeState.LEARNED_NOTHING: ("no-learning", "diverging-loss"),
+        OutcomeState.DIVERGED: ("no-learning", "unstable"),
+        OutcomeState.BROKE: ("non-finite", "unstable", "half-precision"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,22 @@ def damage_of(
     if _too_early(facts) and not regardless:
         return rule.not_examined(f"{measured}; too few losses after warm-up to judge the damage")
     return Damage("whether the loss fell cannot be judged", Confidence.HINT, ())
+
+
+def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
+    """Make the findings that are, or explain, the failure of a run errors; leave the others.
+
+    A condition is as severe as what it costs: a stale optimizer is an error in a run that learned
+    nothing, and a warning in one that learned.
+    """
+    outcome = facts.outcome
+    failure = members(_FAILURES.get(outcome.state, ())) if outcome is not None else set()
+    return [
+        replace(finding, severity=Severity.ERROR)
+        if failure & {finding.rule, *reached_by(finding)}
+        else finding
+        for finding in findings
+    ]
 
 
 def _ends_above(facts: Facts, max_loss: float) -> bool:

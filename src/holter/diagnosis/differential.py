@@ -1,10 +1,10 @@
 """From many findings to one cause: what leads, what it explains, what was ruled out."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holter.diagnosis.causes import explained_by, members, reach
+from holter.diagnosis.causes import explained_by, reach
+from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Clear, Finding, NotExamined, Severity
 
@@ -37,7 +37,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     if not checkup.findings:
         return Diagnosis()
     findings = checkup.findings
-    effects = {id(each): _effects(each, findings) for each in findings}
+    effects = {id(each): effects_of(each, findings, all_rules()) for each in findings}
     explained = {id(effect) for found in effects.values() for effect in found}
     unexplained = [each for each in findings if id(each) not in explained]
     leading = min(
@@ -47,7 +47,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
             -each.severity,
             -each.confidence,
             -len(effects[id(each)]),
-            _moved(each),
+            moved(each),
             each.level,
             each.rule,
         ),
@@ -59,7 +59,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     return Diagnosis(
         leading=leading,
         known=rule is None or not rule.symptom,
-        explained=tuple(sorted(consequences, key=_moved)),
+        explained=tuple(sorted(consequences, key=moved)),
         others=tuple(f for f in findings if f is not leading and f not in consequences),
         ruled_out=_nearest_first(
             [
@@ -74,29 +74,6 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         ),
         experiments=rule.experiments[:2] if rule is not None else (),
     )
-
-
-def _effects(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that follow from `cause`."""
-    explained = explained_by(cause.rule) if cause.explains is None else members(cause.explains)
-    reached = reach(explained)
-    return [
-        each
-        for each in findings
-        if each is not cause and each.rule in reached and _may_precede(cause, each)
-    ]
-
-
-def _may_precede(cause: Finding, effect: Finding) -> bool:
-    rule = all_rules().get(cause.rule)
-    if rule is not None and rule.symptom:  # between symptoms, who moved first explains the other
-        return _moved(cause) < _moved(effect)
-    return cause.onset <= max([effect.onset, *(each.steps[1] for each in effect.evidence)])
-
-
-def _moved(finding: Finding) -> tuple[int, int]:
-    """When a finding's condition began: the step, and the phase within the step."""
-    return finding.onset, finding.evidence[0].signal.phase if finding.evidence else 0
 
 
 def _could_explain(name: str, symptoms: set[str]) -> bool:

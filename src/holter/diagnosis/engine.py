@@ -12,6 +12,7 @@ from typing import Any
 
 from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
+from holter.diagnosis.damage import graded
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Run
@@ -68,6 +69,8 @@ def check(
 ) -> Checkup:
     """Apply the rules to `run`; findings come most severe, most certain and earliest first.
 
+    Findings that explain why a run failed are errors, whatever the severity of their rule.
+
     `select` and `ignore` take names and patterns such as `nonfinite-*`; `options` overrides the
     thresholds of rules: `{"flat-loss": {"min_drop": 0.02}}`.
     """
@@ -77,7 +80,7 @@ def check(
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))
-    findings = [verdict for verdict in verdicts if isinstance(verdict, Finding)]
+    findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
     unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
     experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))

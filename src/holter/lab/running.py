@@ -15,6 +15,8 @@ from holter.record.errors import HolterError
 from holter.record.events import ExperimentFailed, ExperimentMade, NotApplicable
 from holter.record.folders import new_folder, require_free
 
+_LONGEST = 160  # characters of an error in a report
+
 Options = Mapping[str, Mapping[str, Any]]  # experiment -> option -> value
 
 
@@ -52,8 +54,12 @@ def conduct(
         except InapplicableError as reason:
             lab.event(NotApplicable(experiment.name, str(reason), signals))
         except Exception as error:
-            lab.event(
-                ExperimentFailed(experiment.name, f"{type(error).__name__}: {error}", signals)
-            )
+            lab.event(ExperimentFailed(experiment.name, _in_a_line(error), signals))
         lab.event(ExperimentMade(experiment.name, time.perf_counter() - began))
 
+
+def _in_a_line(error: Exception) -> str:
+    """Return an exception as one line of bounded length: torch's may fill a screen."""
+    message = str(error).strip().partition("\n")[0]
+    message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    return f"{type(error).__name__}: {message}"

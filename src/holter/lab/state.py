@@ -291,9 +291,7 @@ def _hash(value: Any) -> str:
 
 def _feed(digest: Any, value: Any) -> None:
     if isinstance(value, Tensor):
-        flat = value.detach().cpu().contiguous()
-        digest.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
-        digest.update(flat.reshape(-1).view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+        _feed_tensor(digest, value.detach().cpu())
     elif isinstance(value, dict):
         for key, item in value.items():
             digest.update(repr(key).encode() if isinstance(key, (*_PLAIN, tuple)) else b"key")
@@ -308,3 +306,26 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(value.tobytes())
     else:
         digest.update(type(value).__name__.encode())
+
+
+def _feed_tensor(digest: Any, tensor: Tensor) -> None:
+    """Feed the values of a tensor; of a sparse one where they are, too."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        digest.update(f"{tensor.layout}".encode())
+        for part in _dense_parts(tensor):
+            _feed_tensor(digest, part)
+        return
+    flat = tensor.contiguous().resolve_conj().resolve_neg()
+    digest.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
+    digest.update(flat.reshape(-1).view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+
+
+def _dense_parts(tensor: Tensor) -> list[Tensor]:
+    if tensor.is_nested:
+        return list(tensor.unbind())
+    if tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]  # noqa: SLF001  (also if not coalesced)
+    compressed = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+    rows = tensor.crow_indices() if compressed else tensor.ccol_indices()
+    columns = tensor.col_indices() if compressed else tensor.row_indices()
+    return [rows, columns, tensor.values()]

@@ -83,6 +83,22 @@ class PassBegan(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationSeen(Occurrence):
+    """Losses without a backward pass are computed on some data, for the first time.
+
+    Told again when it turns out that the data are trained on.
+    """
+
+    kind: ClassVar[str] = "evaluation"
+    name: str  # of the data, as in the owners of validation signals; empty for the first without
+    split: str = ""  # train, validation or test, if the script names it
+    by_value: bool = False  # the name is the value of a variable, which may say something else
+    trained_on: bool = False
+    where: str = ""  # file and line
+    loader: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSeen(Occurrence):
     """A learning-rate scheduler is stepped for the first time."""
 
@@ -338,9 +354,10 @@ class TriageMade(Occurrence):
 
 
 _ALL: tuple[type[Occurrence], ...] = (
-    *(LoaderSeen, PassBegan, SchedulerSeen, ModeChanged, SkippedStep, Resumed, ExceptionRaised),
-    *(HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade, NotApplicable),
-    *(ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor, LrRangeNote, LrRangeStop, SampleShown, SamplesFound),
-    *(MixingModule, Reproduced, BirthFound, ChangeTried, ChangesTried, TriageMade),
+    *(LoaderSeen, PassBegan, EvaluationSeen, SchedulerSeen, ModeChanged, SkippedStep, Resumed),
+    *(ExceptionRaised, HolterFailed, CaptureWritten, ExperimentsChosen, ExperimentMade),
+    *(NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor, LrRangeNote),
+    *(LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
+    *(ChangeTried, ChangesTried, TriageMade),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

@@ -9,7 +9,7 @@ def tell(sentence: str) -> None:
     tqdm = sys.modules.get("tqdm")
     try:
         if tqdm is not None:
-            tqdm.tqdm.write(line, file=sys.stderr)
+            tqdm.tqdm.write(line, file=sys.stderr, nolock=True)
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()

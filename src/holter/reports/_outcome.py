@@ -8,7 +8,7 @@ from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import OutcomeState, verdict_of
 from holter.record import Run
-from holter.record.signals import LOSS, VAL_LOSS
+from holter.record.signals import LOSS
 from holter.reports._facts import exception_line
 from holter.reports._numbers import count, number
 
@@ -34,14 +34,15 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     if raised is not None:
         return Headline(f"broke at step {raised[0]}", raised[1], is_bad=True)
     clear = "" if checkup.findings else f"; {_without_findings(checkup)}"
-    outcome = verdict_of(Facts(run))
+    facts = Facts(run)
+    outcome = verdict_of(facts)
     if outcome.state is OutcomeState.UNKNOWN:
         return Headline("outcome unknown", f"{_loss(run)}{steps}; {outcome.says}{clear}")
     if outcome.bad:
         unexplained = "" if checkup.findings else "; no rule found a cause"
         at = "" if outcome.onset is None else f" at step {outcome.onset}"
         return Headline(f"{outcome.state}{at}", f"{outcome.says}{unexplained}", is_bad=True)
-    return Headline(str(outcome.state), f"{outcome.says}{_validation(run)}{clear}")
+    return Headline(str(outcome.state), f"{outcome.says}{_validation(facts)}{clear}")
 
 
 def _without_findings(checkup: Checkup) -> str:
@@ -60,10 +61,10 @@ def _loss(run: Run) -> str:
     return f"loss {number(float(values[0]))} → {number(float(values[-1]))} over "
 
 
-def _validation(run: Run) -> str:
-    """Return the last validation loss of a run that has one."""
-    if VAL_LOSS not in run or len(run[VAL_LOSS]) != 1:
+def _validation(facts: Facts) -> str:
+    """Return the last loss of the pass that is the validation."""
+    evaluation = facts.evaluation
+    if isinstance(evaluation, str):
         return ""
-    (series,) = run[VAL_LOSS].values()
-    values = series.values[np.isfinite(series.values)]
+    values = evaluation.losses.values[np.isfinite(evaluation.losses.values)]
     return f", validation {number(float(values[-1]))}" if len(values) else ""

@@ -1,28 +1,26 @@
 """`holter run`: run an unmodified script and watch the models and optimizers it creates."""
 
-import gc
 import importlib.util
 import os
 import sys
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holter.record import environment
+from holter.record import Run, environment
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.folders import new_folder, require_free
 from holter.record.meta import Environment
 from holter.record.notices import tell
+from holter.scripts.discovery import Discovery
 from holter.scripts.running import AfterTorch, find_module, find_script, report_end
+from holter.scripts.spawned import Recording, Workers, tap_processes
 
 if TYPE_CHECKING:
-    from torch import nn
-    from torch.optim import Optimizer
-
     from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
+    from holter.watching.taps import Tap
     from holter.watching.watch import Watch
 
 
@@ -59,6 +57,13 @@ def launch(
     if out is not None and not resume:
         require_free(out, _rank())
     began: list[Watch] = []
+    taps: list[Tap] = []
+    options = {
+        "budget": budget,
+        "black_box": black_box,
+        "on_nonfinite": on_nonfinite,
+        "capture_at": capture_at,
+    }
 
     def begin() -> None:
         described = replace(
@@ -67,14 +72,10 @@ def launch(
             module=script if as_module else None,
         )
         recorder = _recorder(found.name, out, described, resume=resume)
-        watch = _begin(
-            recorder,
-            budget=budget,
-            black_box=black_box,
-            on_nonfinite=on_nonfinite,
-            capture_at=capture_at,
-        )
-        began.append(watch)
+        began.append(_begin(recorder, **options))
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
+            folder = recorder.path.absolute()  # a process may change its working directory
+            taps.extend(tap_processes(Recording(folder, described, options)))
 
     waiting = AfterTorch(begin)
     if "torch" in sys.modules:
@@ -84,22 +85,42 @@ def launch(
     error = found.run(arguments)
     if waiting in sys.meta_path:
         sys.meta_path.remove(waiting)
+    for tap in taps:
+        tap.remove()
     exit_code, interrupted = report_end(error), isinstance(error, KeyboardInterrupt)
     if not began:
         if not isinstance(error, SyntaxError):
             tell(f"{script} did not import torch; nothing was recorded.")
         return ScriptEnd(exit_code, None, interrupted=interrupted)
-    watch = began[0]
-    if watch.steps == 0:
-        watch.note(
-            f"backward() ran {watch.backwards} times but no optimizer stepped. Manual weight"
-            " updates are not recorded; use torch.optim.SGD."
-            if watch.backwards
-            else "No optimizer stepped. Training in processes that the script spawns is not"
-            " recorded; launch the script with `torchrun -m holter run`."
-        )
+    steps = _close(began[0], error)
+    return ScriptEnd(exit_code, began[0].path, steps, interrupted)
+
+
+def _close(watch: "Watch", error: BaseException | None) -> int:
+    """End the recording; return the steps of the process that it is about."""
+    workers, trained = Workers.of(watch.path), watch.has_trained
+    if workers.folders and (trained or workers.are_running):
+        watch.note(workers.note)
+    elif not workers.folders and not trained:
+        watch.note(_why_nothing(watch))
     watch.close(error=error)
-    return ScriptEnd(exit_code, watch.path, watch.steps, interrupted)
+    if trained or workers.are_running or not workers.folders:
+        return watch.steps
+    workers.promote(watch.path)
+    return Run.load(watch.path).steps
+
+
+def _why_nothing(watch: "Watch") -> str:
+    if watch.backwards:
+        return (
+            f"backward() ran {watch.backwards} times, but no optimizer stepped, and no tensor that"
+            " received gradients changed between two calls."
+        )
+    return (
+        "backward() was not called in this process. Gradients from torch.autograd.grad are not"
+        " recorded, nor is training in processes that are not started with"
+        " torch.multiprocessing.spawn or multiprocessing.Process; call holter.watch there."
+    )
 
 
 def _rank() -> int:
@@ -120,91 +141,3 @@ def _begin(recorder: "Recorder", **options: Any) -> "Watch":
     watch = Watch(recorder, announce=rank == 0, rank=rank, **options)
     Discovery(watch)
     return watch
-
-
-class Discovery:
-    """Find the optimizers of a script and the models they train, and watch them."""
-
-    def __init__(self, watch: "Watch") -> None:
-        self._watch = watch
-        self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        watch.send(self)
-
-    def optimizer_made(self, optimizer: "Optimizer") -> None:
-        """Remember an optimizer until the first backward."""
-        self._waiting.add(optimizer)
-
-    def before_backward(self) -> None:
-        """Watch all optimizers created so far, and the models that hold their parameters."""
-        if not self._waiting:
-            return
-        optimizers = list(self._waiting)
-        self._waiting.clear()
-        self._unsettled.update(optimizers)
-        self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
-
-    def before_step(self, optimizer: "Optimizer") -> None:
-        """Watch a late optimizer; at its first step, check that its parameters are trained."""
-        if self._watch.roster.subject_of(optimizer) is None:
-            self._waiting.add(optimizer)
-        self.before_backward()
-        if optimizer in self._unsettled:
-            self._unsettled.discard(optimizer)
-            self._look_for_the_trained_model(optimizer)
-
-    def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
-        """Watch the models that do get gradients, if this optimizer's parameters do not.
-
-        The model was then re-created or replaced after the optimizer was built.
-        """
-        parameters = [each for group in optimizer.param_groups for each in group["params"]]
-        inside = {id(p) for m in self._watch.roster.models for p in m.module.parameters()}
-        astray = [p for p in parameters if id(p) not in inside and p.grad is None]
-        if not astray and any(each.grad is not None for each in parameters):
-            return
-        trained = [
-            module
-            for module in live_models()
-            if any(each.grad is not None for each in module.parameters())
-            and not any(id(each) in inside for each in module.parameters())
-        ]
-        if trained:
-            self._watch.add(trained, [])
-
-
-def live_models() -> "list[nn.Module]":
-    """Return every module with parameters that is not part of another module."""
-    from torch import nn
-
-    # By type: isinstance would trigger the lazy proxies of some libraries.
-    modules: list[nn.Module] = [
-        each
-        for each in gc.get_objects()
-        if issubclass(type(each), nn.Module) and "_modules" in each.__dict__
-    ]
-    parts = {id(part) for module in modules for part in module.children()}
-    whole = [each for each in modules if id(each) not in parts]
-    return [each for each in whole if next(each.parameters(), None) is not None]
-
-
-def _holding(parameters: set[int], modules: "Sequence[nn.Module]") -> "list[nn.Module]":
-    """Return the smallest set of modules that covers `parameters`, found greedily."""
-    shares = [({id(p) for p in module.parameters()} & parameters, module) for module in modules]
-    chosen: list[nn.Module] = []
-    covered: set[int] = set()
-    for share, module in sorted(shares, key=lambda each: -len(each[0])):
-        if share - covered:
-            chosen.append(module)
-            covered |= share
-    # In order of creation, as in the script.
-    return [module for module in modules if module in chosen]
-
-
-def _parameters_of(optimizers: "Sequence[Optimizer]") -> set[int]:
-    return {
-        id(each)
-        for optimizer in optimizers
-        for group in optimizer.param_groups
-        for each in group["params"]
-    }

@@ -1,11 +1,20 @@
 """Evaluation: tells validation losses from training losses, and follows train and eval mode."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from torch import nn
 
 from holter.watching.collectors.roster import Model
+from holter.watching.passes import EvaluatedData
 from holter.watching.taps import TappedLoss
+
+
+class EvaluatedLoss(NamedTuple):
+    """A loss that may be that of an evaluation, and the data it is computed on."""
+
+    call: TappedLoss  # without its graph
+    data: EvaluatedData
 
 
 class Evaluation:
@@ -20,7 +29,7 @@ class Evaluation:
         self.was_validated = False  # a validation loss was seen
         self._was_evaluated = False  # a model was put into eval mode
         # The last call of each loss function; one of each, because predictions may be large.
-        self._undecided: dict[str, TappedLoss] = {}
+        self._undecided: dict[str, EvaluatedLoss] = {}
         self._modes: dict[int, bool] = {}
 
     @property
@@ -40,13 +49,13 @@ class Evaluation:
         self._modes[id(module)] = module.training
         return True
 
-    def postpone(self, call: TappedLoss) -> TappedLoss | None:
+    def postpone(self, loss: EvaluatedLoss) -> EvaluatedLoss | None:
         """Keep a loss until it is decided; return the one that it proves a validation loss."""
-        before = self._undecided.pop(call.function, None)
-        self._undecided[call.function] = call
+        before = self._undecided.pop(loss.call.function, None)
+        self._undecided[loss.call.function] = loss
         return before
 
-    def take_undecided(self) -> list[TappedLoss]:
+    def take_undecided(self) -> list[EvaluatedLoss]:
         """Return the losses that are to be decided now."""
-        calls, self._undecided = list(self._undecided.values()), {}
-        return calls
+        losses, self._undecided = list(self._undecided.values()), {}
+        return losses

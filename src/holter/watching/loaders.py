@@ -2,14 +2,30 @@
 
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from holter.record.events import LoaderSeen
 
 _MOST = 16  # loaders with a name of their own: some scripts make one every epoch
+
+
+@dataclass(slots=True, eq=False)
+class Iteration:
+    """A pass over a loader: where the script began it, and before which step.
+
+    The loader may be gone while its iterator is still in use; a data set may be anything.
+    """
+
+    label: str
+    loader: weakref.ref[DataLoader[Any]]
+    dataset: "weakref.ref[Any] | None"
+    takes_all: bool  # of the data set: no sampler selects a part
+    chain: int
+    step: int
 
 
 class Loaders:
@@ -17,10 +33,12 @@ class Loaders:
 
     def __init__(self) -> None:
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._iterators: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._iterations: weakref.WeakKeyDictionary[Any, Iteration] = weakref.WeakKeyDictionary()
         self._count = 0
 
-    def begin(self, loader: DataLoader[Any], iterator: object) -> tuple[str, bool]:
+    def begin(
+        self, loader: DataLoader[Any], iterator: object, *, chain: int, step: int
+    ) -> tuple[str, bool]:
         """Return the name of a loader whose iteration begins, and whether it is new."""
         name = self._names.get(loader)
         is_new = name is None
@@ -28,12 +46,19 @@ class Loaders:
             name = f"loader {self._count}" if self._count < _MOST else "other loaders"
             self._count += 1
             self._names[loader] = name
-        self._iterators[iterator] = name
+        self._iterations[iterator] = Iteration(
+            name,
+            weakref.ref(loader),
+            _weakly(loader.dataset),
+            isinstance(loader.sampler, RandomSampler | SequentialSampler),
+            chain,
+            step,
+        )
         return name, is_new
 
-    def name_of(self, iterator: object) -> str | None:
-        """The name of the loader that an iterator belongs to."""
-        return self._iterators.get(iterator)
+    def iteration_of(self, iterator: object) -> Iteration | None:
+        """Return the pass that an iterator makes."""
+        return self._iterations.get(iterator)
 
 
 def samples(batch: object) -> int:
@@ -64,3 +89,10 @@ def facts(label: str, loader: DataLoader[Any]) -> LoaderSeen:
         shuffled=isinstance(loader.sampler, RandomSampler),
         drop_last=loader.drop_last,
     )
+
+
+def _weakly(thing: Any) -> "weakref.ref[Any] | None":
+    try:
+        return weakref.ref(thing)
+    except TypeError:  # a list, for example
+        return None

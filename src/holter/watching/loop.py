@@ -1,7 +1,7 @@
 """Loop: a training loop that is watched: who is trained, the step that is open, how it ends."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from torch import Tensor
@@ -18,13 +18,12 @@ from holter.watching.collectors.moments import (
     ValidationLoss,
 )
 from holter.watching.collectors.roster import Roster
-from holter.watching.evaluating import Evaluation
+from holter.watching.evaluating import EvaluatedLoss, Evaluation
+from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
 from holter.watching.shield import Shield, shielded
 from holter.watching.stepping import Stepper
-from holter.watching.steps import Stage
-from holter.watching.taps import TappedLoss
 
 
 class Scout(Protocol):
@@ -39,6 +38,13 @@ class Scout(Protocol):
     def before_step(self, optimizer: Optimizer) -> None:
         """Any optimizer, watched or not, is about to step."""
 
+    def after_unseen_backward(self, known: set[int], leaves: Callable[[], list[Tensor]]) -> None:
+        """A backward has ended, and no torch optimizer is watched.
+
+        `known` are the identities of parameters that are watched all the same; `leaves` finds the
+        tensors that this backward gave gradients.
+        """
+
 
 class Loop:
     """What the listeners share: they tell it of losses, and when a step is over."""
@@ -50,14 +56,15 @@ class Loop:
         self.shield = Shield(recorder)
         self.stepper = Stepper(recorder, collectors, budget=budget, shield=self.shield)
         self.evaluation = Evaluation()
+        self.passes = Passes()
         self.schedules = Schedules()
         self.black_box: BlackBox | None = None
         self.scout: Scout | None = None
-        self.backwards = 0  # before there was anything to watch
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""
         self.stepper.renew(roster)
+        self.shield.is_on_cuda = any(parameter.is_cuda for parameter in roster.parameters)
         self.evaluation.look_at(roster.models)
         if self.black_box is not None:
             optimizers = {
@@ -74,6 +81,7 @@ class Loop:
         Not shielded, because a scout calls this from within a call that is.
         """
         self.renew(roster)
+        self.stepper.alert()
         if not self.stepper.open.has_begun:
             self.stepper.publish(Joined(roster, self.stepper.open.depth))
 
@@ -98,15 +106,14 @@ class Loop:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Record nothing while it lasts: what torch tells is no part of the training."""
-        step = self.stepper.open
-        before = self.shield.is_closed, step.is_deaf, self.black_box
-        self.shield.is_closed, step.is_deaf, self.black_box = True, False, None
+        before = self.shield.is_closed, self.black_box
+        self.shield.is_closed, self.black_box = True, None
         try:
             with silence():
                 yield
         finally:
-            self.shield.is_closed, step.is_deaf, self.black_box = before
-            step.began = None  # the pause is no part of a step
+            self.shield.is_closed, self.black_box = before
+            self.stepper.open.began = None  # the pause is no part of a step
 
     def close_step(self) -> None:
         """End the open step without a backward that opens another."""
@@ -115,28 +122,35 @@ class Loop:
 
     def end_if_updated(self, *, in_eval: bool = False) -> None:
         """End the open step if its update is over."""
-        if self.stepper.open.stage is Stage.UNREAD:
-            self.stepper.leave_unread()
-        elif self.stepper.open.stage is Stage.UPDATED:
+        if self.stepper.open.is_updated:
             self.stepper.end_step(in_eval=in_eval)
 
     def decide(self, *, training: bool) -> None:
         """Settle whether the last losses computed in eval mode were trained on."""
-        for call in self.evaluation.take_undecided():
+        for loss in self.evaluation.take_undecided():
+            call = loss.call
             if training:
-                self.stepper.publish(LossComputed(call.function, call.loss, call.arguments))
+                self.passes.trained()
+                moment = LossComputed(call.function, call.loss, call.samples, call.arguments)
+                self.stepper.publish(moment)
             else:
-                self.validation_loss(call)
+                self.validation_loss(loss)
 
-    def validation_loss(self, call: TappedLoss) -> None:
+    def validation_loss(self, loss: EvaluatedLoss) -> None:
         """Publish the loss of a validation batch."""
+        call, data = loss
         self.evaluation.was_validated = True
+        news = data.news()
+        if news is not None:
+            self.recorder.event(news)
         moment = ValidationLoss(
             call.function,
-            call.loss.mean(),
+            call.loss,
             call.samples,
             call.arguments,
             call.has_graph,
+            data.name,
+            "train" if data.is_trained_on else data.split,
             self.stepper.roster,
         )
         self.stepper.publish(moment)

@@ -8,11 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+import torch
+
 from holter.record.events import HolterFailed
 from holter.record.notices import tell
 from holter.watching.recorder import Recorder
 
 _P = ParamSpec("_P")
+_CAPTURED = (
+    "Training steps were captured in a CUDA graph: no Python code sees them when they are"
+    " replayed, and they are not recorded."
+)
 
 
 @dataclass(slots=True)
@@ -44,7 +50,16 @@ class Shield:
         self.is_closed = False
         self.is_busy = False  # inside a call: what holter itself makes torch do is not recorded
         self.process = os.getpid()
+        self.is_on_cuda = False  # what is watched
         self._recorder = recorder
+
+    def is_capturing(self) -> bool:
+        """Whether a CUDA graph is being captured: what we did now would become a part of it."""
+        if not torch.cuda.is_current_stream_capturing():
+            return False
+        if _CAPTURED not in self.notes:
+            self.notes.append(_CAPTURED)
+        return True
 
     def fail(self, where: str, error: Exception) -> None:
         """Record an internal error, and print the first of its kind."""
@@ -71,13 +86,15 @@ def shielded(
     """Make a method safe for torch to call.
 
     It never raises into training, its time is measured, and it does nothing once the watch is
-    closed, in a forked process, or inside another shielded call.
+    closed, in a forked process, inside another shielded call, or while a CUDA graph is captured.
     """
 
     @functools.wraps(method)
     def guarded(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         shield = self.shield
         if shield.is_closed or shield.is_busy or os.getpid() != shield.process:
+            return
+        if shield.is_on_cuda and shield.is_capturing():
             return
         cost = shield.cost
         began = time.perf_counter()

@@ -13,21 +13,25 @@ from holter.watching.collectors.moments import (
     Depth,
     GradientsReady,
     Joined,
-    Logged,
     LossComputed,
     Moment,
     NonfiniteReplaced,
+    Rectified,
     StepEnds,
-    ValidationLoss,
 )
 from holter.watching.collectors.roster import Roster, Subject
 from holter.watching.loss_scale import LossScale
 from holter.watching.publishing import Publisher
 from holter.watching.recorder import Recorder, Settle
 from holter.watching.shield import Shield
-from holter.watching.steps import OpenStep, Stage
+from holter.watching.steps import OpenStep
 
-_OF_FORWARD = (LossComputed, NonfiniteReplaced, Attended)  # moments that come before a backward
+_OF_FORWARD = (
+    LossComputed,
+    NonfiniteReplaced,
+    Attended,
+    Rectified,
+)  # moments that come before a backward
 
 
 class Stepper:
@@ -75,10 +79,6 @@ class Stepper:
     def publish(self, moment: Moment) -> None:
         """Let collectors read a moment that is of interest at the depth of its step."""
         step, kind = self.open, type(moment)
-        if step.depth is Depth.NONE and (kind is ValidationLoss or kind is Logged):
-            if kind is Logged:
-                self.leave_unread()
-            step.read_after_all(list(self.roster.subjects))
         depth, ahead = step.depth, False
         if kind is AfterUpdate or kind is Joined:  # which may prepare the next step, too
             depth = max(depth, step.next_depth)
@@ -107,20 +107,14 @@ class Stepper:
         self.open.next_depth = self._budget.depth(self._recorder.step + 1)
         return self.open.next_depth
 
-    def leave_unread(self) -> None:
-        """End a step that was updated unread, if it is one: the next step has begun."""
-        if self.open.stage is Stage.UNREAD:
-            self._recorder.skip_step()
-            self.open.end(self.open.began)
+    def alert(self) -> None:
+        """Read the next steps whole, because something odd was seen."""
+        self._budget.alert(self._recorder.step)
 
     def end_step(self, *, in_eval: bool = False) -> None:
         """End the open step, which has been updated."""
         step, cost = self.open, self._shield.cost
-        if step.depth is Depth.NONE:
-            self._recorder.skip_step()
-            step.end(time.perf_counter())
-            return
-        self.publish(StepEnds(step.stepped, in_eval, step.is_whole))
+        self.publish(StepEnds(step.stepped, in_eval))
         now = time.perf_counter()
         if step.depth > Depth.LIGHT:
             hooks = self._publisher.spent_in_hooks()
@@ -131,7 +125,7 @@ class Stepper:
         step.end(now)
         self.loss_scale.step_ended()
         if not self._recorder.write_step(readings, timers, settle):
-            self._budget.alert(self._recorder.step)
+            self.alert()
 
     def _settlement(self, now: float) -> Settle:
         """Return a function that accounts for the ending step once its device time is known."""

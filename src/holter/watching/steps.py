@@ -12,8 +12,7 @@ class Stage(Enum):
 
     FRESH = auto()  # nothing has been seen of it
     BACKWARD = auto()  # a backward pass
-    UPDATED = auto()  # an optimizer has stepped
-    UNREAD = auto()  # its only optimizer has stepped, and nothing of the step was read
+    UPDATED = auto()  # an optimizer has stepped, or a GradScaler has skipped its step
 
 
 @dataclass(slots=True)
@@ -28,35 +27,26 @@ class OpenStep:
     stage     what happens                            next stage
     ========  ======================================  =========================================
     FRESH     backward                                BACKWARD
-    FRESH     update (a closure calls backward)       UPDATED, or UNREAD if nothing is read
+    FRESH     update (a closure calls backward)       UPDATED
     BACKWARD  backward (accumulation)                 BACKWARD
-    BACKWARD  update, or one that a scaler skips      UPDATED, or UNREAD if nothing is read
+    BACKWARD  update, or one that a scaler skips      UPDATED
     UPDATED   update by another optimizer             UPDATED
     UPDATED   backward, or the same optimizer again   step ends: FRESH, then as above
-    UNREAD    validation loss                         UPDATED, read from here on
-    UNREAD    `log()`, backward, update, skip         step ends: FRESH, then as above
     any       the watch closes                        an updated step ends
     ========  ======================================  =========================================
-
-    A step of depth NONE is *deaf*: the taps do not report its backward passes. After its update
-    it waits in UNREAD, because what follows decides where it ends: a validation loss still
-    belongs to it, everything else to the next step.
     """
 
     depth: Depth = Depth.FULL  # how much of it is read
     next_depth: Depth = Depth.FULL  # how much is read of the step after it
     stage: Stage = Stage.FRESH
-    is_deaf: bool = False  # a backward is of no interest
-    is_whole: bool = True  # False if some of it passed before it was read
     stepped: list[Subject] = field(default_factory=list)  # optimizers in the order they stepped
     read: set[Subject] = field(default_factory=set)  # those whose gradients have been read
     began: float | None = None  # None: unknown, its length does not count
-    _awaits_scaler: bool = False  # UNREAD: a GradScaler has not yet reported this update
 
     @property
     def is_updated(self) -> bool:
         """Whether the update of this step is over: a forward pass belongs to the next one."""
-        return self.stage is Stage.UPDATED or self.stage is Stage.UNREAD
+        return self.stage is Stage.UPDATED
 
     @property
     def is_ahead(self) -> bool:
@@ -66,7 +56,7 @@ class OpenStep:
     @property
     def has_begun(self) -> bool:
         """Whether a backward or an update of this step was seen."""
-        return self.stage is Stage.BACKWARD or self.stage is Stage.UPDATED
+        return self.stage is not Stage.FRESH
 
     @property
     def forward_depth(self) -> Depth:
@@ -80,39 +70,15 @@ class OpenStep:
         self.read.clear()  # of micro-batches clipped one by one, the last reading counts
         return opens
 
-    def backward_unread(self) -> None:
-        """Pass over a backward that was reported although nothing of the step is read."""
-        self.stage, self.is_deaf = Stage.BACKWARD, True
-
-    def hear(self) -> None:
-        """Have the next backward reported, although nothing of the step is read."""
-        self.is_deaf = False
-
     def updated(self, subject: Subject) -> None:
         """See an optimizer step, or a GradScaler skip its step."""
         self.stepped.append(subject)
-        self.stage, self.is_deaf = Stage.UPDATED, False
-
-    def updated_unread(self, at: float) -> None:
-        """Pass over the update of a step that is not read; the next one is measured from `at`."""
-        self.stage, self._awaits_scaler, self.began = Stage.UNREAD, True, at
-
-    def scaler_reports_unread(self) -> bool:
-        """Return whether a GradScaler reports the unread update, not a step that it skipped."""
-        awaited = self.stage is Stage.UNREAD and self._awaits_scaler
-        self._awaits_scaler = False
-        return awaited
-
-    def read_after_all(self, subjects: list[Subject]) -> None:
-        """Read the rest of a step that was not to be read; `subjects` if it was updated unseen."""
-        self.depth, self.is_deaf, self.is_whole = Depth.LIGHT, False, False
-        if self.stage is Stage.UNREAD:
-            self.stage, self.stepped = Stage.UPDATED, subjects
+        self.stage = Stage.UPDATED
 
     def end(self, at: float | None) -> None:
         """Let the next step begin; its length is measured from `at`."""
         self.began, self.depth = at, self.next_depth
-        self.stage, self.is_deaf, self.is_whole = Stage.FRESH, self.depth is Depth.NONE, True
+        self.stage = Stage.FRESH
         self.stepped = []
         self.read.clear()
 

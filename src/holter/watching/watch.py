@@ -24,7 +24,9 @@ from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.roster import Roster
+from holter.watching.listening.closures import ClosureListener
 from holter.watching.listening.forward import ForwardListener
+from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
 from holter.watching.recorder import Recorder
@@ -37,6 +39,7 @@ from holter.watching.taps.optimizers import tap_optimizers
 
 Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
+Named = Iterable[tuple[str, Tensor]]
 
 
 class Watch:
@@ -59,6 +62,8 @@ class Watch:
         chosen = all_collectors() if collectors is None else collectors
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
+        self._closures = ClosureListener(self._loop)
+        self._unseen = UnseenUpdates(self._loop, self._updates, self._tapped)
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
                 recorder.path,
@@ -77,6 +82,7 @@ class Watch:
             *tap_modules(forward),
             *tap_losses(forward),
             *tap_autograd(self._updates),
+            *tap_autograd(self._unseen),  # the outer one: it ends a step before another begins
             *tap_clipping(self._updates),
             *tap_optimizers(self._updates),
         ]
@@ -94,9 +100,15 @@ class Watch:
         return self._recorder.steps
 
     @property
+    def has_trained(self) -> bool:
+        """Whether weights were updated, in a step that may still be open."""
+        self._unseen.look()
+        return self._loop.stepper.has_trained
+
+    @property
     def backwards(self) -> int:
-        """Number of calls of backward, until a step was seen."""
-        return self._loop.backwards
+        """Number of calls of backward while no torch optimizer was watched."""
+        return self._unseen.backwards
 
     @property
     def roster(self) -> Roster:
@@ -114,10 +126,29 @@ class Watch:
         ]
         self._loop.join(self.roster.joined_by(labelled(models), fresh))
         for _, optimizer in fresh:
-            self._handles.append(optimizer.register_step_pre_hook(self._updates.before_step))
-            self._handles.append(optimizer.register_step_post_hook(self._updates.after_step))
+            self._handles += (
+                optimizer.register_step_pre_hook(self._updates.before_step),
+                optimizer.register_step_pre_hook(self._closures.before_step),
+                optimizer.register_step_post_hook(self._closures.after_step),
+                optimizer.register_step_post_hook(self._updates.after_step),
+            )
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
+
+    def follow(self, models: Models, families: Iterable[Named], *, by: str) -> None:
+        """Watch families of parameters that `by` updates without a torch optimizer."""
+        optimizers = [UnseenOptimizer(family, by=by) for family in families]
+        self.add(models, optimizers)
+        for optimizer in optimizers:
+            self._unseen.follow(optimizer)
+
+    def release(self) -> None:
+        """Stop following parameters, because a torch optimizer was made."""
+        if self._unseen.release() and not self.steps:
+            self._loop.renew(Roster())  # what was followed was no training
+
+    def _tapped(self, taps: Sequence[Any]) -> None:
+        self._handles += taps
 
     def send(self, scout: Scout) -> None:
         """Let a scout find models and optimizers by itself."""
@@ -160,14 +191,20 @@ class Watch:
         """Write the open step and remove every hook; safe to call twice."""
         if self._loop.shield.is_closed or os.getpid() != self._process:
             return
+        self._unseen.look()
         self._loop.finish()
+        for updater in self._unseen.updaters:
+            self.note(
+                f"{updater} updates the weights itself, without a torch optimizer: learning rate"
+                " and optimizer state are not recorded."
+            )
         box = self._loop.black_box
         if box is not None:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
                 sentence = f"the training ended with {type(error).__name__}"
                 box.capture(Alarm("exception", self._recorder.step, sentence))
             box.finish()
-        self._loop.shield.is_closed = self._loop.stepper.open.is_deaf = True
+        self._loop.shield.is_closed = True
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()
@@ -207,7 +244,8 @@ def watch(
     """Record the training of `model` by `optimizer` to the folder `out`.
 
     By default that is a new folder in `holter-runs`; `resume` continues the run in `out`. Several
-    models or optimizers may be given as a list, or as a mapping of names. After its first two
+    models or optimizers may be given as a list, or as a mapping of names; give none (`[]`) for
+    weights that the training updates without a torch optimizer. After its first two
     seconds of work holter takes at most the share `budget` of the training time, and samples
     expensive signals less often. `budget=None` reads everything at every step.
 
@@ -232,6 +270,9 @@ def watch(
         rank=rank,
     )
     made.add(model, optimizer)
+    if not labelled(optimizer):
+        families = [module.named_parameters() for _, module in labelled(model)]
+        made.follow([], families, by="The script")
     return made
 
 
@@ -256,7 +297,7 @@ def _summary(roster: Roster) -> dict[str, Any]:
         for model in roster.models
     )
     optimizers = tuple(
-        OptimizerSummary(subject.label, type(optimizer).__name__, len(subject.groups))
+        OptimizerSummary(subject.label, _class_of(optimizer), len(subject.groups))
         for subject in roster.subjects
         if (optimizer := subject.optimizer()) is not None
     )
@@ -265,6 +306,10 @@ def _summary(roster: Roster) -> dict[str, Any]:
         for name, parameter in zip(roster.names, roster.parameters, strict=True)
     }
     return {"model": models, "optimizers": optimizers, "parameters": parameters}
+
+
+def _class_of(optimizer: Optimizer) -> str:
+    return optimizer.by if isinstance(optimizer, UnseenOptimizer) else type(optimizer).__name__
 
 
 def _is_exit(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.meta import Meta, OptimizerSummary, ParameterSummary
 from holter.record.signals import (
+    GRAD_NORM,
     LOSS,
     LR,
     NORMALISATION_INPUT_RMS,
@@ -20,6 +21,7 @@ RNG = np.random.default_rng(0)
 NOISE = 0.02 * RNG.standard_normal(STEPS)
 PARKED = 2.9 + 1.6 * 0.7**AT + NOISE
 SHAKEN = np.where(AT < 10, 0.05, 1e-3)
+LOST = np.where(AT < 10, 0.5, 1e-3)  # gradient norms of the lower layers
 
 
 def run_with(
@@ -30,19 +32,24 @@ def run_with(
     optimizer: str = "Adam",
     parameter: str = "layers.0.self_attn.in_proj_weight",
     entropy: float | None = 2.9,
+    gradient: np.ndarray = LOST,
 ) -> Run:
     steps = len(loss)
+    names = [parameter, *(f"layers.{number}.linear.weight" for number in range(5))]
+    upper = np.ones(STEPS)
+    gradients = [gradient, gradient, gradient, upper, upper, upper]
     signals = {
         LOSS: {"": loss},
         LR: {"group 0": np.broadcast_to(rate, STEPS)[:steps]},
         UPDATE_RATIO: {parameter: update[:steps]},
+        GRAD_NORM: {name: norm[:steps] for name, norm in zip(names, gradients, strict=True)},
         NORMALISATION_INPUT_RMS: {"layers.0.norm1": [1.4] * steps},
     }
     if entropy is not None:
         signals[TARGET_ENTROPY] = {"cross_entropy": [entropy] * steps}
     meta = Meta(
         optimizers=(OptimizerSummary("", optimizer),),
-        parameters={parameter: ParameterSummary((4, 4), "float32")},
+        parameters={name: ParameterSummary((4, 4), "float32") for name in names},
     )
     return run_of(signals, meta=meta)
 
@@ -72,20 +79,27 @@ def test_clear(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "loss",
+    ("loss", "entropy"),
     [
-        4.5 * 0.98**AT,
-        3.5 + 1.0 * 0.9**AT,  # stuck, but above the best constant prediction
+        (4.5 * 0.98**AT, 2.9),
+        (3.2 - 0.4 * AT / STEPS + NOISE, 2.9),  # falls through the level
+        (3.0 + 1.0 * 0.9**AT, None),  # ends below its start
     ],
 )
-def test_harmless(loss: np.ndarray) -> None:
-    (verdict,) = said(missing_warmup, run_with(loss=loss))
+def test_harmless(loss: np.ndarray, entropy: float | None) -> None:
+    (verdict,) = said(missing_warmup, run_with(loss=loss, entropy=entropy))
     assert isinstance(verdict, Normal)
     assert verdict.exception == "no-damage"
 
 
+@pytest.mark.parametrize("gradient", [np.full(STEPS, 0.5), 0.5 * np.where(AT < 10, 1, 0.1)])
+def test_labels_that_cannot_be_learned_leave_the_gradients(gradient: np.ndarray) -> None:
+    (verdict,) = said(missing_warmup, run_with(gradient=gradient))
+    assert isinstance(verdict, Clear)
+
+
 def test_options() -> None:
-    assert found(missing_warmup, run_with(loss=3.3 + 1.0 * 0.9**AT), near=0.2)
+    assert not found(missing_warmup, run_with(), max_gradient=1e-3)
     assert not found(missing_warmup, run_with(), large_update=0.1)
     assert not found(missing_warmup, run_with(), min_ratio=60.0)
 

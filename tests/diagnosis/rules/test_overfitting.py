@@ -123,7 +123,7 @@ def test_nan_passes_are_left_out() -> None:
         ({"": [1.0] * 40}, {"cross_entropy": [1.0] * 3}, "3 of the 6"),
         ({"": [1.0, -1.0] * 20}, {"cross_entropy": [1.0] * 9}, "negative"),
         ({"G": [1.0] * 40, "D": [2.0] * 40}, {"cross_entropy": [1.0] * 9}, "compete"),
-        ({"": [1.0] * 40}, {"cross_entropy": [1.0] * 9, "mse_loss": [1.0] * 9}, "other loss"),
+        ({"": [1.0] * 40}, {"cross_entropy": [1.0] * 9, "mse_loss": [1.0] * 9}, "several loss"),
         ({"": [np.nan] * 40}, {"cross_entropy": [1.0] * 9}, "finite"),
         ({"": [1.0] * 40}, {"cross_entropy": [np.nan] * 9}, "finite"),
     ],

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from holter.diagnosis.causes import explained_by
 from holter.diagnosis.rules.tiny_batch_norm import tiny_batch_norm
@@ -8,6 +9,7 @@ from holter.record.signals import (
     DATA_BATCH_SIZE,
     DATA_BATCHES,
     LOSS,
+    LOSS_ROOT_SHARE,
     NORMALISATION_SAMPLES,
     VAL_LOSS,
 )
@@ -17,10 +19,11 @@ STEPS = 100
 LOSSES = 2.0 * 0.99 ** np.arange(STEPS)
 
 
-def run_with(values: list[float], validation: list[float] | None = None) -> Run:
-    signals = {NORMALISATION_SAMPLES: {"bn": values}, LOSS: {"": LOSSES}}
+def run_with(values: list[float], validation: list[float] | None = None, share: float = 1.0) -> Run:
+    signals = {NORMALISATION_SAMPLES: {"bn": values}, LOSS: {"": share * LOSSES}}
     if validation is not None:
         signals[VAL_LOSS] = {"mse_loss": series(validation, [24, 49, 74, 99])}
+        signals[LOSS_ROOT_SHARE] = {"": share * np.ones(STEPS)}
     return run_of(signals)
 
 
@@ -30,8 +33,9 @@ def test_two_values() -> None:
     assert "bn" in finding.summary
 
 
-def test_with_a_validation_that_is_worse_from_the_start() -> None:
-    (finding,) = found(tiny_batch_norm, run_with([2.0] * STEPS, [5.0, 9.0, 4.0, 7.0]))
+@pytest.mark.parametrize("share", [1.0, 64.0])  # a mean, and a sum over 64 elements
+def test_with_a_validation_that_is_worse_from_the_start(share: float) -> None:
+    (finding,) = found(tiny_batch_norm, run_with([2.0] * STEPS, [5.0, 9.0, 4.0, 7.0], share))
     assert finding.confidence is Confidence.LIKELY
     assert {"validation-mismatch", "erratic-validation"} <= explained_by(finding.rule)
 
@@ -63,6 +67,7 @@ def test_two_images_are_a_hint_where_validation_is_far_off() -> None:
         signals = {
             NORMALISATION_SAMPLES: {"bn": [18.0] * STEPS},
             LOSS: {"": LOSSES},
+            LOSS_ROOT_SHARE: {"": np.ones(STEPS)},
             DATA_BATCH_SIZE: {"loader": [samples] * STEPS},
             DATA_BATCHES: {"loader": [1.0] * STEPS},
             VAL_LOSS: {"mse_loss": series([last], [99])},

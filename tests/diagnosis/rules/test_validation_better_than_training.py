@@ -55,11 +55,18 @@ def test_stays_silent_where_validation_is_worse_or_the_same() -> None:
 
 
 def test_says_what_it_lacks() -> None:
-    scaled = {LOSS_ROOT_SHARE: {"": series(np.full(240, 4.0))}}
+    further_terms = {LOSS_ROOT_SHARE: {"": series(np.tile([1.5, 3.0, 9.0], 80))}}
     for run in (
-        validated(STUCK, LEARNED, more=scaled),
+        validated(STUCK, LEARNED, more=further_terms),
         validated(STUCK[:3], LEARNED[:3]),
         validated(np.full(12, np.nan), LEARNED),
     ):
         (verdict,) = said(validation_better_than_training, run)
         assert isinstance(verdict, NotExamined)
+
+
+def test_a_sum_is_compared_as_a_mean() -> None:
+    summed = {LOSS_ROOT_SHARE: {"": series(np.full(240, 64.0))}}
+    (mean,) = found(validation_better_than_training, validated(STUCK, LEARNED))
+    (of_sum,) = found(validation_better_than_training, validated(64 * STUCK, LEARNED, more=summed))
+    assert of_sum.summary == mean.summary

@@ -36,8 +36,8 @@ for i in range(50):
     history["closures"].append([])
     optimizer.step(closure)
     evaluations = history["closures"][-1]
-    history["loss"].append(sum(loss for loss, _ in evaluations))
-    history["grad_norm"].append(evaluations[-1][1])
+    history["loss"].append(evaluations[0][0])
+    history["grad_norm"].append(evaluations[0][1])
     history["lr"].append(optimizer.param_groups[0]["lr"])
 
     if i % 10 == 9:

@@ -294,19 +294,41 @@ def test_parametrized_modules_are_read_and_their_parametrizations_are_not():
     agrees(found, "0", model[0](x))
 
 
-def test_functional_activations_are_not_modules():
+@pytest.mark.parametrize(
+    "relu",
+    [
+        functional.relu,
+        lambda x: torch.relu(x),  # noqa: PLW0108  (looked up when it is called)
+        lambda x: x.relu(),
+        lambda x: functional.relu(x, inplace=True),
+        nn.ReLU(),
+        nn.ReLU(inplace=True),
+    ],
+)
+def test_a_relu_is_read_once_as_a_module_or_behind_its_layer(relu, tmp_path):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.fc = nn.Linear(3, 4)
+            self.fc, self.out = nn.Linear(3, 4), nn.Linear(4, 1)
+            self.relu = relu
 
         def forward(self, x):
-            return functional.relu(self.fc(x))
+            return self.out(self.relu(self.fc(x)))
 
     model = Net()
-    found = Reader(model)(lambda: model(torch.randn(5, 3)))
-    assert set(found[ACTIVATION_MEAN]) == {"fc"}
-    assert ACTIVATION_DEAD_FRACTION not in found
+    with torch.no_grad():
+        model.fc.bias[:3] = -100.0
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.randn(SAMPLES, 3)).mean().backward()
+            optimizer.step()
+    table = Run.load(tmp_path / "run")[ACTIVATION_DEAD_FRACTION]
+    name = "relu" if isinstance(relu, nn.Module) else "relu(fc)"
+    assert {owner: series.values.tolist() for owner, series in table.items()} == {
+        name: [pytest.approx(3 / 4)] * 4
+    }
 
 
 def test_torch_func_leaves_nothing_behind():

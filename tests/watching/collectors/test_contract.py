@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, dataloader
 from holter import Run
 from holter.record.events import HolterFailed
 from holter.record.signals import CATALOGUE, LOSS, LR, WATCH_DEVICE_TIME, WATCH_TIME, Per
+from holter.watching.budget import Budget
 from holter.watching.collectors import STEP, Reading, all_collectors
 from holter.watching.collectors.moments import BackwardBegins, BeforeUpdate, Depth
 from watching.collectors.trainings import (
@@ -76,6 +77,16 @@ def test_there_are_collectors():
     assert len(set(NAMES)) == len(NAMES)
 
 
+@pytest.fixture(params=["whole", "sampled"])
+def regime(request, monkeypatch):
+    """Read all steps whole, or to all depths in turn."""
+    if request.param == "sampled":
+        turns = (Depth.LIGHT, Depth.FULL, Depth.LIGHT, Depth.REGULAR, Depth.LIGHT)
+        monkeypatch.setattr(Budget, "depth", lambda _, step: turns[step % len(turns)])
+    return request.param
+
+
+@pytest.mark.usefixtures("regime")
 @pytest.mark.parametrize("make", TRAININGS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", [*NAMES, "all"])
 def test_training_is_bit_identical(name, make, tmp_path):
@@ -145,6 +156,7 @@ def global_hooks():
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("regime")
 @pytest.mark.parametrize("make", TRAININGS, ids=lambda make: make.__name__)
 def test_no_hook_is_left(make, tmp_path):
     seed()
@@ -201,6 +213,7 @@ def test_a_collector_that_raises_is_told_of_once_and_left_out(tmp_path, capfd):
     assert "ZeroDivisionError" in event.what.error
 
 
+@pytest.mark.usefixtures("regime")
 @pytest.mark.parametrize("place", [0, 3])
 def test_the_others_go_on_without_a_gap(place, tmp_path):
     others = all_collectors()
@@ -243,6 +256,7 @@ def test_a_run_of_failing_collectors_is_still_a_run(tmp_path, capfd):
     assert capfd.readouterr().err.count("failed") == 1
 
 
+@pytest.mark.usefixtures("regime")
 @pytest.mark.parametrize("make", [everything, gan], ids=["everything", "gan"])
 @pytest.mark.parametrize("close", [True, False], ids=["closed", "open"])
 def test_nothing_is_kept_alive(make, close, tmp_path):

@@ -4,10 +4,12 @@ import copy
 import io
 import math
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from holter import Run
 from holter.record.signals import (
@@ -119,6 +121,166 @@ def test_what_is_not_finite_is_counted(tmp_path, size, bad):
     assert values(run, INPUT_NONFINITE, "Linear") == [0, 2]
 
 
+class Weighted(nn.Module):
+    """Multiplies what it is given, sparse or not, and whatever holds it."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 2))
+
+    def forward(self, given):
+        given = getattr(given, "x", given)
+        return (given.data if isinstance(given, PackedSequence) else given) @ self.weight
+
+
+class Moved:
+    """A batch as libraries define it."""
+
+    def __init__(self, x):
+        self.__dict__["store"] = {"x": x}
+
+    def __getattr__(self, name):
+        return self.__dict__["store"][name]
+
+    def to(self, device):
+        return Moved(self.x.to(device))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+@pytest.mark.parametrize(
+    "held",
+    [
+        torch.Tensor.to_sparse,
+        torch.Tensor.to_sparse_csr,
+        lambda x: torch.nested.nested_tensor([x[:2], x[2:]], layout=torch.jagged),
+        lambda x: pack_sequence([x[:3], x[3:]]),
+        Moved,
+        lambda x: SimpleNamespace(x=x, words=["a", "b"]),
+    ],
+    ids=["coo", "csr", "nested", "packed", "object that moves", "attributes"],
+)
+def test_statistics_of_what_is_no_dense_tensor(tmp_path, held):
+    given = batches()
+    for x in given:
+        x[x < 6] = 0  # which a sparse tensor leaves out
+
+    def call(model, x):
+        output = model(held(x))
+        return output.values() if output.is_nested else output
+
+    run = record(tmp_path / "run", Weighted(), given, call)
+    assert not run.meta.notes
+    assert values(run, INPUT_MEAN, "Weighted") == pytest.approx([float(x.mean()) for x in given])
+    assert values(run, INPUT_STD, "Weighted") == pytest.approx(
+        [float(x.std(correction=0)) for x in given], rel=1e-5
+    )
+    assert values(run, INPUT_ABSMAX, "Weighted") == [float(x.abs().max()) for x in given]
+    assert len(set(values(run, INPUT_FINGERPRINT, "Weighted"))) == 4
+
+
+def test_places_of_a_sparse_tensor_are_in_its_fingerprint(tmp_path):
+    given = [torch.eye(3)[torch.tensor(order)].to_sparse() for order in ([0, 1, 2], [1, 0, 2])]
+    run = record(tmp_path / "run", Weighted(), [*given, given[0]])
+    one, other, again = values(run, INPUT_FINGERPRINT, "Weighted")
+    assert one == again != other
+    assert values(run, INPUT_ABSMAX, "Weighted") == [1, 1, 1]
+
+
+def test_says_what_cannot_be_read(tmp_path):
+    class Own(torch.Tensor):
+        pass
+
+    run = record(tmp_path / "run", nn.Linear(3, 2), [x.as_subclass(Own) for x in batches()])
+    assert INPUT_MEAN not in run
+    assert any("called with a tensor of the class Own" in note for note in run.meta.notes)
+
+
+class Recurrent(nn.Module):
+    """Is given its state, and returns it, on the side of its data on which it is wanted."""
+
+    def __init__(self, *, first=False, tokens=True):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4) if tokens else nn.Linear(3, 4)
+        self.rnn, self.first = nn.LSTM(4, 5), first
+
+    def forward(self, one, other):
+        data, state = (other, one) if self.first else (one, other)
+        output, state = self.rnn(self.embed(data), state)
+        return (state, output) if self.first else (output, state)
+
+
+def carried(model, optimizer, batches, *, repackage, restart=False):
+    """Train on one batch after the other; the state goes along, or begins again."""
+    state = (torch.zeros(1, 2, 5), torch.zeros(1, 2, 5))
+    for x in batches:
+        loss = 0
+        state = (torch.zeros(1, 2, 5), torch.zeros(1, 2, 5)) if restart else repackage(state)
+        for part in x.split(3) if restart else [x]:
+            if model.first:
+                state, output = model(state, part)
+            else:
+                output, state = model(part, state)
+            loss = loss + output.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def detached(state):
+    return tuple(each.detach() for each in state)
+
+
+def copied(state):
+    return tuple(each.detach().clone() for each in state)
+
+
+@pytest.mark.parametrize(
+    ("repackage", "restart", "first"),
+    [
+        (detached, False, False),
+        (copied, False, False),
+        (detached, True, False),
+        (detached, False, True),
+    ],
+    ids=["detached", "copied", "begun again in each step", "in the first place"],
+)
+def test_a_carried_state_is_no_data(tmp_path, repackage, restart, first):
+    model = Recurrent(first=first)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    given = [torch.randint(9, (6, 2)) for _ in range(6)]
+    with watching(tmp_path / "run", model, optimizer):
+        carried(model, optimizer, [*given, *given], repackage=repackage, restart=restart)
+    run = Run.load(tmp_path / "run")
+    late = 2 if first else 0  # the first calls decide
+    prints = values(run, INPUT_FINGERPRINT, "Recurrent")
+    assert prints[late:6] == prints[6 + late :]
+    if not first:
+        assert INPUT_MEAN not in run
+        assert INPUT_NONFINITE not in run
+
+
+def test_data_beside_a_carried_state(tmp_path):
+    model = Recurrent(tokens=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    given = [torch.randn(6, 2, 3) + 5 for _ in range(4)]
+    with watching(tmp_path / "run", model, optimizer):
+        carried(model, optimizer, given, repackage=detached)
+    assert values(Run.load(tmp_path / "run"), INPUT_MEAN, "Recurrent") == pytest.approx(
+        [float(x.mean()) for x in given]
+    )
+
+
+def test_an_autoencoder_that_returns_more_has_inputs(tmp_path):
+    class Rebuilt(nn.Linear):
+        def forward(self, x, weights):
+            return super().forward(x) * weights, x, weights
+
+    given = batches()
+    call = lambda model, x: model(x, torch.ones(3))[0]  # noqa: E731
+    run = record(tmp_path / "run", Rebuilt(3, 3), given, call)
+    assert values(run, INPUT_MEAN, "Rebuilt") == pytest.approx([float(x.mean()) for x in given])
+
+
 def test_tokens_have_a_fingerprint_alone(tmp_path):
     model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 1))
     run = record(tmp_path / "run", model, [torch.randint(0, 9, (2, 6)) for _ in range(3)])
@@ -174,7 +336,7 @@ def test_steps_that_a_scaler_skips_are_not_held_against_the_model(tmp_path):
             scaler.update()
     run = Run.load(tmp_path / "run")
     assert run.meta.notes == ()
-    assert run[INPUT_MEAN]["Linear"].steps.tolist() == [0, 7, 8]
+    assert run[INPUT_MEAN]["Linear"].steps.tolist() == list(range(9))
 
 
 def test_a_model_whose_parts_are_called_is_told_of(tmp_path):

@@ -93,6 +93,29 @@ def test_numbers_have_no_accuracy(tmp_path):
     assert OUTPUT_PROBABILITY_FRACTION not in run
 
 
+@pytest.mark.parametrize(
+    ("targets", "has_accuracy"),
+    [
+        ([0.0, 1.0, 1.0, 0.0], True),
+        ([0.1, 0.9, 0.9, 0.1], True),
+        ([0.9, 0.9, 0.9, 0.9], True),
+        ([0.0, 0.2, 0.7, 1.0], False),
+        ([0.31, 0.2, 0.7, 0.6], False),
+    ],
+    ids=["classes", "smoothed", "one side of a GAN", "pixels", "soft"],
+)
+def test_yes_or_no_has_an_accuracy_and_shades_have_none(tmp_path, targets, has_accuracy):
+    logits, target = torch.tensor([-1.0, 2.0, 0.5, 0.5]), torch.tensor(targets)
+    run = record_calls(
+        tmp_path / "run",
+        logits,
+        lambda out: functional.binary_cross_entropy_with_logits(out, target),
+        lambda out: functional.binary_cross_entropy(torch.sigmoid(out), target),
+    )
+    assert (ACCURACY in run) is has_accuracy
+    assert OUTPUT_UNITS in run
+
+
 def test_ignored_targets_do_not_count(tmp_path, logits):
     labels = torch.where(torch.arange(40) % 2 == 0, logits.argmax(1), 9)
     labels[0] = (labels[0] + 1) % 5
@@ -244,10 +267,10 @@ def test_a_loss_without_a_backward_or_in_a_step_that_is_not_read_deep(tmp_path, 
 
 
 @pytest.mark.parametrize("validates", [False, True])
-def test_eval_mode_in_steps_that_are_not_read(tmp_path, model, optimizer, monkeypatch, validates):
+def test_eval_mode_in_light_steps(tmp_path, model, optimizer, monkeypatch, validates):
     x, y = torch.randn(4, 5), torch.zeros(4).long()
     with watching(tmp_path / "run", model, optimizer) as watch:
-        depths = {True: Depth.FULL, False: Depth.NONE}
+        depths = {True: Depth.FULL, False: Depth.LIGHT}
         monkeypatch.setattr(
             watch._loop.stepper._budget, "depth", lambda step: depths[step % 4 == 0]
         )

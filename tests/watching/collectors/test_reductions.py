@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from holter import Run
-from holter.record.signals import LOSS_ROOT_SHARE, LOSS_SUMMED
+from holter.record.signals import LOSS_ELEMENTS, LOSS_MEAN, LOSS_ROOT_SHARE, LOSS_SUMMED
 from watching.collectors.answers import only, record_calls
 from watching.collectors.trainings import values, watching
 
@@ -56,16 +56,34 @@ def test_the_share_of_a_mean_that_goes_into_backward(tmp_path, change, wanted, s
     assert values(run, LOSS_ROOT_SHARE) == pytest.approx([wanted] * 3)
 
 
-def test_no_share_without_a_mean(tmp_path):
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_the_share_of_a_sum_is_its_number_of_elements(tmp_path, reduction):
     run = record_calls(
         tmp_path / "run",
-        torch.ones(4, 2),
-        lambda out: functional.mse_loss(out, torch.zeros(4, 2), reduction="sum"),
+        torch.full((4, 2), 3.0),
+        lambda out: functional.mse_loss(out, torch.zeros(4, 2), reduction=reduction),
+    )
+    assert values(run, LOSS_ROOT_SHARE) == [8]
+    assert only(run, LOSS_MEAN, "mse_loss") == 9
+    if reduction == "sum":
+        assert only(run, LOSS_ELEMENTS, "mse_loss") == 8
+
+
+def test_no_share_where_the_elements_are_unknown(tmp_path):
+    lengths = torch.tensor([3, 3])
+    run = record_calls(
+        tmp_path / "run",
+        torch.zeros(3, 2, 4),
+        lambda out: functional.ctc_loss(
+            out.log_softmax(2), torch.ones(2, 2).long(), lengths, lengths - 1, reduction="sum"
+        ),
     )
     assert LOSS_ROOT_SHARE not in run
+    assert LOSS_MEAN not in run
+    assert only(run, LOSS_SUMMED, "ctc_loss") == 1
 
 
-def test_no_share_among_several_means(tmp_path):
+def test_no_share_among_several_losses(tmp_path):
     run = record_calls(
         tmp_path / "run",
         torch.ones(4, 2),

@@ -67,9 +67,9 @@ def test_inputs_of_a_pass(tmp_path, model, optimizer):
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.enable_grad])
-def test_also_after_steps_that_are_not_read(tmp_path, model, optimizer, context):
+def test_also_after_light_steps(tmp_path, model, optimizer, context):
     with watching(tmp_path / "run", model, optimizer) as watch:
-        watch._loop.stepper._budget.depth = lambda _: Depth.NONE
+        watch._loop.stepper._budget.depth = lambda _: Depth.LIGHT
         for _ in range(3):
             model.train()
             for _ in range(5):
@@ -78,8 +78,7 @@ def test_also_after_steps_that_are_not_read(tmp_path, model, optimizer, context)
             validate(model, context)
     run = Run.load(tmp_path / "run")
     assert run[VAL_LOSS]["mse_loss"].steps.tolist() == [4, 9, 14]
-    assert run[BACKWARD_CALLS][""].steps.tolist() == [0]
-    assert run.steps == 15
+    assert run[BACKWARD_CALLS][""].values.tolist() == [1] * 15
     if context is torch.no_grad:
         assert run[VAL_INPUT_MEAN]["Sequential"].steps.tolist() == [4, 9, 14]
 
@@ -161,3 +160,24 @@ def test_training_in_eval_mode_on_two_losses_says_nothing_of_graphs(tmp_path, mo
     run = Run.load(tmp_path / "run")
     graphs = values(run, VAL_GRAPH_FRACTION, "mse_loss") if VAL_GRAPH_FRACTION in run else []
     assert sum(graphs) == 0
+
+
+def test_held_out_data_count_where_training_data_are_evaluated_as_well(tmp_path, model, optimizer):
+    data = {"train": torch.randn(6, 2) - 4, "val": torch.randn(6, 2) + 4}
+
+    def estimate():
+        model.eval()
+        with torch.no_grad():
+            for split in ("train", "val"):
+                for _ in range(6):
+                    functional.mse_loss(model(data[split]), torch.zeros(6, 1))
+        model.train()
+
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            train(model, optimizer)
+            estimate()
+    run = Run.load(tmp_path / "run")
+    wanted = float(data["val"].mean())
+    assert values(run, VAL_INPUT_MEAN, "Sequential") == pytest.approx([wanted] * 3, rel=1e-5)
+    assert values(run, VAL_TRAIN_FRACTION, "Sequential") == [0] * 3

@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts import (
     baseline,
+    chance,
     curve,
     depth,
+    evaluations,
     gradient_scale,
     layers,
     membership,
@@ -24,8 +26,10 @@ from holter.diagnosis.facts import (
     weight_growth,
 )
 from holter.diagnosis.facts.baseline import Baseline
+from holter.diagnosis.facts.chance import Chance
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
+from holter.diagnosis.facts.evaluations import Evaluation
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
@@ -70,9 +74,19 @@ class Facts:
         return baseline.baseline_of(self)
 
     @cached_property
+    def chance(self) -> Chance | str:
+        """The end of the training loss beside the best constant prediction."""
+        return chance.chance_of(self)
+
+    @cached_property
     def loss_function(self) -> str | None:
         """The only loss function the model trains by."""
         return baseline.only_function(self)
+
+    @cached_property
+    def evaluation(self) -> Evaluation | str:
+        """The evaluation pass that is the validation."""
+        return evaluations.validation_of(self)
 
     @cached_property
     def validation(self) -> Curves | str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holter.diagnosis.facts.reduction import per_batch
 from holter.diagnosis.facts.robust import Values, midmean
 from holter.record.signals import (
     ACCURACY,
@@ -14,6 +15,7 @@ from holter.record.signals import (
     OUTPUT_SIZE,
     OUTPUT_SPREAD,
     OUTPUT_UNITS,
+    TARGET_COUNT,
     TARGET_ENTROPY,
     TARGET_LARGEST_CLASS_FRACTION,
     TARGET_STD,
@@ -31,6 +33,7 @@ CROSS_ENTROPIES = (
     "binary_cross_entropy_with_logits",
 )
 
+_OF_TRAINING = (OUTPUT_SIZE, OUTPUT_UNITS, TARGET_COUNT, TARGET_STD, ACCURACY, LOSS_SUMMED)
 _STEADY = 0.5  # largest spread of a loss function's share in the loss, over the median share
 
 
@@ -69,8 +72,8 @@ def baseline_of(facts: "Facts") -> Baseline | str:
     function = facts.loss_function
     if function is None:
         return "no single loss function was seen: the best constant prediction is unknown"
-    if (summed := last(facts, LOSS_SUMMED, function)) is not None and summed > 0:
-        return f"{function} sums over the batch"
+    if root_shares(facts) is None and last(facts, LOSS_SUMMED, function):
+        return f"{function} sums over the batch, over how many elements is unknown"
     if _has_more_terms(facts, function):
         return f"the loss is more than one mean of {function}"
     signal = TARGET_ENTROPY if function in CROSS_ENTROPIES else TARGET_STD
@@ -84,18 +87,43 @@ def baseline_of(facts: "Facts") -> Baseline | str:
     return Baseline(function, signal, level, level / early if early > 0 else np.inf, scale(facts))
 
 
+def trained_functions(facts: "Facts") -> tuple[str, ...]:
+    """Return the loss functions that training called."""
+    return tuple(
+        dict.fromkeys(
+            owner
+            for signal in _OF_TRAINING
+            if signal in facts.run
+            for owner, series in facts.run[signal].items()
+            if len(series)
+        )
+    )
+
+
+def root_shares(facts: "Facts") -> Values | None:
+    """Return the loss of each backward() over the mean of its loss function; None if unknown.
+
+    Where backward() is called on a sum, batches of different sizes do not make a difference.
+    """
+    if LOSS_ROOT_SHARE not in facts.run or (recorded := facts.run[LOSS_ROOT_SHARE].get("")) is None:
+        return None
+    shares = per_batch(facts, recorded).values.astype(np.float64)
+    shares = shares[np.isfinite(shares)]
+    return shares if len(shares) else None
+
+
 def _has_more_terms(facts: "Facts", function: str) -> bool:
     """Return whether the loss is anything but one mean of the function, or a fixed part of it."""
-    shares = readings(facts, LOSS_ROOT_SHARE, "")
-    if not len(shares):  # several calls before a backward, or none that was a mean
+    shares = root_shares(facts)
+    if shares is None:  # several calls before a backward, or none that can be divided
         return len(readings(facts, LOSS_SUMMED, function)) > 0
     low, median, high = np.quantile(shares, (0.1, 0.5, 0.9))
     return bool(median <= 0 or high - low > _STEADY * median)
 
 
 def scale(facts: "Facts") -> float:
-    """Return the recorded loss over what the loss function returned: accumulation changes it."""
-    if not len(shares := readings(facts, LOSS_ROOT_SHARE, "")):
+    """Return the recorded loss over the mean of the loss function: sums and accumulation."""
+    if (shares := root_shares(facts)) is None:
         return 1.0
     calls = readings(facts, BACKWARD_CALLS, "")
     product = float(np.median(shares)) * (float(np.median(calls)) if len(calls) else 1.0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from holter.diagnosis.facts.reduction import per_batch
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.record.events import PassBegan
 from holter.record.signals import LOSS, LR, Signal
@@ -14,12 +15,14 @@ from holter.record.signals import LOSS, LR, Signal
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
+_OWN_NOISE = 8  # losses of a piece that tell its noise
+_NOISIER = 1.5  # times the noise of all pieces that is more than chance
 _LINE = 8192  # windows of a running median that are sorted at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The finite losses of the only optimizer, by step."""
+    """The finite losses of the only optimizer, by step; sums as if all batches were equal."""
 
     owner: str
     steps: npt.NDArray[np.int64]
@@ -62,6 +65,7 @@ def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | 
     if len(losses) > 1:
         return f"the losses of {len(losses)} optimizers may compete, so none of them has to fall"
     ((owner, loss),) = losses.items()
+    loss = per_batch(facts, loss)
     kept = np.isfinite(loss.values)
     curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
     if not may_change_sign and len(curve) and curve.changes_sign:
@@ -75,7 +79,8 @@ class Levels:
 
     steps: npt.NDArray[np.int64]  # the first step of each piece
     values: Values
-    errors: Values
+    errors: Values  # by the noise of all pieces
+    own_errors: Values  # by the noise of each piece, where that is far larger
     noise: float  # standard deviation of one loss about its piece
 
 
@@ -89,8 +94,20 @@ def levels(curve: Curve, pieces: int) -> Levels:
         curve.steps[[start for start, _ in parts]],
         np.array([midmean(piece) for piece in cut]),
         np.array([midmean_error(sigma, len(piece)) for piece in cut]),
+        np.array([midmean_error(_own_noise(piece, sigma), len(piece)) for piece in cut]),
         sigma,
     )
+
+
+def _own_noise(piece: Values, sigma: float) -> float:
+    """Return the noise of a piece: its own if it is far above `sigma`, that of all pieces.
+
+    Losses become noisier as predictions vary. Differences of neighbours leave out a trend.
+    """
+    if len(piece) < _OWN_NOISE:
+        return sigma
+    own = noise([np.diff(piece)]) / float(np.sqrt(2))
+    return own if own > _NOISIER * sigma else sigma
 
 
 @dataclass(frozen=True, slots=True)

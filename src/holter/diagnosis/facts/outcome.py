@@ -1,13 +1,14 @@
-"""How a training went, as far as its loss tells: learned, learned nothing, diverged, or broke."""
+"""How a training went, as far as its loss tells: learned, learned nothing, diverged, broke, ..."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holter.diagnosis.facts.chance import Standing
 from holter.diagnosis.facts.curve import Curve, levels, warmed_up
-from holter.diagnosis.facts.robust import Values, midmean, noise
+from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.facts.streaks import trailing
 from holter.record.findings import Evidence
 from holter.record.signals import LOSS, LR
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _PIECES = 10  # into which the curve is cut
 _FEWEST = 20  # losses that make a curve
 _NO_FALL = 0.02  # smallest fall of a loss, as a share of its start
-_AT_CHANCE = 0.97  # share of the best constant prediction above which nothing was learned
 _REGAINED = 0.5  # share of its fall that a loss which rose again has regained
 _STAYED = 0.9  # share of its start that a flat loss keeps, however noisy it is
 _BACK = 0.9  # share of its first value above which a loss that jumped has lost all progress
@@ -30,6 +30,7 @@ class OutcomeState(Enum):
     """How a training went, in a word or two."""
 
     LEARNED = "learned"
+    FALLING = "still falling"  # towards the best constant prediction
     LEARNED_NOTHING = "learned nothing"
     DIVERGED = "diverged"
     BROKE = "broke"  # the loss is no longer finite
@@ -55,7 +56,11 @@ class Outcome:
     @property
     def bad(self) -> bool:
         """Whether the training failed."""
-        return self.state not in (OutcomeState.LEARNED, OutcomeState.UNKNOWN)
+        return self.state in (
+            OutcomeState.LEARNED_NOTHING,
+            OutcomeState.DIVERGED,
+            OutcomeState.BROKE,
+        )
 
     @property
     def finite(self) -> bool:
@@ -92,10 +97,23 @@ def verdict_of(facts: "Facts") -> Outcome:
         return _unknown(f"{len(curve)} of the {_FEWEST} losses needed")
     if warmed_up(facts, curve) is None:
         return _unknown("the learning rate is still warming up")
-    baseline = facts.baseline
+    chance, baseline = facts.chance, facts.baseline
     if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
         return _judge(curve, None)
-    return _judge(curve, baseline.level * baseline.scale)
+    constant = baseline.level * baseline.scale
+    if isinstance(chance, str):
+        return _judge(curve, constant)
+    if chance.standing is Standing.YOUNG:
+        return _unknown(str(chance))
+    outcome = _judge(
+        curve,
+        constant,
+        at_chance=chance.standing is Standing.AT_CHANCE,
+        memorised=chance.validation is not None,
+    )
+    if chance.standing is Standing.FALLING and chance.latest > chance.constant and not outcome.bad:
+        return replace(outcome, state=OutcomeState.FALLING)
+    return outcome
 
 
 def learning_rate(facts: "Facts") -> str:
@@ -133,7 +151,9 @@ def _broken(facts: "Facts") -> Outcome | None:
     return None
 
 
-def _judge(curve: Curve, constant: float | None) -> Outcome:
+def _judge(
+    curve: Curve, constant: float | None, *, at_chance: bool = False, memorised: bool = False
+) -> Outcome:
     """Judge a finite curve, beside the loss of the best constant prediction if that is known."""
     values, cut = curve.values, levels(curve, _PIECES)
     end = curve.part(0.8)
@@ -143,24 +163,24 @@ def _judge(curve: Curve, constant: float | None) -> Outcome:
     jumped = _surely_above(values, start, first)
     if jumped:  # within the first steps: before them the loss was at `first`
         start = first
-    visible = max(4 * float(cut.errors.max()), _NO_FALL * abs(start))
+    visible = max(4 * float(cut.own_errors.max()), _NO_FALL * abs(start))
 
-    at_chance = constant is not None and last >= _AT_CHANCE * constant
     lost_progress = jumped and last > _BACK * first
     rose = last - best > max(visible, _REGAINED * (start - best))
     level = np.ptp(cut.values) < visible and last > _STAYED * start and not jumped
-    surely_rose = last - start > (_ROSE - 1) * abs(start)
+    level = level and not _improves(curve, cut.noise)
+    surely_rose = rose and last - start > (_ROSE - 1) * abs(start)
     had_learned = start - best > (1 - _FELL) * abs(start)
     if not (at_chance or lost_progress or rose or level):
         state = OutcomeState.LEARNED
-    elif rose and (surely_rose or had_learned):
+    elif surely_rose or (rose and had_learned and not memorised):
         state = OutcomeState.DIVERGED
     else:
         state = OutcomeState.LEARNED_NOTHING
 
     if lost_progress:
         says = f"loss jumped {first:.3g} → {top:.3g} and ended at {last:.3g}"
-    elif rose and had_learned:
+    elif state is OutcomeState.DIVERGED and had_learned:
         says = f"loss fell {start:.3g} → {best:.3g}, then rose to {last:.3g}"
     elif level:
         says = f"loss stayed at {last:.3g} for {curve.span[1] - curve.span[0] + 1:,} steps"
@@ -170,6 +190,14 @@ def _judge(curve: Curve, constant: float | None) -> Outcome:
         says += f" (best constant prediction {constant:.3g})"
     fall = (start - last) / max(abs(start), 1e-30)
     return Outcome(state, says, fall, curve.span, curve.owner, constant, at_chance)
+
+
+def _improves(curve: Curve, sigma: float) -> bool:
+    """Return whether the loss falls slowly, but by more than its noise and by enough to matter."""
+    early, late = curve.part(0, 1 / 3), curve.part(2 / 3)
+    fall = midmean(early) - midmean(late)
+    error = midmean_error(sigma, len(early), len(late))
+    return fall > max(3 * error, _NO_FALL / 2 * abs(midmean(early)))
 
 
 def _surely_above(values: Values, level: float, first: float) -> bool:

@@ -6,24 +6,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, readings, scale
+from holter.diagnosis.facts.baseline import (
+    CROSS_ENTROPIES,
+    last,
+    readings,
+    root_shares,
+    scale,
+    trained_functions,
+)
+from holter.diagnosis.facts.evaluations import SPARSE
 from holter.diagnosis.facts.robust import Values, midmean
 from holter.record import Series
+from holter.record.evaluations import parts_of
 from holter.record.signals import (
     ACCURACY,
     INPUT_FINGERPRINT,
     LOSS,
-    LOSS_ROOT_SHARE,
+    LOSS_MEAN,
     LOSS_SUMMED,
-    OUTPUT_SIZE,
-    OUTPUT_UNITS,
-    TARGET_COUNT,
     TARGET_ENTROPY,
     TARGET_LARGEST_CLASS_FRACTION,
     TARGET_STD,
     VAL_ACCURACY,
     VAL_INPUT_FINGERPRINT,
-    VAL_LOSS,
     Signal,
 )
 
@@ -31,31 +36,36 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _MOST_PASSES = 40  # more passes than this are averaged in groups
-_OF_TRAINING = (OUTPUT_SIZE, OUTPUT_UNITS, TARGET_COUNT, TARGET_STD, ACCURACY, LOSS_SUMMED)
 _SIGMA_PER_MAD = 1.4826
 _TREND = 2.0  # standard deviations of the Mann-Kendall score that make a trend
-_SPARSE = 3  # training steps per pass: losses without gradients at more steps may be anything
+_STEADY = 0.1  # spread of the scale of a loss that is the same at all steps, over its median
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
     """A validation loss and the level of the training loss at the same passes.
 
-    `is_comparable` unless training optimises another loss, or the same loss on another scale.
-    `accuracy` is NaN where it was not recorded.
+    Both are means over elements, whatever the script sums; if that is not possible, `incomparable`
+    says why. `accuracy` is NaN where it was not recorded.
     """
 
-    function: str  # the owner of the validation loss
+    owner: str  # of the validation loss
+    function: str  # that was evaluated; empty if the script logged the validation loss
     trained: str  # the owner of the training loss
     steps: npt.NDArray[np.int64]  # the last training step before each pass
     validation: Values
     training: Values
     accuracy: Values
-    is_comparable: bool
+    incomparable: str  # why the levels of both mean different things; empty if they do not
     constant: float | None  # the loss of the best constant prediction
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the levels of both losses can be compared."""
+        return not self.incomparable
 
     @property
     def span(self) -> tuple[int, int]:
@@ -84,33 +94,63 @@ def curves(facts: "Facts") -> Curves | str:
     if isinstance(losses, str):
         return losses
     trained, loss = losses
-    functions = trained_functions(facts)
-    function = _function(facts, functions)
-    if function is None:
-        return "validation is measured by other loss functions than training"
-    passes = _finite(facts.run[VAL_LOSS][function])
+    evaluation = facts.evaluation
+    if isinstance(evaluation, str):
+        return evaluation
+    function = evaluation.function
+    passes = _finite(evaluation.losses)
     if not len(passes):
         return "no validation loss is finite"
+    mean = mean_loss(facts, function, loss)
+    if not isinstance(mean, str):
+        loss = mean
     if min(passes.values.min(), loss.values.min()) < 0:
         return "a loss becomes negative, so ratios of losses mean nothing"
     groups = np.array_split(np.arange(len(passes)), min(len(passes), _MOST_PASSES))
     steps = np.array([passes.steps[group[-1]] for group in groups], np.int64)
     validation = np.array([midmean(passes.values[group].astype(np.float64)) for group in groups])
     training = _levels(loss, steps)
-    accuracy = _accuracies(facts, function, passes, groups)
+    accuracy = _accuracies(facts, evaluation.owner, passes, groups)
     read = np.isfinite(training)
     if not read.any():
         return "no training loss was read between validation passes"
     return Curves(
+        owner=evaluation.owner,
         function=function,
         trained=trained,
         steps=steps[read],
         validation=validation[read],
         training=training[read],
         accuracy=accuracy[read],
-        is_comparable=_is_comparable(facts, function, functions),
-        constant=constant_level(facts, function or next(iter(functions), "")),
+        incomparable=mean if isinstance(mean, str) else "",
+        constant=constant_level(facts, function or next(iter(trained_functions(facts)), "")),
     )
+
+
+def mean_loss(facts: "Facts", function: str, loss: Series) -> Series | str:
+    """Return the training loss as a mean over elements, or why it has no such mean.
+
+    That is the loss over its scale if the scale is steady, else the mean of the function alone,
+    which leaves out all other terms.
+    """
+    shares, functions = root_shares(facts), trained_functions(facts)
+    factor = scale(facts)
+    if not function:
+        if shares is None and any(last(facts, LOSS_SUMMED, name) for name in functions):
+            return "not comparable: the training loss is a sum over the batch"
+        return loss if 0.9 < factor < 1.1 else _divided(loss, factor)
+    if shares is not None and len(functions) <= 1:
+        low, median, high = np.quantile(shares, (0.1, 0.5, 0.9))
+        if 0.9 < factor < 1.1:
+            return loss
+        if high - low <= _STEADY * median:
+            return _divided(loss, factor)
+    means = facts.run[LOSS_MEAN].get(function) if LOSS_MEAN in facts.run else None
+    if means is not None and len(kept := _finite(means)):
+        return kept
+    if last(facts, LOSS_SUMMED, function):
+        return f"not comparable: over how many elements {function} sums in training is unknown"
+    return f"not comparable: the training loss is more than one mean of {function}"
 
 
 def enough_passes(facts: "Facts", min_passes: int) -> Curves | str:
@@ -149,19 +189,6 @@ def rises(values: Values) -> bool:
     return rise_score(values) > _TREND
 
 
-def trained_functions(facts: "Facts") -> tuple[str, ...]:
-    """Return the loss functions that training called."""
-    return tuple(
-        dict.fromkeys(
-            owner
-            for signal in _OF_TRAINING
-            if signal in facts.run
-            for owner, series in facts.run[signal].items()
-            if len(series)
-        )
-    )
-
-
 def constant_level(facts: "Facts", function: str) -> float | None:
     """Return the loss of the best constant prediction: label entropy, or variance of targets."""
     if function in CROSS_ENTROPIES:
@@ -172,7 +199,9 @@ def constant_level(facts: "Facts", function: str) -> float | None:
 
 def chance(facts: "Facts", function: str) -> float | None:
     """Return the accuracy of always predicting the most frequent class."""
-    return last(facts, TARGET_LARGEST_CLASS_FRACTION, function or _only(facts, VAL_ACCURACY))
+    return last(
+        facts, TARGET_LARGEST_CLASS_FRACTION, function or parts_of(_only(facts, VAL_ACCURACY))[0]
+    )
 
 
 def training_accuracy(facts: "Facts", function: str, since: int = 0) -> float | None:
@@ -202,7 +231,7 @@ def no_validation(facts: "Facts", steps: npt.NDArray[np.int64]) -> str | None:
     The loss of a training batch, of a teacher or of a target network is computed without gradients
     as well: after most steps, or on training batches.
     """
-    if len(steps) * _SPARSE > facts.run.steps:
+    if len(steps) * SPARSE > facts.run.steps:
         return "losses without a backward pass were computed after most steps: no validation"
     for model, fingerprints in (
         facts.run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in facts.run else ()
@@ -228,23 +257,8 @@ def _training_losses(facts: "Facts") -> tuple[str, Series] | str:
     return owner, loss
 
 
-def _function(facts: "Facts", functions: tuple[str, ...]) -> str | None:
-    """Return the owner of the validation loss: the logged one, else the training function."""
-    owners = [owner for owner, series in facts.run[VAL_LOSS].items() if len(series)]
-    if "" in owners:
-        return ""
-    if functions:
-        owners = [owner for owner in owners if owner in functions]
-    return owners[0] if len(owners) == 1 else None
-
-
-def _is_comparable(facts: "Facts", function: str, functions: tuple[str, ...]) -> bool:
-    """Whether `backward()` is called on the function that validation averages, unscaled."""
-    if len(functions) > 1 or last(facts, LOSS_SUMMED, function):
-        return False
-    if function and not len(readings(facts, LOSS_ROOT_SHARE, "")):
-        return False
-    return 0.9 < scale(facts) < 1.1
+def _divided(loss: Series, factor: float) -> Series:
+    return Series(loss.steps, (loss.values / factor).astype(loss.values.dtype))
 
 
 def _levels(loss: Series, steps: npt.NDArray[np.int64]) -> Values:
@@ -261,9 +275,9 @@ def _levels(loss: Series, steps: npt.NDArray[np.int64]) -> Values:
 
 
 def _accuracies(
-    facts: "Facts", function: str, passes: Series, groups: list[npt.NDArray[np.intp]]
+    facts: "Facts", owner: str, passes: Series, groups: list[npt.NDArray[np.intp]]
 ) -> Values:
-    owner = function or _only(facts, VAL_ACCURACY)
+    owner = owner or _only(facts, VAL_ACCURACY)
     if VAL_ACCURACY not in facts.run or owner not in facts.run[VAL_ACCURACY]:
         return np.full(len(groups), np.nan)
     accuracy = facts.run[VAL_ACCURACY][owner]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holter.diagnosis.facts.layers import Sample, median
-from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
+from holter.record.signals import LR, UPDATE_RATIO, WEIGHT_DECAY, WEIGHT_NORM
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -69,6 +69,24 @@ def growth(facts: "Facts") -> Growth | None:
     if len(relative) < _NORMS:
         return None
     return Growth(relative, float(median(relative.values[-1:], axis=1)[0]))
+
+
+def most_by_updates(facts: "Facts") -> float | None:
+    """Return the largest growth that updates of the optimizer can make, or None if none was read.
+
+    A relative update of r makes a norm at most 1 + r times as large. Steps between two that were
+    read are taken to have updates of a size in between.
+    """
+    if UPDATE_RATIO not in facts.run:
+        return None
+    ratios = facts.sample(UPDATE_RATIO, [layer.name for layer in facts.layers])
+    sizes = ratios.typical()
+    read = np.isfinite(sizes)
+    if not read.any():
+        return None
+    logs = np.log1p(sizes[read])
+    with np.errstate(over="ignore"):
+        return float(np.exp(logs[0] + np.trapezoid(logs, ratios.steps[read])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.baseline import readings, trained_functions
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.streaks import trailing
-from holter.diagnosis.facts.validation import trained_functions
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import of
 from holter.record import Series
+from holter.record.evaluations import parts_of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, UPDATE_RATIO, VAL_LOSS, WEIGHT_TOTAL_NORM
 
@@ -22,8 +22,10 @@ def reference_model(facts: Facts, owner: str, loss: Series) -> str | None:
     """Another function is constant while the training function changes: it measures a baseline."""
     functions = trained_functions(facts)
     losses = facts.run[VAL_LOSS]
-    own = [losses[name] for name in functions if name in losses and len(losses[name])]
-    if owner in functions or not any(np.ptp(series.values) > 0 for series in own):
+    own = [
+        series for name, series in losses.items() if parts_of(name)[0] in functions and len(series)
+    ]
+    if parts_of(owner)[0] in functions or not any(np.ptp(series.values) > 0 for series in own):
         return None
     return (
         f"the validation loss{of(owner)} stays at {loss.values[-1]:.3g}, but training uses another"

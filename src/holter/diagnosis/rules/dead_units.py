@@ -30,9 +30,9 @@ def dead_units(
     """Most units of a layer are zero for every input.
 
     ## What it does
-    Reads, for ReLU and similar modules, the share of units that were zero for all samples of a
-    window of several steps. It reports a share that is high at the end and does not fall, if the
-    loss went badly. A layer that is dead as a whole is a hint even if the loss falls.
+    Reads, behind each ReLU, module or function, the share of units that were zero for all samples
+    of a window of several steps. It reports a share that is high at the end and does not fall, if
+    the loss went badly. A layer that is dead as a whole is a hint even if the loss falls.
 
     ## Why it matters
     A unit that is zero for every input has no gradient, so it stays zero. If a whole layer dies,
@@ -51,7 +51,7 @@ def dead_units(
 
     ## When it is wrong
     Large sparse networks work with many dead units. A window of few samples counts rare units as
-    dead. `F.relu` is a function and is not seen.
+    dead.
 
     ## How to confirm
     - Count the units whose activation is zero over a whole validation pass.

@@ -98,7 +98,7 @@ def erratic_validation(
                 curves.span,
                 f"typical jump {np.expm1(jump):.0%}; change from the first to the last third"
                 f" {np.expm1(trend):.0%}",
-                curves.function,
+                curves.owner,
             ),
             Evidence(
                 LOSS, curves.span, f"typical jump {np.expm1(training_jump):.0%}", curves.trained

@@ -19,6 +19,8 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import CLIP_COEFFICIENT, GRAD_NORM, GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
 
 _DECAYED = 0.3  # share of its peak below which a learning rate has decayed
+_FIRST = 20  # norms that are those of the first steps
+_BURST = 3  # of them that have to be large
 _LATE_RISE = 1.5  # times the norm half-way through that is worth a note
 _OUTLIER = 50.0  # times the median norm that is worth a note
 _UNCHANGED = 3.0  # times the median up to which an update counts as unchanged
@@ -42,10 +44,10 @@ def exploding_gradients(
     """Gradients grow by orders of magnitude, or are too large from the first step.
 
     ## What it does
-    Reports a total gradient norm that rises far above that of the first steps, and stays there or
-    becomes non-finite, if the loss went badly. At the first step it multiplies the norm by the RMS
-    weight and divides by the loss of the best constant prediction (or by the first loss): how much
-    the loss changes if each weight changes by a random amount of its size.
+    Reports a total gradient norm that rises far above the initial one, within the first steps or
+    for good, or becomes non-finite, if the loss went badly. At the first step it multiplies the
+    norm by the RMS weight and divides by the loss of the best constant prediction (or by the first
+    loss): how much the loss changes if each weight changes by a random amount of its size.
 
     ## Why it matters
     A recurrence or a stack of layers with a gain above 1 multiplies gradients again and again. One
@@ -76,7 +78,11 @@ def exploding_gradients(
                 f"{len(norm)} of the {min_norms} gradient norms needed{of(owner)}"
             )
             continue
-        explosion = _at_start(facts, norm, large_scale) or _later(norm, growth, finite_growth)
+        explosion = (
+            _at_start(facts, norm, large_scale)
+            or _later(norm, growth, finite_growth)
+            or _in_first_steps(norm, growth)
+        )
         if explosion is None:
             yield from _outliers(facts, norm)
             yield from _late_rise(facts, norm)
@@ -146,6 +152,24 @@ def _later(norm: Series, growth: float, finite_growth: float) -> Explosion | Non
         int(norm.steps[index]),
         True,
         tuple(explained_by(exploding_gradients.name)),
+    )
+
+
+def _in_first_steps(norm: Series, growth: float) -> Explosion | None:
+    """Gradients that grew within the first steps and fell again, when weights were replaced."""
+    early = norm.values[:_FIRST].astype(np.float64)
+    finite = early[np.isfinite(early)]
+    if len(finite) < _BURST or not finite[0] > 0:
+        return None
+    if np.sort(finite)[-_BURST] < growth * finite[0]:
+        return None
+    step = int(norm.steps[(early >= growth * finite[0]).argmax()])
+    return Explosion(
+        f"grew {finite.max() / finite[0]:.2g} times within the first {len(early)} steps, from a"
+        f" norm of {finite[0]:.2g} to {finite.max():.2g}",
+        step,
+        False,  # updates that are too large do the same
+        (*CURVES, "exploding-weights"),
     )
 
 

@@ -12,6 +12,7 @@ from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.gradient_scale import exploded_later, large_at_start
 from holter.diagnosis.facts.layers import Layer, Matrix, Sample, inner_activations, median
+from holter.diagnosis.facts.progress import steps_follow_gradients
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent
@@ -19,6 +20,7 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
     ACTIVATION_SATURATED_FRACTION,
+    CLIP_COEFFICIENT,
     LR,
     UPDATE_RATIO,
     WEIGHT_NORM,
@@ -26,6 +28,8 @@ from holter.record.signals import (
 
 _COMMON = 1e-3  # relative update of most trainings that go well
 _REPLACED = 1.0  # relative update from which nothing is left of a weight
+_SEVERAL = 2  # first updates that have to replace the weights
+_UNEVEN = 10.0  # times the median update that only some steps reach
 _SMALL_UPDATE = 0.03  # before an explosion of gradients that no update caused
 
 
@@ -67,8 +71,9 @@ def huge_updates(
 
     ## What it does
     Divides the change of each weight matrix in one step by its norm and takes the median over the
-    matrices. It reports large values over several samples in a row if the loss went badly, hardly
-    fell, or a layer died or saturated. Vectors and weights that start near zero are left out.
+    matrices. It reports values that are large over several samples in a row, or that replace the
+    weights at several of the first steps, if the loss went badly, hardly fell, or a layer died or
+    saturated. Vectors and weights that start near zero are left out.
 
     ## Why it matters
     A gradient holds only near the current weights. A step as large as the weights ends anywhere:
@@ -83,8 +88,9 @@ def huge_updates(
     ```
 
     ## What to do
-    Lower the learning rate until the median relative update is about 0.1 %. If only the first steps
-    are too large, warm the rate up. Clipping bounds a step of SGD, not one of Adam.
+    Lower the learning rate until the median relative update is about 0.1 %. If only some steps are
+    too large, clip the gradients (SGD) or warm the rate up (Adam, whose steps clipping does not
+    bound).
 
     ## When it is wrong
     Weights that start near zero by design. A run that is bad for another reason and whose large
@@ -103,8 +109,13 @@ def huge_updates(
     if len(updates) < needed:
         yield huge_updates.not_examined(f"{len(updates)} of the {needed} sampled updates needed")
         return
-    size = float(_running_median(updates, samples).max())
-    if size - (decay.rate if decay else 0.0) < limit:
+    usual = float(_running_median(updates, samples).max())
+    is_usual = usual - (decay.rate if decay else 0.0) >= limit
+    size = usual if is_usual else max(usual, _replaced(updates, samples))
+    measured = f"the median relative update is {percent(size)} of the weight norm"
+    if size > usual:
+        measured = f"some of the first updates are {percent(size)} of the weight norm"
+    if not is_usual and size == usual:
         yield huge_updates.clear(
             "the median relative update is "
             + (f"at most {percent(size)} of the weight norm" if size else "0")
@@ -118,7 +129,7 @@ def huge_updates(
     damage = damage_of(
         huge_updates,
         facts,
-        f"the median relative update is {percent(size)} of the weight norm",
+        measured,
         min_fall=min_fall,
         max_loss=max_loss,
     )
@@ -128,15 +139,21 @@ def huge_updates(
             damage = replace(damage, evidence=(*damage.evidence, units))
         else:
             damage = Damage(units.says, Confidence.LIKELY, (units,))
-    yield _finding(facts, ratios, size, damage) if isinstance(damage, Damage) else damage
+    if isinstance(damage, Damage):
+        yield _finding(facts, ratios, (measured, usual, size), damage)
+    else:
+        yield damage
 
 
-def _finding(facts: Facts, ratios: Sample, size: float, damage: Damage) -> Verdict:
+def _finding(
+    facts: Facts, ratios: Sample, read: tuple[str, float, float], damage: Damage
+) -> Verdict:
+    measured, usual, size = read
     updates = ratios.typical()
     onset = int(ratios.steps[(updates >= min(size, _REPLACED, updates.max())).argmax()])
     largest = ratios.owners[int(np.nan_to_num(ratios.values).max(axis=0).argmax())]
     rate = facts.learning_rate
-    factor = 10 ** max(1, round(log10(size / _COMMON)))
+    factor = 10 ** max(1, round(log10(max(usual, _COMMON) / _COMMON)))
     explains = tuple(explained_by(huge_updates.name))
     if large_at_start(facts) or exploded_later(facts, max_update=_SMALL_UPDATE):
         explains = CURVES  # gradients came first, and explain the rest
@@ -144,9 +161,7 @@ def _finding(facts: Facts, ratios: Sample, size: float, damage: Damage) -> Verdi
     if decay is not None and decay.ordinary:
         explains += ("collapsed-weights",)
     return huge_updates.finding(
-        f"the median relative update is {percent(size)} of the weight norm per step"
-        + (f" (lr={rate})" if rate else "")
-        + f"; {damage.says}",
+        measured + (f" (lr={rate})" if rate else "") + f"; {damage.says}",
         confidence=damage.confidence,
         severity=damage.severity,
         onset=onset,
@@ -161,11 +176,30 @@ def _finding(facts: Facts, ratios: Sample, size: float, damage: Damage) -> Verdi
             *damage.evidence,
             *((Evidence(LR, (0, facts.run.steps - 1), f"learning rate {rate}"),) if rate else ()),
         ),
-        fix=f"divide the learning rate by about {factor:g}"
+        fix=_clipping(facts, updates)
+        + f"divide the learning rate by about {factor:g}"
         + (f" (now `lr={rate}`)" if rate else "")
         + f"; the relative update should be near {percent(_COMMON)}",
         explains=explains,
     )
+
+
+def _clipping(facts: Facts, updates: Matrix) -> str:
+    """Advise to clip where a few steps of SGD are far larger than the others."""
+    is_uneven = updates.max() > _UNEVEN * np.median(updates)
+    if CLIP_COEFFICIENT in facts.run or not steps_follow_gradients(facts) or not is_uneven:
+        return ""
+    return "clip the gradients, `clip_grad_norm_(model.parameters(), 0.25)`, or "
+
+
+def _replaced(updates: Matrix, samples: int) -> float:
+    """Return the size that several of the first updates reach if they replace the weights, or 0.
+
+    Weights that have grown make later updates look small, however large the first ones were.
+    """
+    early = np.sort(updates[: 2 * samples])
+    size = float(early[-_SEVERAL]) if len(early) >= _SEVERAL else 0.0
+    return size if size >= _REPLACED else 0.0
 
 
 def _lost_units(facts: Facts, dead: float, saturated: float, samples: int) -> Evidence | None:

@@ -7,7 +7,13 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, readings, scale
+from holter.diagnosis.facts.baseline import (
+    CROSS_ENTROPIES,
+    last,
+    readings,
+    root_shares,
+    scale,
+)
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
@@ -137,8 +143,10 @@ def large_initial_loss(
 def _start(facts: Facts, curve: Curve) -> _Start | str:
     """Return the first loss beside guessing, or why it is unknown."""
     function = facts.loss_function
-    if function not in CROSS_ENTROPIES or last(facts, LOSS_SUMMED, function):
-        return "the loss is not one cross entropy with a mean"
+    if function not in CROSS_ENTROPIES:
+        return "the loss is not one cross entropy"
+    if root_shares(facts) is None and last(facts, LOSS_SUMMED, function):
+        return f"over how many elements {function} sums is unknown"
     if not len(curve) or curve.steps[0] != 0:
         return "the loss before the first update was not read"
     units = last(facts, OUTPUT_UNITS, function)

@@ -174,9 +174,9 @@ def _notes(facts: Facts) -> Iterator[Verdict]:
                 VAL_LOSS,
                 window,
                 f"{rise.low:.3g} at its lowest, {rise.late:.3g} at the end",
-                curves.function,
+                curves.owner,
             ),
-            Evidence(VAL_ACCURACY, window, f"{points} in the same time", curves.function),
+            Evidence(VAL_ACCURACY, window, f"{points} in the same time", curves.owner),
         ),
     )
 

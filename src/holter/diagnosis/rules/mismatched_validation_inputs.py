@@ -115,4 +115,4 @@ def _worse(facts: Facts, min_worse: float) -> tuple[Evidence, ...]:
     if not unlearned and not (curves.is_comparable and validation > min_worse * training):
         return ()
     says = f"{validation:.3g} at the end; {training:.3g} in training"
-    return (Evidence(VAL_LOSS, curves.span, says, curves.function),)
+    return (Evidence(VAL_LOSS, curves.span, says, curves.owner),)

@@ -167,7 +167,7 @@ def _judge(facts: Facts, curves: Curves, turn: _Turn, *, is_large: bool, min_gap
                 curves.span,
                 f"lowest {turn.low:.3g} after step {step}, {turn.late:.3g} over the last"
                 f" {turn.last} passes (standard error {turn.error:.2g})",
-                curves.function,
+                curves.owner,
             ),
             Evidence(
                 LOSS,
@@ -212,4 +212,4 @@ def _accuracy_evidence(
 ) -> Iterator[Evidence]:
     if accuracy is not None:
         training = "" if fitted is None else f"; at least {fitted:.0%} in training"
-        yield Evidence(VAL_ACCURACY, curves.span, f"{accuracy}{training}", curves.function)
+        yield Evidence(VAL_ACCURACY, curves.span, f"{accuracy}{training}", curves.owner)

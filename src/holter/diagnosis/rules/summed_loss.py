@@ -6,8 +6,9 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.baseline import readings, root_shares
 from holter.diagnosis.facts.progress import median_update, steps_follow_gradients
+from holter.diagnosis.facts.reduction import summed_elements
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -72,6 +73,9 @@ def summed_loss(
             continue
         if float(np.mean(summed.values)) < min_share:
             yield summed_loss.clear(f"{function} does not sum over the batch")
+            continue
+        if root_shares(facts) is not None and summed_elements(facts) is None:
+            yield summed_loss.clear(f"the sum that {function} returns is divided before backward()")
             continue
         excuse, outcome = summed_loss.excused(facts, function), facts.outcome
         if excuse is not None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.validation import mean_loss
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -103,13 +104,16 @@ def _gap(facts: Facts) -> float | None:
     It is the median over the passes, or that of the first pass if smaller.
     """
     loss = facts.falling_loss
-    recorded = facts.run[VAL_LOSS].values() if VAL_LOSS in facts.run else ()
-    passes = [series for series in recorded if len(series)]
-    if loss is None or len(passes) != 1:
+    evaluation = facts.evaluation
+    if loss is None or isinstance(evaluation, str):
         return None
+    mean = mean_loss(facts, evaluation.function, loss)
+    if isinstance(mean, str):
+        return None
+    loss, passes = mean, evaluation.losses
     gaps = []
-    edges = np.concatenate([[-1], passes[0].steps])
-    for begin, end, value in zip(edges[:-1], edges[1:], passes[0].values, strict=True):
+    edges = np.concatenate([[-1], passes.steps])
+    for begin, end, value in zip(edges[:-1], edges[1:], passes.values, strict=True):
         training = loss.values[(loss.steps > begin) & (loss.steps <= end)]
         training = training[-max(len(training) // 4, 1) :]
         if len(training) and np.isfinite(value) and training.mean() > 0:
@@ -129,6 +133,7 @@ def _batch_size(facts: Facts) -> float:
 
 
 def _validation_evidence(facts: Facts, gap: float | None) -> Iterator[Evidence]:
-    if gap is not None:
+    evaluation = facts.evaluation
+    if gap is not None and not isinstance(evaluation, str):
         says = f"{1 + gap:.2g} times the training loss"
-        yield Evidence(VAL_LOSS, (0, facts.run.steps - 1), says, next(iter(facts.run[VAL_LOSS])))
+        yield Evidence(VAL_LOSS, (0, facts.run.steps - 1), says, evaluation.owner)

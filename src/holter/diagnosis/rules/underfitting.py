@@ -143,7 +143,9 @@ def _level(
     end = settled(curve)
     if end is None or end.share < _SETTLED:
         return underfitting.clear("the loss has not settled yet")
-    validation = readings(facts, VAL_LOSS, baseline.function, end.since)
+    evaluation = facts.evaluation
+    owner = "" if isinstance(evaluation, str) else evaluation.owner
+    validation = readings(facts, VAL_LOSS, owner, end.since)
     if not len(validation):
         return underfitting.not_examined("no validation to compare a level loss with")
     held_out = float(midmean(validation[-5:]))
@@ -163,7 +165,7 @@ def _level(
         evidence=(
             Evidence(baseline.signal, curve.span, str(progress), baseline.function),
             Evidence(LOSS, window, f"level at {training:.3g}", curve.owner),
-            Evidence(VAL_LOSS, window, f"{held_out:.3g}", baseline.function),
+            Evidence(VAL_LOSS, window, f"{held_out:.3g}", owner),
         ),
         fix="give the model more capacity and less regularisation; if that changes nothing, the"
         " inputs hold no more information",

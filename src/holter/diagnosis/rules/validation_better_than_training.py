@@ -74,9 +74,7 @@ def validation_better_than_training(
         yield validation_better_than_training.not_examined(curves)
         return
     if not curves.is_comparable:
-        yield validation_better_than_training.not_examined(
-            "training optimises another loss than validation measures, or on another scale"
-        )
+        yield validation_better_than_training.not_examined(curves.incomparable)
         return
     third = curves.third
     gap = (curves.training - curves.validation)[third:]  # once training is under way
@@ -84,7 +82,7 @@ def validation_better_than_training(
     late, validation = curves.final_training, curves.final_validation
     levels = f"training {late:.3g}, validation {validation:.3g} at the end"
     evidence = [
-        Evidence(VAL_LOSS, curves.span, f"{validation:.3g} at the end", curves.function),
+        Evidence(VAL_LOSS, curves.span, f"{validation:.3g} at the end", curves.owner),
         Evidence(LOSS, curves.span, f"{late:.3g} before the last passes", curves.trained),
     ]
     by_accuracy = _by_accuracy(facts, curves, max_gain, min_distance) if late > validation else []
@@ -134,7 +132,7 @@ def _by_accuracy(
     if not near_chance and not validation_gain - gain >= min_distance:
         return []
     says = f"{validation:.0%} over the last passes; {training:.0%} in training, chance {odds:.0%}"
-    return [Evidence(VAL_ACCURACY, curves.span, says, curves.function)]
+    return [Evidence(VAL_ACCURACY, curves.span, says, curves.owner)]
 
 
 def _has_modes(facts: Facts) -> bool:

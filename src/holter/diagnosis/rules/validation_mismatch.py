@@ -130,7 +130,7 @@ def validation_mismatch(
                 VAL_LOSS,
                 curves.span,
                 f"lowest of {len(curves)} passes: {lowest:.3g}",
-                curves.function,
+                curves.owner,
             ),
             Evidence(LOSS, curves.span, f"{trained:.3g} at the end", curves.trained),
             *_accuracy_evidence(curves, accuracy, fitted, odds),
@@ -154,7 +154,7 @@ def _accuracy_evidence(
         VAL_ACCURACY,
         curves.span,
         f"{accuracy:.0%} at the end (most frequent class: {odds:.0%})",
-        curves.function,
+        curves.owner,
     )
     if fitted is not None:
         yield Evidence(ACCURACY, curves.span, f"at least {fitted:.0%} in training", curves.function)

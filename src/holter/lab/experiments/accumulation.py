@@ -1,13 +1,11 @@
 """Compare the gradient of a batch with the gradients of its parts."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
-from holter.lab.batches import leaves
+from holter.lab.batches import as_real, leaves, replaced
 from holter.lab.changes.modes import in_eval_mode, in_mode
 from holter.lab.experiments import experiment
 from holter.lab.experiments._probing.layout import (
@@ -94,21 +92,16 @@ class _Cut:
 
     def take(self, index: Sequence[int]) -> Batch:
         """The batch with the samples at `index` alone."""
-        taken = self._samples.take(leaves(self._batch), index)
-
-        def replaced(path: Any, each: Any) -> Any:
-            return taken.get(pytree.keystr(path), each)
-
-        return pytree.tree_map_with_path(replaced, self._batch)
+        return replaced(self._batch, self._samples.take(leaves(self._batch), index))
 
 
 def _reject_links(setup: Setup, batch: Batch) -> None:
     """Decline models that are given something beside samples, as the edges of a graph of them."""
     try:
-        inputs = Probe(setup, batch).inputs
+        probe = Probe(setup, batch)
     except InapplicableError:  # called by parts: what goes in is not known
         return
-    samples_of(setup, batch, inputs, sequences_of(inputs, loss_targets(setup, batch)))
+    samples_of(setup, batch, probe, sequences_of(probe.inputs, loss_targets(setup, batch)))
 
 
 def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[Tensor]:
@@ -130,7 +123,7 @@ def _gradient(setup: Setup, batch: Batch, *, other_noise: bool = False) -> list[
             raise InapplicableError("the loss has no gradient")
         loss.backward()  # type: ignore[no-untyped-call]
     found = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    found = [each.detach().to_dense().float() for each in found]
+    found = [as_real(each).float() for each in found]
     if not all(bool(each.isfinite().all()) for each in found):
         raise InapplicableError("the gradient is not finite")
     return found

@@ -104,7 +104,7 @@ class _Text:
         values, counted = probe.inputs[self._name], sequences.counted
         if values.dim() > 1 and values.shape[0] == values.shape[1]:
             # One dimension could be taken for the other: a sample less, and they differ.
-            samples = samples_of(setup, batch, probe.inputs, sequences)
+            samples = samples_of(setup, batch, probe, sequences)
             fewer = range(samples.count - 1)
             self._base = samples.take(probe.inputs, fewer)
             counted = counted.narrow(1 - self._dim, 0, len(fewer))

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.optim import LBFGS
 
+from holter.lab.batches import as_real
 from holter.lab.changes.clipping import clip_to
 from holter.lab.experiments import experiment
 from holter.lab.inapplicable import InapplicableError
@@ -112,6 +113,7 @@ def _holds(phase: LossPhase, parameter: Tensor) -> bool:
 
 
 def _read(phase: LossPhase, norms: list[float], *_: object) -> None:
-    gradients = [parameter.grad for parameter in phase.parameters if parameter.grad is not None]
+    held = (parameter.grad for parameter in phase.parameters)
+    gradients = [as_real(gradient) for gradient in held if gradient is not None]
     if gradients:
         norms.append(float(nn.utils.get_total_norm(gradients)))

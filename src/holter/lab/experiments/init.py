@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from holter.lab.batches import tensors
+from holter.lab.batches import as_real, tensors
 from holter.lab.experiments import experiment
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
@@ -58,10 +58,10 @@ def init(setup: Setup, lab: Lab) -> None:
     for place, (name, parameter) in enumerate(weights):
         lab.write(INIT_WEIGHT_STD, [_spread(parameter)], trial=name, first=place)
         if parameter.grad is not None:
-            size = float(parameter.grad.float().square().mean().sqrt())
+            size = float(as_real(parameter.grad).float().square().mean().sqrt())
             lab.write(INIT_GRAD_RMS, [size], trial=name, first=place)
 
 
 def _spread(tensor: Tensor) -> float:
     with torch.no_grad():
-        return float(tensor.float().std(correction=0))
+        return float(as_real(tensor).float().std(correction=0))

@@ -53,7 +53,8 @@ def input_control(setup: Setup, lab: Lab, *, steps: int = 20) -> None:
 def _others(setup: Setup, batches: list[Batch]) -> Tensors:
     """Other values for each input that has some: of another batch, or of other samples."""
     probe = Probe(setup, batches[0], as_trained=True)
-    own = _without_labels(setup, batches[0], probe.inputs)
+    inputs = {name: each for name, each in probe.inputs.items() if name not in probe.state}
+    own = _without_labels(setup, batches[0], inputs)
     for batch in batches[1:]:
         found = Probe(setup, batch, as_trained=True).inputs
         others = {name: found[name] for name in own if name in found}
@@ -61,8 +62,11 @@ def _others(setup: Setup, batches: list[Batch]) -> Tensors:
             changed = {name: each for name, each in others.items() if not _same(each, own[name])}
             if changed:
                 return changed
-    samples = samples_of(setup, batches[0], probe.inputs)
-    turned = samples.take(probe.inputs, [*range(1, samples.count), 0])
+    try:
+        samples = samples_of(setup, batches[0], probe)
+        turned = samples.take(probe.inputs, [*range(1, samples.count), 0])
+    except InapplicableError:  # nodes of one graph, or times first: other rows are other inputs
+        turned = {name: each.roll(1, 0) for name, each in own.items() if each.dim()}
     changed = {name: turned[name] for name in turned if name in own}
     changed = {name: each for name, each in changed.items() if not _same(each, own[name])}
     if not changed:

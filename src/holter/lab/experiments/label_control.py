@@ -8,9 +8,8 @@ from math import ceil
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from holter.lab.batches import leaves, tensors
+from holter.lab.batches import as_real, leaves, replaced, tensors
 from holter.lab.changes.learning_rate import warmup_begun
 from holter.lab.changes.modes import in_eval_mode
 from holter.lab.experiments import experiment
@@ -152,16 +151,13 @@ class _Labelled:
             return batch
         generator = torch.Generator().manual_seed(1000 * twin + number)
         orders: dict[int, Tensor] = {}
-
-        def replaced(path: pytree.KeyPath, each: object) -> object:
-            dim = self._dims.get(pytree.keystr(path))
-            if dim is None or not isinstance(each, Tensor):
-                return each
+        labels = {name: each for name, each in leaves(batch).items() if name in self._dims}
+        for name, each in labels.items():
+            dim = self._dims[name]
             count = each.shape[dim]
             order = orders.setdefault(count, torch.randperm(count, generator=generator))
-            return each.index_select(dim, order.to(each.device))
-
-        return pytree.tree_map_with_path(replaced, batch)
+            labels[name] = each.index_select(dim, order.to(each.device))
+        return replaced(batch, labels)
 
     def _share_changed(self) -> float:
         """The share of samples whose labels are others once they are shuffled."""
@@ -203,7 +199,9 @@ def _new_ones(batches: list[Batch], samples: Samples) -> list[Batch]:
     name = max(samples.dims, key=lambda dim: first[dim].numel())
     seen: set[bytes] = set()
     for number, batch in enumerate(batches):
-        rows = leaves(batch)[name].movedim(samples.dims[name], 0).detach().cpu().contiguous()
+        rows = as_real(leaves(batch)[name].movedim(samples.dims[name], 0)).cpu().contiguous()
+        if not len(rows):  # nothing is left for the last batch
+            return batches[:number]
         known = {row.view(torch.uint8).numpy().tobytes() for row in rows.reshape(len(rows), -1)}
         if len(known & seen) > _REPEATED * len(known):
             return batches[:number]
@@ -227,8 +225,11 @@ def _label_names(named: Tensors, inputs: Tensors, targets: list[Tensor]) -> list
 
 def _is_among(tensor: Tensor, others: Iterable[Tensor]) -> bool:
     """Whether one of the others has the same values, in whatever shape."""
-    flat = tensor.detach().flatten().double().cpu()
+    flat = _flat(tensor)
     return any(
-        other.numel() == flat.numel() and torch.equal(flat, other.detach().flatten().double().cpu())
-        for other in others
+        other.numel() == tensor.numel() and torch.equal(flat, _flat(other)) for other in others
     )
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    return as_real(tensor).flatten().double().cpu()

@@ -106,12 +106,16 @@ def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None)
     """The first input that ends in runs of one value of which something else speaks as well."""
     targets = [] if call is None else tensors(call.arguments.get("target"))
     sequences = sequences_of(probe.inputs, [*targets, *tensors(batch)])
-    samples = samples_of(setup, batch, probe.inputs, sequences)
+    samples = samples_of(setup, batch, probe, sequences)
     embeddings = [module for module in setup.model.modules() if isinstance(module, nn.Embedding)]
     indices = {embedding.padding_idx for embedding in embeddings}
     for name, dim in samples.dims.items():
         rows = probe.inputs[name].movedim(dim, 0).cpu()
-        if rows.dim() != (3 if rows.is_floating_point() else 2) or len(torch.unique(rows)) <= 2:
+        if (
+            rows.is_complex()
+            or rows.dim() != (3 if rows.is_floating_point() else 2)
+            or len(torch.unique(rows)) <= 2
+        ):
             continue
         for value, lengths in _runs(rows):
             found = _Padding(name, samples, lengths, rows.shape[1])

@@ -65,7 +65,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
     targets = [*loss_targets(setup, batch), *tensors(batch)]
     probe, outputs = probed(setup, batch)
     sequences = sequences_of(probe.inputs, targets)
-    samples = samples_of(setup, batch, probe.inputs, sequences)
+    samples = samples_of(setup, batch, probe, sequences)
     dims = output_dims(probe, samples, outputs)
     if not dims:
         raise InapplicableError("no output of the model has a batch dimension")

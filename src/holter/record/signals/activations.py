@@ -35,11 +35,11 @@ ACTIVATION_DEAD_FRACTION = Signal(
     Per.MODULE,
     Phase.FORWARD,
     "share",
-    "Share of the units of a ReLU, ReLU6, Threshold, Softshrink or Hardshrink module that were"
-    " zero for all samples of a window of sampled steps; written when the window ends, after 1024"
-    " samples or 4 steps. Behind convolutions a unit is a channel and a sample an entry of the"
-    " batch; else a unit is an index of the last dimension, and each position is a sample. `F.relu`"
-    " is a function and not seen.",
+    "Share of the units of a ReLU, ReLU6, Threshold, Softshrink or Hardshrink module, or of"
+    " `F.relu` behind a layer (`relu(layer)`), that were zero for all samples of a window of"
+    " sampled steps; written when the window ends, after 1024 samples or 4 steps. Behind"
+    " convolutions a unit is a channel and a sample an entry of the batch; else a unit is an index"
+    " of the last dimension, and each position is a sample.",
 )
 
 ACTIVATION_SATURATED_FRACTION = Signal(

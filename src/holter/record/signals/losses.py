@@ -8,7 +8,8 @@ LOSS = Signal(
     Phase.FORWARD,
     "",
     "Training loss of the step: the sum of all that `backward()` was called on, free of the AMP"
-    " scale; what `log(loss=...)` was given where no backward was seen.",
+    " scale; of a closure, in its first call; what `log(loss=...)` was given where no backward was"
+    " seen.",
 )
 
 LOSS_LOGGED = Signal(
@@ -24,8 +25,10 @@ VAL_LOSS = Signal(
     Per.LOSS_FUNCTION,
     Phase.AFTERWARDS,
     "",
-    "What a loss function returned for validation batches, averaged over the pass by batch size;"
-    " filed under the training step it followed.",
+    "Mean over the elements of what a loss function computed without a backward pass on some data,"
+    " whatever its reduction; filed under the training step it followed. Means of batches are"
+    " weighted by samples. The owner is `<function> on <data>`, or the function where the script"
+    " names no data (see the event `evaluation`); what `log(val_loss=...)` was given has none.",
 )
 
 BACKWARD_CALLS = Signal(
@@ -33,17 +36,41 @@ BACKWARD_CALLS = Signal(
     Per.STEP,
     Phase.BACKWARD,
     "calls",
-    "Number of `backward()` calls in the step.",
+    "Number of `backward()` calls in the step; of a closure, those of its first call.",
+)
+CLOSURE_CALLS = Signal(
+    "closure.calls",
+    Per.STEP,
+    Phase.BACKWARD,
+    "calls",
+    "How often `optimizer.step(closure)` called its closure; loss and gradients are those of the"
+    " first call, at the weights with which the step begins.",
 )
 LOSS_ROOT_SHARE = Signal(
     "loss.root_share",
     Per.STEP,
     Phase.FORWARD,
     "ratio",
-    "What `backward()` was called on, over what a loss function with reduction mean had returned"
-    " before it; the mean over the step's calls: 1 where the loss goes into backward as it is, 1/K"
-    " where it is divided by K. Calls before which several means were returned are left out, and"
-    " losses of 0.",
+    "What `backward()` was called on, over the mean over elements of the loss function called"
+    " before it; the mean over the step's calls: 1 where a mean goes into backward as it is, 1/K"
+    " where it is divided by K, the number of elements where it is a sum. Backward calls before"
+    " which several losses were computed are left out, and losses of 0.",
+)
+LOSS_MEAN = Signal(
+    "loss.mean",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "",
+    "Mean over the elements of what a loss function computed in training, whatever its reduction:"
+    " comparable with `val.loss`. Only of functions called once before each backward.",
+)
+LOSS_ELEMENTS = Signal(
+    "loss.elements",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "elements",
+    "Number of elements that a loss function summed in the step; with class weights, the sum of"
+    " their weights.",
 )
 LOSS_SUMMED = Signal(
     "loss.summed",

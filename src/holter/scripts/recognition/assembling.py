@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
-from holter.scripts.launching import live_models
+from holter.scripts.discovery import live_models
 from holter.scripts.recognition.capturing import Row
 from holter.scripts.recognition.declining import declined
 from holter.scripts.recognition.kinds import tensors

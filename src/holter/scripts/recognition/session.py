@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from holter.record import environment
 from holter.record.folders import new_folder
-from holter.scripts.launching import Discovery
+from holter.scripts.discovery import Discovery
 from holter.scripts.recognition.capturing import Row, StepCapture, TensorCopies
 from holter.scripts.recognition.contexts import Autocast
 from holter.scripts.recognition.declining import NotRecognisedError

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
-from holter.scripts.launching import live_models
+from holter.scripts.discovery import live_models
 
 
 class Start:

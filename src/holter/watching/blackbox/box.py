@@ -174,11 +174,12 @@ class BlackBox:
         self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # a pause is not a long step
         self.spent += time.perf_counter() - began
 
-    def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> None:
-        """Look for an alarm in readings that have arrived on the host."""
+    def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> bool:
+        """Look for an alarm in readings that have arrived on the host; True for odd ones."""
         alarm = self._alarms.see(step, readings)
         if alarm is not None:
             self.capture(alarm)
+        return alarm is not None or self._alarms.suspects
 
     def capture(self, alarm: Alarm) -> Path | None:
         """Write the last steps in a thread; return the folder they go to, or None."""

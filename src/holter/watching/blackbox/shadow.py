@@ -58,9 +58,9 @@ class Shadow:
 
     @property
     def rates(self) -> tuple[tuple[float, ...], ...]:
-        """The learning rates of each optimizer's groups; NaN where one is on a GPU."""
+        """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown."""
         return tuple(
-            tuple(_number(group["lr"]) for group in optimizer.param_groups)
+            tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
             for optimizer in self._optimizers.values()
         )
 

@@ -20,12 +20,21 @@ from holter.record.signals import (
 )
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import is_compiled, is_silent
-from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
+from holter.watching.collectors.moments import (
+    AfterUpdate,
+    BackwardBegins,
+    Closing,
+    Depth,
+    Joined,
+    Rectified,
+)
 from holter.watching.collectors.naming import unwrapped
 from holter.watching.collectors.outputs import DeadUnits, Slot, gathered, pooled, readable, shares
 from holter.watching.collectors.roster import Model, Roster
 
 _SILENT = 3  # windows without a single call after which the hook is removed for good
+
+_MOST_FUNCTIONS = 256  # layers with a ReLU as a function behind them
 
 _NO_OUTPUT = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was read before them
@@ -53,7 +62,7 @@ class Activations:
         ACTIVATION_DEAD_FRACTION,
         ACTIVATION_SATURATED_FRACTION,
     )
-    at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, BackwardBegins, Closing)
+    at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, Rectified, BackwardBegins, Closing)
     depth: ClassVar[Depth] = Depth.FULL
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
@@ -68,9 +77,12 @@ class Activations:
         self._producer: Slot | None = None  # the last called whose output has known units
         self._error: Exception | None = None
         self._silent = 0  # windows in a row in which no module was called
+        self._functions = _Functions()
         self._sizes: tuple[torch.device | None, list[int], Tensor] = (None, [], torch.empty(0))
 
-    def read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> Iterable[Reading]:
+    def read(
+        self, moment: Joined | AfterUpdate | Rectified | BackwardBegins | Closing
+    ) -> Iterable[Reading]:
         """A value for each module that was called, when the first backward of a step begins."""
         try:
             return self._read(moment)
@@ -78,14 +90,19 @@ class Activations:
             self._stop()  # no call will follow
             raise
 
-    def _read(self, moment: Joined | AfterUpdate | BackwardBegins | Closing) -> list[Reading]:
+    def _read(
+        self, moment: Joined | AfterUpdate | Rectified | BackwardBegins | Closing
+    ) -> list[Reading]:
+        if isinstance(moment, Rectified):
+            self._rectified(moment.output)
+            return []
         if isinstance(moment, BackwardBegins):
             if self._error is not None:
                 raise self._error
             if self._handle is None or not moment.opens_step:
                 return []
             self._stop()
-            return self._readings()
+            return [*self._readings(), *self._functions.readings()]
         depth = Depth.LIGHT
         if isinstance(moment, Joined):
             depth = moment.depth
@@ -184,6 +201,14 @@ class Activations:
         finally:
             self.spent += time.thread_time() - began
 
+    def _rectified(self, output: Tensor) -> None:
+        """Read a ReLU that is no module, under the name of the layer before."""
+        kept = readable(output)
+        if self._handle is not None and kept is not None and kept.dim() and not is_silent():
+            slot = self._producer
+            name = "" if slot is None else self._names[slot.place]
+            self._functions.called(kept, name, slot)
+
     # Afterwards.
 
     def _readings(self) -> list[Reading]:
@@ -245,6 +270,31 @@ class Activations:
                 divisors = divisors.pin_memory()  # from elsewhere it would wait for the device
             self._sizes = device, sizes, divisors.to(device, non_blocking=True)
         return self._sizes[2]
+
+
+class _Functions:
+    """Dead units behind `F.relu` and the like, under the name of the layer before."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, DeadUnits] = {}
+        self._owners: tuple[str, ...] = ()
+
+    def called(self, output: Tensor, name: str, producer: Slot | None) -> None:
+        """A ReLU has returned."""
+        if name in self._windows or len(self._windows) < _MOST_FUNCTIONS:
+            self._windows.setdefault(name, DeadUnits()).add(output, producer)
+
+    def readings(self) -> list[Reading]:
+        """The shares of the windows that end with this step."""
+        ended = {name: window for name, window in self._windows.items() if window.ends()}
+        if not ended:
+            return []
+        self._owners = _kept(self._owners, [f"relu({name})" for name in self._windows])
+        places = [place for place, name in enumerate(self._windows) if name in ended]
+        values = shares([window.dead() for window in ended.values()])
+        for name in ended:
+            self._windows[name] = DeadUnits()
+        return [Reading(ACTIVATION_DEAD_FRACTION, self._owners, values, places)]
 
 
 def _kept(names: tuple[str, ...], now: list[str]) -> tuple[str, ...]:

@@ -21,11 +21,17 @@ class Calls(Generic[_K]):
     The hook is torch's global one, as a hook on a module would travel with copies and checkpoints
     of it. The global hook does not see arguments given by name: where `heard` finds nothing to its
     liking among the others, a hook on the module, there for this one call, tells it of those.
+    With `returned`, that hook tells of all arguments and of the output instead.
     """
 
-    def __init__(self, heard: Callable[[_K, nn.Module, Any], bool]) -> None:
+    def __init__(
+        self,
+        heard: Callable[[_K, nn.Module, Any], bool],
+        returned: Callable[[_K, nn.Module, tuple[Any, Any], Any], None] | None = None,
+    ) -> None:
         self.spent = 0.0  # seconds inside the hooks
         self._heard = heard
+        self._told = returned
         self._known: dict[int, tuple[weakref.ref[nn.Module], _K]] = {}
         self._before: RemovableHandle | None = None
         self._after: RemovableHandle | None = None
@@ -63,23 +69,30 @@ class Calls(Generic[_K]):
         entry = self._known.get(id(module))
         if _silence or entry is None or entry[0]() is not module:
             return
-        if self._tell(entry[1], module, args) or self._after or self._before is None:
+        known = self._safely(lambda: self._heard(entry[1], module, args))
+        if known or self._after or self._before is None:
             return
         if not isinstance(module, torch.jit.ScriptModule):
             self._after = module.register_forward_hook(self._returned, with_kwargs=True)
 
-    def _returned(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:  # noqa: ARG002
+    def _returned(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if self._after is not None:
             self._after.remove()
             self._after = None
         entry = self._known.get(id(module))
-        if entry is not None:
-            self._tell(entry[1], module, kwargs)
+        if entry is None:
+            return
+        told = self._told
+        if told is None:
+            self._safely(lambda: self._heard(entry[1], module, kwargs))
+        else:
+            self._safely(lambda: told(entry[1], module, (args, kwargs), output))
 
-    def _tell(self, key: _K, module: nn.Module, arguments: Any) -> bool:
+    def _safely(self, tell: Callable[[], bool | None]) -> bool:
+        """Whether there is nothing more to tell of this call."""
         began = time.thread_time()
         try:
-            return self._heard(key, module, arguments)
+            return tell() is not False
         except Exception as error:  # never into training; `check` tells
             self._error = error
             self.stop()

@@ -1,7 +1,7 @@
 """Whether gradients were cleared between one step of an optimizer and its next."""
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from torch import Tensor
@@ -18,9 +18,8 @@ from holter.watching.collectors.moments import (
 from holter.watching.stats.shards import local
 from holter.watching.stats.summary import norms
 
-_WATCHED = (
-    8  # parameters of an optimizer to look at: a script that clears gradients clears them all
-)
+# Parameters of an optimizer to look at: a script that clears gradients clears them all.
+_WATCHED = {Depth.LIGHT: 1, Depth.REGULAR: 8, Depth.FULL: 8}
 
 State = tuple[int, int]  # identity of a gradient, and how often it was written to
 
@@ -36,7 +35,7 @@ class Clearing:
 
     emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, BackwardEnds, GradientsReady, AfterUpdate)
-    depth: ClassVar[Depth] = Depth.REGULAR
+    depth: ClassVar[Depth] = Depth.LIGHT
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
@@ -53,11 +52,11 @@ class Clearing:
             for watched in self._all():
                 watched.remember()
         elif isinstance(moment, AfterUpdate):
-            if moment.next_depth < self.depth:
-                return
-            own = moment.subject.parameters[: moment.subject.held]
-            chosen = _spread([parameter for parameter in own if parameter.grad is not None])
-            self._watched[moment.subject.index] = [_Watched(parameter) for parameter in chosen]
+            own, most = (
+                moment.subject.parameters[: moment.subject.held],
+                _WATCHED[moment.next_depth],
+            )
+            self._watched[moment.subject.index] = [_Watched(p) for p in _with_gradient(own, most)]
         else:
             carried = [watched.at_step() for watched in self._watched.pop(moment.subject.index, ())]
             read = [value for value in carried if value is not None]
@@ -110,6 +109,9 @@ def _state(parameter: Tensor) -> State | None:
     return None if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
 
 
-def _spread(parameters: list[Tensor]) -> list[Tensor]:
-    every = max(1, len(parameters) // _WATCHED)
-    return parameters[::every][:_WATCHED]
+def _with_gradient(parameters: Sequence[Tensor], most: int) -> list[Tensor]:
+    """Some parameters that have a gradient, spread over all of them."""
+    if most == 1:
+        return next(([p] for p in parameters if p.grad is not None), [])
+    present = [parameter for parameter in parameters if parameter.grad is not None]
+    return present[:: max(1, len(present) // most)][:most]

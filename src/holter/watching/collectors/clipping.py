@@ -27,7 +27,7 @@ class Clipping:
         CLIP_LATE,
     )
     at: ClassVar[tuple[type, ...]] = (Clipped,)
-    depth: ClassVar[Depth] = Depth.REGULAR
+    depth: ClassVar[Depth] = Depth.LIGHT
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def read(self, moment: Clipped) -> Iterable[Reading]:
@@ -38,7 +38,12 @@ class Clipping:
         yield Reading(CLIP_LATE, STEP, [moment.late])
         yield Reading(CLIP_LIMIT, STEP, [moment.limit])
         if moment.norm is not None:
+            # The coefficient as torch computes it, epsilon included.
+            if moment.norm.is_cpu:
+                value = moment.norm.item()
+                yield Reading(CLIP_NORM, STEP, [value])
+                yield Reading(CLIP_COEFFICIENT, STEP, [min(moment.limit / (value + 1e-6), 1.0)])
+                return
             norm = moment.norm.detach().reshape(1)
             yield Reading(CLIP_NORM, STEP, norm)
-            # As torch computes it, epsilon included.
             yield Reading(CLIP_COEFFICIENT, STEP, (moment.limit / (norm + 1e-6)).clamp(max=1.0))

@@ -2,6 +2,7 @@
 
 import math
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,11 +18,11 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import Reading
-from holter.watching.collectors.batches import ANY, Batches, Value, spread
+from holter.watching.collectors.arguments import Arguments, unread
+from holter.watching.collectors.batches import Batches, Value
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.watching.collectors.naming import unwrapped
-from holter.watching.collectors.outputs import readable
 from holter.watching.collectors.roster import Roster
 
 _SILENT = 3  # windows without a single call after which the hook is removed for good
@@ -53,12 +54,14 @@ class Inputs:
 
     def __init__(self) -> None:
         self.declined: list[str] = []  # sentences about what is not recorded
-        self._calls: Calls[str] = Calls(self._heard)
+        self._calls: Calls[str] = Calls(self._heard, self._returned)
+        self._arguments: defaultdict[str, Arguments] = defaultdict(Arguments)  # by model
+        self._unread = ""  # what a model was called with instead of something to read
         self._batches = Batches()
         self._roster: weakref.ref[Roster] | None = None
         self._owners: dict[str, tuple[str, ...]] = {}
         self._taken: dict[str, _Taken] = {}
-        self._depth = Depth.NONE  # of the step whose forward is heard; NONE where none is
+        self._depth = Depth.LIGHT  # of the step whose forward is heard
         self._silent = 0  # windows in a row in which no model was called
 
     @property
@@ -71,7 +74,7 @@ class Inputs:
         if isinstance(moment, BackwardBegins):
             self._calls.check()
             return self._readings() if moment.opens_step else ()
-        self._depth = Depth.NONE
+        self._depth = Depth.LIGHT
         if isinstance(moment, Joined):
             self._depth = moment.depth
         elif isinstance(moment, AfterUpdate):
@@ -103,30 +106,47 @@ class Inputs:
         self._calls.listen()
 
     def _heard(self, label: str, module: nn.Module, arguments: Any) -> bool:
-        """Whether there was a tensor to read, or no wish to."""
+        """Whether there was something to read, or no wish to."""
         if not torch.is_grad_enabled():
             return True
         before = self._taken.get(label)
         if before is not None and before.settled:
             return True
-        first = readable(arguments, kinds=ANY)
-        if first is None:
+        return not self._arguments[label].wants_output(arguments) and self._take(
+            label, module, arguments
+        )
+
+    def _returned(
+        self, label: str, module: nn.Module, arguments: tuple[Any, Any], output: Any
+    ) -> None:
+        """The call needed a second look: for arguments by name, or for what is carried along."""
+        given = self._arguments[label].of_call(arguments, output)
+        if not self._take(label, module, given):
+            self._unread = unread(arguments)
+
+    def _take(self, label: str, module: nn.Module, arguments: Any) -> bool:
+        """Read the data of a call; whether there was any."""
+        data = self._arguments[label].data(arguments)
+        if not data:
             return False
-        fingerprint = self._batches.fingerprint(first)
+        first = data[0]
+        fingerprint = first.fingerprint(self._batches)
         values: list[tuple[Signal, Value]] = [(INPUT_FINGERPRINT, fingerprint)]
-        numbers = first if first.is_floating_point() else readable(arguments)
-        if numbers is not None:
+        floats = [content for content in data if content.numbers.is_floating_point()]
+        if floats:
+            chosen = floats[0]
             fine = (
-                numbers is first
+                chosen is first
                 and isinstance(fingerprint, float)
                 and math.isfinite(fingerprint)
-                and self._batches.is_whole(numbers)
+                and self._batches.is_whole(chosen.numbers)
             )
-            values.append((INPUT_NONFINITE, 0.0 if fine else self._batches.nonfinite(numbers)))
+            nonfinite = 0.0 if fine else self._batches.nonfinite(chosen.numbers)
+            values.append((INPUT_NONFINITE, nonfinite))
             if self._depth is Depth.FULL:
-                std, mean = spread(numbers)
+                std, mean = chosen.spread()
                 values += [(INPUT_MEAN, mean), (INPUT_STD, std)]
-                values.append((INPUT_ABSMAX, self._batches.absmax(numbers)))
+                values.append((INPUT_ABSMAX, self._batches.absmax(chosen.numbers)))
         self._taken[label] = _Taken(values, settled=module.training)
         if all(owner in self._taken and self._taken[owner].settled for owner in self._owners):
             self._calls.stop()
@@ -135,13 +155,15 @@ class Inputs:
     def _readings(self) -> list[Reading]:
         if self._depth < self.depth or self._silent >= _SILENT:
             return []
-        self._depth = Depth.NONE
+        self._depth = Depth.LIGHT
         self._calls.stop()
         taken, self._taken = self._taken, {}
         self._silent = 0 if taken else self._silent + 1
         if self._silent == _SILENT:
             self._decline(
-                "inputs are not recorded: no call of a whole model was seen; the step may be"
+                f"inputs are not recorded: the model is called with {self._unread}"
+                if self._unread
+                else "inputs are not recorded: no call of a whole model was seen; the step may be"
                 " compiled, or its parts are called one by one"
             )
         return [

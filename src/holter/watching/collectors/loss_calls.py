@@ -1,5 +1,6 @@
 """What loss functions are given: prediction and target, and what their axes mean."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -86,7 +87,10 @@ class Given:
         return replace(self, prediction=prediction, target=target)
 
     def hits(self) -> Hits | None:
-        """How many targets the prediction has right, of how many; None where that has no sense."""
+        """How many targets the prediction has right, of how many; None where that has no sense.
+
+        NaN where only the values of the targets show that it has none.
+        """
         prediction, target = self.prediction, self.target
         if self.family is Family.CLASSES:
             answer = prediction.argmax(self.axis)
@@ -99,8 +103,18 @@ class Given:
         if self.family is Family.BINARY and prediction.shape == target.shape:
             predicted = prediction > (0.5 if self.function == "binary_cross_entropy" else 0)
             meant = target > (0 if self.function == "soft_margin_loss" else 0.5)
-            return (predicted == meant).sum(), target.numel()
+            return _of_classes(target, (predicted == meant).sum())
         return None
+
+
+def _of_classes(target: Tensor, right: Tensor) -> Hits | None:
+    """Return hits if targets have two values, smoothed or not: those between cannot be hit."""
+    low, high = torch.aminmax(target)
+    decided = (target == low) | (target == high)
+    if target.is_cpu:
+        return (right, target.numel()) if bool(decided.all()) else None
+    # Elsewhere nobody waits for the answer: the share of hits is NaN.
+    return torch.where(decided.all(), right.float(), math.nan), target.numel()
 
 
 class Measurements(Generic[T]):

@@ -1,4 +1,4 @@
-"""The loss of each step, and how often backward was called for it."""
+"""The loss of each step, and how often backward and a closure were called for it."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -6,16 +6,22 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from holter.record.signals import BACKWARD_CALLS, LOSS, LOSS_LOGGED, Signal
+from holter.record.signals import BACKWARD_CALLS, CLOSURE_CALLS, LOSS, LOSS_LOGGED, Signal
 from holter.watching.collectors import STEP, Reading
-from holter.watching.collectors.moments import BackwardBegins, Depth, Logged, StepEnds
+from holter.watching.collectors.moments import (
+    BackwardBegins,
+    ClosureCalled,
+    Depth,
+    Logged,
+    StepEnds,
+)
 
 
 class Losses:
     """Adds up what `backward()` is called on, and keeps separately what the loop logs."""
 
-    emits: ClassVar[tuple[Signal, ...]] = (LOSS, LOSS_LOGGED, BACKWARD_CALLS)
-    at: ClassVar[tuple[type, ...]] = (BackwardBegins, Logged, StepEnds)
+    emits: ClassVar[tuple[Signal, ...]] = (LOSS, LOSS_LOGGED, BACKWARD_CALLS, CLOSURE_CALLS)
+    at: ClassVar[tuple[type, ...]] = (BackwardBegins, Logged, ClosureCalled, StepEnds)
     depth: ClassVar[Depth] = Depth.LIGHT
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
@@ -24,7 +30,7 @@ class Losses:
         self._logged: list[Tensor] = []
         self._calls = 0
 
-    def read(self, moment: BackwardBegins | Logged | StepEnds) -> Iterable[Reading]:
+    def read(self, moment: BackwardBegins | Logged | ClosureCalled | StepEnds) -> Iterable[Reading]:
         """Both losses at the end of the step."""
         if isinstance(moment, BackwardBegins):
             self._calls += 1
@@ -32,13 +38,15 @@ class Losses:
                 value = _value(root)
                 self._optimised = value if self._optimised is None else self._optimised + value
             return ()
+        if isinstance(moment, ClosureCalled):
+            return [Reading(CLOSURE_CALLS, STEP, [moment.calls])]
         if isinstance(moment, Logged):
             if "loss" in moment.values:
                 self._logged.append(moment.values["loss"])
             return ()
         logged = torch.stack(self._logged).mean().reshape(1) if self._logged else None
         loss = logged if self._optimised is None else _values(self._optimised)
-        readings = [Reading(BACKWARD_CALLS, STEP, [self._calls])] if moment.is_whole else []
+        readings = [Reading(BACKWARD_CALLS, STEP, [self._calls])]
         for subject in moment.subjects:
             if loss is not None:
                 readings.append(Reading(LOSS, subject.owner, loss))

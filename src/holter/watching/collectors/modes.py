@@ -13,7 +13,7 @@ class Modes:
 
     emits: ClassVar[tuple[Signal, ...]] = (MODE_TRAINING, MODE_EVAL_FRACTION)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins,)
-    depth: ClassVar[Depth] = Depth.REGULAR
+    depth: ClassVar[Depth] = Depth.LIGHT
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:

@@ -11,9 +11,8 @@ from holter.watching.collectors.roster import Roster, Subject
 
 
 class Depth(IntEnum):
-    """How much of a step is read: nothing, what costs little, gradients too, or everything."""
+    """How much of a step is read: what costs little, gradients too, or everything."""
 
-    NONE = 0
     LIGHT = 1
     REGULAR = 2
     FULL = 3
@@ -64,6 +63,12 @@ class BeforeUpdate(NamedTuple):
     roster: Roster
 
 
+class ClosureCalled(NamedTuple):
+    """`optimizer.step()` has called the closure it was given `calls` times."""
+
+    calls: int
+
+
 class AfterUpdate(NamedTuple):
     """`optimizer.step()` has returned; what comes next belongs to a step read to `next_depth`."""
 
@@ -96,18 +101,21 @@ class LossComputed(NamedTuple):
     """A loss function was called on what will be trained on if a backward follows."""
 
     function: str
-    loss: Tensor
+    loss: Tensor  # as it was reduced
+    samples: int
     arguments: Mapping[str, Any]  # of the function, by name
 
 
 class ValidationLoss(NamedTuple):
-    """A loss function was called on a validation batch."""
+    """A loss function was called on a batch that is evaluated."""
 
     function: str
-    loss: Tensor
+    loss: Tensor  # as it was reduced
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
     has_graph: bool
+    data: str  # the name of what is evaluated
+    split: str  # train, validation or test, as far as it is known
     roster: Roster
 
 
@@ -123,6 +131,12 @@ class NonfiniteReplaced(NamedTuple):
     tensor: Tensor
     ahead: bool
     roster: Roster
+
+
+class Rectified(NamedTuple):
+    """A ReLU that is no module has returned `output`, before the first backward of a step."""
+
+    output: Tensor
 
 
 class Attended(NamedTuple):
@@ -146,7 +160,6 @@ class StepEnds(NamedTuple):
 
     subjects: Sequence[Subject]
     in_eval: bool  # a model is in eval mode, and it ends with a backward: that is training, too
-    is_whole: bool  # False where some of it went by before it was decided to read it
 
 
 class Closing(NamedTuple):
@@ -160,6 +173,7 @@ Moment = (
     | GradientsReady
     | Clipped
     | BeforeUpdate
+    | ClosureCalled
     | AfterUpdate
     | ScalerStepped
     | SchedulerStepped
@@ -169,6 +183,7 @@ Moment = (
     | EvaluationBegins
     | NonfiniteReplaced
     | Attended
+    | Rectified
     | Logged
     | StepEnds
     | Closing

@@ -83,9 +83,16 @@ def mode_dependent(model: nn.Module) -> tuple[nn.Module, ...]:
 
 
 def named_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The parameters of a model by the names that its author knows."""
+    """The weights of a model by the names that its author knows."""
     for name, parameter in unwrapped(model).named_parameters():
-        yield name.replace("_orig_mod.", ""), parameter  # parts may be compiled, too
+        if is_weight(parameter):
+            known = name.rpartition("_torch_params.")[2]  # Keras keeps its variables there
+            yield known.replace("_orig_mod.", ""), parameter  # parts may be compiled, too
+
+
+def is_weight(parameter: Tensor) -> bool:
+    """Whether a parameter is made of numbers that can be trained: packed or random state is not."""
+    return parameter.is_floating_point() or parameter.is_complex()
 
 
 def unregistered_parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

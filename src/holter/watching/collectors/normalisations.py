@@ -45,7 +45,7 @@ class Normalisations:
             self._calls.check()
             self._calls.stop()
             return self._readings() if moment.opens_step else ()
-        depth = Depth.NONE
+        depth = Depth.LIGHT
         if isinstance(moment, Joined):
             depth = moment.depth
         elif isinstance(moment, AfterUpdate):

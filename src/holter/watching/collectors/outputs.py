@@ -1,14 +1,16 @@
 """What is measured of the outputs of one module: sums, extremes, dead units, saturation."""
 
-import dataclasses
 import itertools
 import weakref
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from holter.watching.structures import parts
 
 SAMPLES = 1024  # of a unit that is zero for all of them, few come back to life
 STEPS = 4  # sampled steps after which a window ends even so
@@ -137,10 +139,10 @@ def readable(
     """The first tensor in what a module returned that has numbers to read; else None."""
     if isinstance(output, Tensor):
         if (
-            type(output) not in (Tensor, nn.Parameter)  # DTensor, fake, functional and the like
+            # DTensor, fake, functional and the like
+            (type(output) not in (Tensor, nn.Parameter) and not output.is_nested)
             or output.dtype not in kinds
-            or output.layout is not torch.strided
-            or output.is_nested
+            or (output.layout is not torch.strided and not output.is_nested)
             or output.is_meta
             or not output.numel()
             or torch._C._functorch.is_functorch_wrapped_tensor(output)  # noqa: SLF001
@@ -148,19 +150,11 @@ def readable(
             or (output.is_cuda and torch.cuda.is_current_stream_capturing())
         ):
             return None
-        return output.detach()
-    if not depth:
-        return None
-    parts: Iterable[Any]
-    if isinstance(output, Mapping):
-        parts = output.values()
-    elif isinstance(output, tuple | list):
-        parts = output
-    elif dataclasses.is_dataclass(output) and not isinstance(output, type):
-        parts = [getattr(output, field.name, None) for field in dataclasses.fields(output)]
-    else:
-        return None
-    for part in parts:
+        # The samples of a nested tensor lie one behind the other.
+        return output.values().detach() if output.is_nested else output.detach()
+    if isinstance(output, PackedSequence):
+        return readable(output.data, depth, kinds)
+    for _, _, part in (parts(output) if depth else None) or ():
         tensor = readable(part, depth - 1, kinds)
         if tensor is not None:
             return tensor

@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from holter.watching.collectors.naming import (
     Naming,
+    is_weight,
     mode_dependent,
     named_parameters,
     unregistered_parameters,
@@ -79,7 +80,8 @@ class Roster:
             if inside and id(parameter) not in self.unregistered
         }
         current = (parameter for model in self.models for parameter in model.module.parameters())
-        return then != {(id(parameter), trains(parameter)) for parameter in current}
+        weights = (parameter for parameter in current if is_weight(parameter))
+        return then != {(id(parameter), trains(parameter)) for parameter in weights}
 
     def joined_by(
         self,
@@ -144,6 +146,8 @@ def _assemble(
             for place, parameter in enumerate(group["params"]):
                 holder.setdefault(id(parameter), index)
                 where = f"{label or 'optimizer'}.param_groups[{number}][{place}]"
+                if "param_names" in group:
+                    where = group["param_names"][place]
                 everyone.setdefault(id(parameter), (where, parameter))
     return Roster(
         models=tuple(models),

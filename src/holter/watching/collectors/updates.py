@@ -23,17 +23,17 @@ class Updates:
 
     def __init__(self) -> None:
         self._stats = Statistics()
-        self._before: dict[Subject, list[Tensor]] = {}
+        self._before: dict[int, tuple[Subject, list[Tensor]]] = {}  # by the optimizer's index
 
     def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
         """A value for each parameter, after the update."""
         subject = moment.subject
         if isinstance(moment, BeforeUpdate):
-            self._before.clear()  # of a step that raised
-            self._before[subject] = [parameter.detach().clone() for parameter in subject.parameters]
+            copies = [parameter.detach().clone() for parameter in subject.parameters]
+            self._before[subject.index] = subject, copies
             return
-        before = self._before.pop(subject, None)
-        if before is None:
+        known, before = self._before.pop(subject.index, (None, []))
+        if known is not subject:
             return
         after = [parameter.detach() for parameter in subject.parameters]
         change, old, unchanged = self._stats.difference(before, after).unbind(dim=1)

@@ -1,6 +1,7 @@
 """What models are called with in a validation pass, and how many of their modules still train."""
 
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,8 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import Reading
-from holter.watching.collectors.batches import ANY, Batches, Value, spread
+from holter.watching.collectors.arguments import Arguments
+from holter.watching.collectors.batches import Batches, Value
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import as_values, roots
 from holter.watching.collectors.moments import (
@@ -26,10 +28,10 @@ from holter.watching.collectors.moments import (
     StepEnds,
     ValidationLoss,
 )
-from holter.watching.collectors.outputs import readable
 from holter.watching.collectors.roster import Model, Roster
 
 _ENOUGH = 4  # batches of a pass that are read
+_ORDER = {"test": 1, "train": 2}  # of splits, the later the less wanted
 
 
 class _Spread(NamedTuple):
@@ -41,7 +43,7 @@ class _Spread(NamedTuple):
 
 
 class _Pass:
-    """What was read of one model since the last step ended."""
+    """What was read of one model on some data since the last step ended."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -50,12 +52,20 @@ class _Pass:
         self.mode: list[bool] = []  # whether it was in training mode itself, of each call
         self.training: list[float] = []  # and the share of its modules that were
 
+    def join(self, later: "_Pass") -> None:
+        """Add what was read of later calls."""
+        self.calls += later.calls
+        self.fingerprint = self.fingerprint if self.fingerprint is not None else later.fingerprint
+        self.spreads += later.spreads
+        self.mode += later.mode
+        self.training += later.training
+
 
 class ValidationCalls:
     """Reads the first calls without gradients after a model was put into eval mode.
 
-    A script that never does so is heard from its first validation loss on. What was read counts if
-    a validation loss is computed before the step ends.
+    A script that never does so is heard from its first validation loss on. What was read belongs to
+    the data of the next loss. Of several data that are evaluated in one go, held-out ones count.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (
@@ -71,12 +81,15 @@ class ValidationCalls:
 
     def __init__(self) -> None:
         self.declined: list[str] = []  # the collector of inputs says it all
-        self._calls: Calls[str] = Calls(self._heard)
+        self._calls: Calls[str] = Calls(self._heard, self._returned)
+        self._arguments: defaultdict[str, Arguments] = defaultdict(Arguments)  # by model
         self._batches = Batches()
         self._roster: weakref.ref[Roster] | None = None
-        self._passes: dict[str, _Pass] = {}
+        self._fresh: dict[str, _Pass] = {}  # by model: calls whose loss is still to come
+        self._passes: dict[str, dict[str, _Pass]] = {}  # by data and model
+        self._splits: dict[str, str] = {}  # of the data
         self._owners: dict[str, tuple[str, ...]] = {}
-        self._has_begun = self._has_losses = False
+        self._has_begun = False
 
     @property
     def spent(self) -> float:
@@ -94,11 +107,24 @@ class ValidationCalls:
             return self._end() if self._has_begun else ()
         elif not self._has_begun:
             self._listen(moment.roster)
-        if isinstance(moment, ValidationLoss) and not self._has_losses:
-            self._has_losses = True
-            if not self._passes and len(moment.roster.models) == 1:  # it was called for this loss
-                self._look(moment.roster.models[0])
+        if isinstance(moment, ValidationLoss) and (self._fresh or moment.data not in self._splits):
+            self._assign(moment)
         return ()
+
+    def _assign(self, moment: ValidationLoss) -> None:
+        """Assign what was read to the data of a loss; read the first calls on each data set."""
+        if moment.data not in self._splits:
+            if self._splits:
+                self._calls.listen()
+            self._splits[moment.data] = moment.split
+            if not self._fresh and len(moment.roster.models) == 1:  # it was called for this loss
+                self._look(moment.roster.models[0])
+        passes = self._passes.setdefault(moment.data, {})
+        for label, fresh in self._fresh.items():
+            passes.setdefault(label, _Pass()).join(fresh)
+            if passes[label].calls >= _ENOUGH:
+                self._calls.stop()
+        self._fresh.clear()
 
     def _listen(self, roster: Roster) -> None:
         self._has_begun = True
@@ -111,8 +137,15 @@ class ValidationCalls:
         """Whether there was a tensor to read, or no wish to."""
         if torch.is_grad_enabled():
             return True
-        first = readable(arguments, kinds=ANY)
-        if first is None:
+        return not self._arguments[label].wants_output(arguments) and self._take(label, arguments)
+
+    def _returned(self, label: str, _: nn.Module, arguments: tuple[Any, Any], output: Any) -> None:
+        self._take(label, self._arguments[label].of_call(arguments, output))
+
+    def _take(self, label: str, arguments: Any) -> bool:
+        """Read the data of a call; whether there was any."""
+        data = self._arguments[label].data(arguments)
+        if not data:
             return False
         roster = self._roster() if self._roster is not None else None
         models = roster.models if roster is not None else ()
@@ -121,18 +154,18 @@ class ValidationCalls:
             return True
         current = self._look(model)
         if not current.calls:
-            current.fingerprint = self._batches.fingerprint(first)
-        numbers = readable(arguments)
-        if numbers is not None:
-            current.spreads.append(_Spread(*spread(numbers), numbers.numel()))
+            current.fingerprint = data[0].fingerprint(self._batches)
+        floats = [content for content in data if content.numbers.is_floating_point()]
+        if floats:
+            current.spreads.append(_Spread(*floats[0].spread(), floats[0].numbers.numel()))
         current.calls += 1
         if current.calls >= _ENOUGH:
-            self._calls.stop()
+            self._calls.stop()  # however many calls a loss takes
         return True
 
     def _look(self, model: Model) -> _Pass:
         """See which modules of a model are in training mode."""
-        current = self._passes.setdefault(model.label, _Pass())
+        current = self._fresh.setdefault(model.label, _Pass())
         if model.mode_dependent:
             current.mode.append(model.module.training)
             training = sum(module.training for module in model.mode_dependent)
@@ -141,13 +174,15 @@ class ValidationCalls:
 
     def _end(self) -> list[Reading]:
         self._calls.stop()
-        passes, self._passes = self._passes, {}
-        counts, self._has_begun, self._has_losses = self._has_losses, False, False
-        if not counts:
+        passes, self._passes, splits, self._splits = self._passes, {}, self._splits, {}
+        self._fresh.clear()
+        self._has_begun = False
+        if not passes:
             return []
+        held_out = min(passes, key=lambda data: _ORDER.get(splits[data], 0))
         return [
             Reading(signal, self._owners.setdefault(label, (label,)), as_values(value))
-            for label, passed in passes.items()
+            for label, passed in passes[held_out].items()
             for signal, value in _values(passed)
         ]
 

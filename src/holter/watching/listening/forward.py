@@ -14,7 +14,9 @@ from holter.watching.collectors.moments import (
     EvaluationBegins,
     LossComputed,
     NonfiniteReplaced,
+    Rectified,
 )
+from holter.watching.evaluating import EvaluatedLoss
 from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
@@ -27,7 +29,7 @@ class ForwardListener:
     def __init__(self, loop: Loop) -> None:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
-        self._loaders = Loaders()
+        self._loaders, self._passes = Loaders(), loop.passes
 
     @property
     def is_evaluating(self) -> bool:
@@ -47,7 +49,8 @@ class ForwardListener:
     @shielded
     def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
         """Name a loader, and record each pass over it."""
-        label, is_new = self._loaders.begin(loader, iterator)
+        chain, step = self._passes.chain(), self._stepper.coming_step
+        label, is_new = self._loaders.begin(loader, iterator, chain=chain, step=step)
         if is_new:
             self._loop.recorder.event(facts(label, loader))
         self._loop.recorder.event(PassBegan(label))
@@ -57,19 +60,27 @@ class ForwardListener:
     @shielded
     def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
         """Publish size and wait of a batch; keep a training batch in the black box."""
-        label = self._loaders.name_of(iterator)
-        if label is None:
+        iteration = self._loaders.iteration_of(iterator)
+        if iteration is None:
             return
-        self._stepper.publish(BatchFetched(label, samples(batch), waited))
+        step, evaluating = self._stepper.coming_step, self.is_evaluating
+        self._passes.fetched(iteration, step, evaluating=evaluating)
+        self._stepper.publish(BatchFetched(iteration.label, samples(batch), waited))
         box = self._loop.black_box
-        if box is not None and torch.is_grad_enabled() and not self.is_evaluating:
-            box.fetched(self._stepper.coming_step, label, batch)
+        if box is not None and torch.is_grad_enabled() and not evaluating:
+            box.fetched(step, iteration.label, batch)
 
     @shielded
     def nonfinite_replaced(self, tensor: Tensor) -> None:
         """Publish what `nan_to_num` is called on."""
         moment = NonfiniteReplaced(tensor, self._open.is_ahead, self._stepper.roster)
         self._stepper.publish_forward(moment)
+
+    @shielded
+    def rectified(self, output: Tensor) -> None:
+        """Publish what a ReLU that is no module returned."""
+        if self._open.is_ahead:
+            self._stepper.publish_forward(Rectified(output))
 
     @shielded
     def attended(
@@ -102,12 +113,19 @@ class ForwardListener:
     def loss_computed(self, call: TappedLoss) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         if not call.has_graph and not torch.is_grad_enabled():
-            self._loop.validation_loss(call.detached())
+            self._loop.validation_loss(self._evaluated(call))
         elif call.has_graph and self.is_evaluating:
-            before = self._loop.evaluation.postpone(call.detached())
+            before = self._loop.evaluation.postpone(self._evaluated(call))
             if before is not None:
                 self._loop.validation_loss(before)
-            self._open.hear()  # the backward that may follow decides
         elif call.has_graph:
+            self._passes.trained()
             kept = call.detached()
-            self._stepper.publish_forward(LossComputed(kept.function, kept.loss, kept.arguments))
+            self._stepper.publish_forward(
+                LossComputed(kept.function, kept.loss, kept.samples, kept.arguments)
+            )
+
+    def _evaluated(self, call: TappedLoss) -> EvaluatedLoss:
+        step, evaluating = self._stepper.coming_step, self.is_evaluating
+        data = self._passes.data_of(call, step, evaluating=evaluating)
+        return EvaluatedLoss(call.detached(), data)

@@ -1,7 +1,6 @@
 """UpdateListener: a training loop from backward to the update of the weights."""
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,9 +20,10 @@ from holter.watching.collectors.moments import (
     ScalerStepped,
     SchedulerStepped,
 )
+from holter.watching.collectors.roster import Subject
+from holter.watching.listening.closures import closure_of
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
-from holter.watching.steps import Stage
 
 
 class UpdateListener:
@@ -33,12 +33,13 @@ class UpdateListener:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
         self._loss_scale = loop.stepper.loss_scale
+        self._in_eval = False  # at the last backward
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
 
     @property
     def is_deaf(self) -> bool:
         """Whether a backward is of no interest."""
-        return self._open.is_deaf
+        return self.shield.is_closed
 
     @property
     def minds_backward_ends(self) -> bool:
@@ -51,16 +52,12 @@ class UpdateListener:
         loop, step = self._loop, self._open
         in_eval = loop.evaluation.is_on
         loop.decide(training=in_eval)
-        if not self._stepper.roster.subjects:
-            loop.backwards += 1
-        if step.depth is Depth.NONE:
-            loop.end_if_updated()
-            if step.depth is Depth.NONE:
-                step.backward_unread()
-                return
         if loop.scout is not None:
             loop.scout.before_backward()
         loop.end_if_updated(in_eval=in_eval)
+        if in_eval is not self._in_eval:  # training goes on in another mode
+            self._in_eval = in_eval
+            self._stepper.alert()
         scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
         opens = step.backward()
         roster = self._stepper.roster
@@ -101,15 +98,14 @@ class UpdateListener:
     def scaler_stepped(self, optimizer: Optimizer) -> None:
         """Publish the scale; a step that the optimizer's hooks did not see was skipped."""
         subject = self._stepper.roster.subject_of(optimizer)
-        if subject is None or self._open.scaler_reports_unread():
+        if subject is None:
             return
         skipped = subject not in self._open.stepped
         if skipped:
-            self._stepper.leave_unread()
             self._stepper.gradients_ready(subject)
-            self._open.updated(subject)
+            self._updated(subject)
             self._loop.recorder.event(SkippedStep(subject.label))
-            self._loop.record_schedules()
+            self._stepper.alert()
         scale = self._loss_scale.current(self._stepper.device)
         if scale is not None:
             flag = self._loss_scale.skipped(unseen=skipped)
@@ -140,18 +136,16 @@ class UpdateListener:
         if self._loop.scout is not None:
             self._loop.scout.before_step(optimizer)
 
-    # The hooks of watched optimizers take a short way through steps that are not read.
-
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """See a watched optimizer begin its step."""
-        if self._open.is_deaf:
-            self._stepper.leave_unread()
-        else:
-            self._before_step(optimizer, args, kwargs)
+        self._before_step(optimizer, args, kwargs)
         box = self._loop.black_box
-        if box is not None and os.getpid() == self.shield.process:
+        if box is not None and os.getpid() == self.shield.process and not self._is_capturing():
             scaled = self._loss_scale.is_on(optimizer)
             box.before_update(self._loop.recorder.step, optimizer, scaled=scaled)
+
+    def _is_capturing(self) -> bool:
+        return self.shield.is_on_cuda and self.shield.is_capturing()
 
     @shielded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -159,12 +153,11 @@ class UpdateListener:
         if subject is None:
             return
         self._loss_scale.step_begins(optimizer)
-        has_closure = _closure(args, kwargs) is not None
+        has_closure = closure_of(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
-        unread = self._open.stage is Stage.UNREAD
-        if unread or subject in self._open.stepped or (has_closure and self._open.is_updated):
+        if subject in self._open.stepped or (has_closure and self._open.is_updated):
             self._loop.close_step()
-        if self._open.depth is Depth.FULL and self._stepper.roster.is_outdated():
+        if self._open.depth > Depth.LIGHT and self._stepper.roster.is_outdated():
             self._loop.renew(self._stepper.roster.joined_by())
             subject = self._stepper.roster.subject_of(optimizer) or subject
         if not has_closure:
@@ -172,44 +165,24 @@ class UpdateListener:
         roster = self._stepper.roster
         self._stepper.publish(BeforeUpdate(subject, optimizer, self._open.depth, roster))
 
+    @shielded
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """See a watched optimizer end its step."""
-        if self._open.is_deaf and os.getpid() == self.shield.process and self._passes_unread():
-            return
-        self._after_step(optimizer, args, kwargs)
-
-    def _passes_unread(self) -> bool:
-        """Pass over an update if nothing is read of this step and of the next one."""
-        if len(self._stepper.roster.subjects) != 1:
-            return False
-        if self._stepper.choose_next_depth() is not Depth.NONE:
-            return False
-        if self._loop.black_box is not None:
-            self._loop.black_box.updated(self._loop.recorder.step)
-        self._open.updated_unread(time.perf_counter())
-        return True
-
-    @shielded
-    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         subject = self._stepper.roster.subject_of(optimizer)
         if subject is None:
             return
-        if not self._open.is_updated:
-            self._stepper.choose_next_depth()
-        if _closure(args, kwargs) is not None:
+        if closure_of(args, kwargs) is not None:
             self._stepper.gradients_ready(subject)
-        depth, next_depth = self._open.depth, self._open.next_depth
-        self._stepper.publish(AfterUpdate(subject, self._stepper.roster, depth, next_depth))
-        self._open.updated(subject)
+        self._updated(subject)
+
+    def _updated(self, subject: Subject) -> None:
+        """Publish that an optimizer has stepped, or that its step was skipped."""
+        step, roster = self._open, self._stepper.roster
+        if not step.is_updated:
+            self._stepper.choose_next_depth()
+        self._stepper.publish(AfterUpdate(subject, roster, step.depth, step.next_depth))
+        step.updated(subject)
         if self._loop.black_box is not None:
             self._loop.black_box.updated(self._loop.recorder.step)
         if self._loop.schedules.are_waiting:
             self._loop.record_schedules()
-
-
-def _closure(args: Any, kwargs: Any) -> Any:
-    """The closure given to `optimizer.step()`; hooks see the optimizer itself as first argument."""
-    given = kwargs.get("closure")
-    if given is not None:
-        return given
-    return next((argument for argument in args if callable(argument)), None)

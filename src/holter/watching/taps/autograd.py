@@ -37,9 +37,10 @@ def tap_autograd(listener: BackwardListener) -> list[Tap]:
                 return original(tensors, *args, **kwargs)
             single = isinstance(tensors, Tensor | GradientEdge)
             roots = (tensors,) if single else tuple(tensors)  # which may be a generator
-            listener.backward_begins(
-                [root for root in roots if isinstance(root, Tensor)], whole=not kwargs.get("inputs")
-            )
+            values = [root for root in roots if isinstance(root, Tensor)]
+            if any(root.is_meta for root in values):  # a library infers shapes: no training
+                return original(tensors if single else roots, *args, **kwargs)
+            listener.backward_begins(values, whole=not kwargs.get("inputs"))
             result = original(tensors if single else roots, *args, **kwargs)
             if listener.minds_backward_ends:
                 listener.backward_ends()

@@ -96,7 +96,9 @@ def tap_losses(listener: LossListener) -> list[Tap]:
         finally:
             inside = False
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-        if isinstance(result, Tensor) and tensors and result.is_floating_point():
+        if not isinstance(result, Tensor) or result.is_meta:  # of a library that infers shapes
+            return result
+        if tensors and result.is_floating_point():
             listener.loss_computed(
                 TappedLoss(
                     function=original.__name__,

@@ -1,5 +1,6 @@
 """Taps on models: their modes, and functions that they call in a forward pass."""
 
+import sys
 from functools import partial
 from typing import Any, Protocol
 
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holter.watching.taps.tap import Call, Tap
+
+_FUNCTION, _MODULE = functional.relu.__code__, nn.ReLU.forward.__code__
 
 
 class ModuleListener(Protocol):
@@ -19,6 +22,9 @@ class ModuleListener(Protocol):
 
     def nonfinite_replaced(self, tensor: Tensor) -> None:
         """Non-finite values of a tensor are about to be replaced."""
+
+    def rectified(self, output: Tensor) -> None:
+        """A ReLU was called as a function, not by `nn.ReLU`."""
 
     def attended(
         self,
@@ -36,10 +42,10 @@ class ModuleListener(Protocol):
 
 
 def tap_modules(listener: ModuleListener) -> list[Tap]:
-    """Tap `train()`, attention and `nan_to_num`."""
+    """Tap `train()`, attention, ReLU and `nan_to_num`."""
     attention = Tap(functional, "scaled_dot_product_attention", partial(_attention, listener))
     mode = Tap(nn.Module, "train", partial(_train, listener))
-    return [*_replacing(listener), attention, mode]
+    return [*_replacing(listener), *_rectifying(listener), attention, mode]
 
 
 def _replacing(listener: ModuleListener) -> list[Tap]:
@@ -58,6 +64,24 @@ def _replacing(listener: ModuleListener) -> list[Tap]:
         for target in (torch, Tensor)
         for name in ("nan_to_num", "nan_to_num_")
     ]
+
+
+def _rectifying(listener: ModuleListener) -> list[Tap]:
+    def around(original: Call) -> Call:
+        def rectified(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if listener.minds_forward and isinstance(result, Tensor) and torch.is_grad_enabled():
+                caller = sys._getframe(2)  # noqa: SLF001  (past the guard of the tap)
+                if caller.f_code is _FUNCTION and caller.f_back is not None:
+                    caller = caller.f_back
+                if caller.f_code is not _MODULE:  # which is read when it returns
+                    listener.rectified(result)
+            return result
+
+        return rectified
+
+    # `F.relu` and `nn.ReLU` look these up when they are called.
+    return [Tap(target, name, around) for target in (torch, Tensor) for name in ("relu", "relu_")]
 
 
 def _attention(listener: ModuleListener, original: Call) -> Call:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from holter.diagnosis.facts.fits import Aim
-from holter.lab.batches import cloned, take, tensors
+from holter.lab.batches import cloned, opaque, take, tensors
 from holter.lab.changes.dropout import dropout_off
 from holter.lab.experiments._overfitting.floors import Floor, floor_of
 from holter.lab.experiments._overfitting.free_floors import free_floor
@@ -128,7 +128,7 @@ def _cut(setup: Setup, state: State, batch: Batch, samples: int) -> tuple[Batch,
     (count, most), *others = Counter(len(each) for each in held).most_common(2)
     if others and others[0][1] == most:  # time first, it may be: targets come last
         return batch, len(held[-1])
-    if samples >= count:
+    if samples >= count or opaque(batch):
         return batch, count
     few = take(batch, torch.linspace(0, count - 1, samples).round().long())
     try:

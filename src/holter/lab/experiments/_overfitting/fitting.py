@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from holter.diagnosis.facts.fits import Aim, measure
-from holter.lab.batches import cloned
+from holter.lab.batches import as_real, cloned
 from holter.lab.changes.learning_rate import Rates
 from holter.lab.changes.optimizer import parameters_of
 from holter.lab.experiments._overfitting.planning import PlannedTrial
@@ -79,7 +79,7 @@ class Fitting:
         self._with_gradient |= {
             id(weight)
             for weight in self._weights
-            if weight.requires_grad and weight.grad is not None and bool((weight.grad != 0).any())
+            if weight.requires_grad and weight.grad is not None and bool(as_real(weight.grad).any())
         }
 
     def _is_over(

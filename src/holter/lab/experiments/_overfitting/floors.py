@@ -107,11 +107,15 @@ def _pooled(calls: Sequence[LossEvaluation]) -> LossEvaluation:
     first = calls[0]
     shape = first.arguments["target"].shape
     joined = {
-        name: torch.cat([call.arguments[name] for call in calls])
+        name: _joined([call.arguments[name] for call in calls])
         for name, each in first.arguments.items()
         if isinstance(each, Tensor) and (name == "input" or each.shape == shape)
     }
     return replace(first, arguments={**first.arguments, **joined}) if len(calls) > 1 else first
+
+
+def _joined(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat(list(tensors)) if tensors[0].dim() else torch.stack(list(tensors))
 
 
 def _scale(forward_pass: Pass) -> float | None:

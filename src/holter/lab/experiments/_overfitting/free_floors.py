@@ -5,9 +5,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
-from holter.lab.batches import cloned
+from holter.lab.batches import changed, cloned
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
 
@@ -25,10 +24,7 @@ def free_floor(setup: Setup, batch: Batch, *, shared: int = 0) -> float | None:
     outputs = _Outputs(shared)
     handle = setup.model.register_forward_hook(outputs.replace)
     try:
-        try:
-            start = outputs.loss(setup, batch)
-        except RuntimeError:  # it asks how the outputs came about: slopes of a physical law
-            return None
+        start = outputs.loss(setup, batch)
         if not outputs.free or not start.requires_grad:
             return None
         optimizer: torch.optim.Optimizer = torch.optim.LBFGS(
@@ -40,6 +36,8 @@ def free_floor(setup: Setup, batch: Batch, *, shared: int = 0) -> float | None:
             optimizer.step(lambda: outputs.differentiated(setup, batch))
             levels.append(outputs.differentiated(setup, batch))
             slopes.append(outputs.slope)
+    except RuntimeError:  # it asks how outputs came about, or takes none beyond some bounds
+        return None
     finally:
         handle.remove()
     first, second = levels[0] - levels[1], levels[1] - levels[2]
@@ -58,7 +56,7 @@ class _Outputs:
 
     def replace(self, _: nn.Module, __: Any, output: Any) -> Any:
         """What the model returns instead."""
-        return pytree.tree_map(self._own, output)
+        return changed(output, self._own)
 
     def loss(self, setup: Setup, batch: Batch) -> Tensor:
         """The loss of the free outputs."""
@@ -79,8 +77,8 @@ class _Outputs:
         """Size of the gradient."""
         return math.hypot(*(float(each.grad.norm()) for each in self.free if each.grad is not None))
 
-    def _own(self, output: Any) -> Any:
-        if not isinstance(output, Tensor) or not output.is_floating_point() or not output.dim():
+    def _own(self, output: Tensor) -> Tensor:
+        if not output.is_floating_point() or not output.dim():
             return output  # a loss that the model returns itself is not free
         if self._place == len(self.free):
             start = output.detach().float()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from holter.lab.batches import changed, cloned, tensors
+from holter.lab.batches import cloned, detached, tensors
 from holter.lab.calls import LossEvaluation, losses_seen
 from holter.lab.setup import Batch, Setup
 
@@ -61,7 +61,7 @@ def forward(setup: Setup, batch: Batch) -> Pass:
 
     def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         inputs.extend(tensor.detach().clone() for tensor in tensors((args, kwargs)))
-        outputs.append(changed(output, Tensor.detach))
+        outputs.append(detached(output))
         last.extend(layer for layer, own in made.items() if own is output)
 
     def see(layer: nn.Module, given: Any, output: Any) -> None:
@@ -78,9 +78,7 @@ def forward(setup: Setup, batch: Batch) -> Pass:
         for handle in handles:
             handle.remove()
     told = [
-        replace(
-            call, arguments=changed(dict(call.arguments), Tensor.detach), value=call.value.detach()
-        )
+        replace(call, arguments=detached(dict(call.arguments)), value=call.value.detach())
         for call in calls
     ]
     return Pass(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from holter.lab.batches import as_real
+
 
 @dataclass(frozen=True, slots=True)
 class _Prefixes:
@@ -55,9 +57,10 @@ class Sameness:
 
 def sameness(inputs: Sequence[Tensor], count: int) -> Sameness:
     """Of what a model is given for `count` samples."""
+    inputs = [as_real(tensor) for tensor in inputs]
     groups = torch.arange(count)
     told = [
-        tensor.detach().cpu().movedim(axis, 0)
+        tensor.cpu().movedim(axis, 0)
         for tensor in inputs
         if (axis := by_sample(tensor, count)) is not None
     ]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
-from holter.lab.batches import tensors
+from holter.lab.batches import opaque, tensors
 from holter.lab.calls import LossEvaluation, first_loss_call
 from holter.lab.experiments._probing.probe import Probe, Tensors
 from holter.lab.inapplicable import InapplicableError
@@ -45,9 +45,12 @@ class Samples:
 
 
 def samples_of(
-    setup: Setup, batch: Batch, inputs: Tensors, sequences: Sequences | None = None
+    setup: Setup, batch: Batch, given: Probe | Tensors, sequences: Sequences | None = None
 ) -> Samples:
     """Where the inputs of the model have their samples; declines where that cannot be told."""
+    inputs = given.inputs if isinstance(given, Probe) else given
+    for name, kind in (given.opaque if isinstance(given, Probe) else opaque(batch)).items():
+        raise InapplicableError(f"samples cannot be taken apart: {name or 'the batch'} is {kind}")
     loader = setup.loaders.get("train")
     count = _count(loader, batch) if sequences is None else _beside(inputs, sequences)
     if count < 2:
@@ -98,6 +101,8 @@ def sequences_of(inputs: Tensors, targets: Iterable[Tensor]) -> Sequences | None
     """The input whose next element is what is to be predicted, by value."""
     for target in targets:
         for name, each in inputs.items():
+            if each.is_complex() or target.is_complex():
+                continue
             values = as_classes(each)
             for dim in (1, 0):
                 counted = _counted(values, target.to(values.device), dim)

@@ -2,16 +2,15 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
-from holter.lab.batches import cloned
+from holter.lab.batches import cloned, contents, leaves, opaque, replaced, tensors
 from holter.lab.calls import inputs_replaced
 from holter.lab.changes.learning_rate import warmup_begun
 from holter.lab.changes.modes import in_eval_mode
@@ -38,19 +37,30 @@ class Probe:
     def __init__(self, setup: Setup, batch: Batch, *, as_trained: bool = False) -> None:
         self._setup = setup
         self._model = setup.model
-        arguments, self._autocast = _captured(setup, batch)
-        found, self._structure = pytree.tree_flatten_with_path(arguments)
-        self._names = _input_names(self._model, [path for path, _ in found])
-        self._flat = [each for _, each in found]
+        arguments, self._autocast, further = _captured(setup, batch)
+        self._given = _named(self._model, *arguments)
+        self._count = len(arguments[0])  # positional ones
         self._way: tuple[bool, bool] | None = None  # with a graph, in autocast
         self._mode = nullcontext if as_trained else partial(in_eval_mode, self._model)
         self.inputs: Tensors = {
-            name: each
-            for name, each in zip(self._names, self._flat, strict=True)
-            if isinstance(each, Tensor)
+            name + path: leaf
+            for name, value in self._given.items()
+            for path, leaf in contents(value).items()
+        }
+        # What looks like a further output: `output, hidden = model(data, hidden)`.
+        self.state = {
+            name
+            for place, (name, each) in enumerate(self.inputs.items())
+            if place and each.is_floating_point() and (each.shape, each.dtype) in further
+        }
+        self.opaque = {
+            name + path: kind
+            for name, value in self._given.items()
+            for path, kind in opaque(value).items()
         }
         if not self.inputs:
-            raise InapplicableError("the model gets no tensors")
+            kinds = [f"{name} is {kind}" for name, kind in self.opaque.items()]
+            raise InapplicableError(f"the model gets no dense tensor{_beside(kinds)}")
 
     def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
         """The floating-point tensors that come out, by name, with some inputs changed."""
@@ -98,11 +108,11 @@ class Probe:
             return loss_of(self._setup, batch)
 
     def _arguments(self, changes: Mapping[str, Tensor]) -> Any:
-        flat = [
-            changes.get(name, each).clone() if isinstance(each, Tensor) else each
-            for name, each in zip(self._names, self._flat, strict=True)
+        made = [
+            cloned(replaced(value, _below(name, changes))) for name, value in self._given.items()
         ]
-        return pytree.tree_unflatten(flat, self._structure)
+        names = list(self._given)[self._count :]
+        return tuple(made[: self._count]), dict(zip(names, made[self._count :], strict=True))
 
     def _call(self, changes: Mapping[str, Tensor], way: tuple[bool, bool]) -> Any:
         args, kwargs = self._arguments(changes)
@@ -167,7 +177,7 @@ def outputs_of(value: Any) -> Tensors:
     """The floating-point tensors in an output, which may be a tensor, or hold some."""
     return {
         name: _thinned(each)
-        for name, each in _tensors_in(value, "")
+        for name, each in leaves(value).items()
         if each.is_floating_point() and each.dim()
     }
 
@@ -229,22 +239,33 @@ def warm_up(setup: Setup, batches: Sequence[Batch], steps: int) -> None:
             setup.step(batches[number % len(batches)])
 
 
-def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None]:
-    """Arguments of the model's first call, and the autocast around it."""
+_Kind = tuple[torch.Size, torch.dtype]
+
+
+def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None, set[_Kind]]:
+    """Arguments of the model's first call, the autocast around it, and its outputs after one."""
     calls: list[tuple[Any, Callable[[], Any] | None]] = []
+    kinds: list[set[_Kind]] = []
 
     def remember(_: nn.Module, args: Any, kwargs: Any) -> None:
         if not calls:
             calls.append((cloned((args, kwargs)), _autocast(setup.device.type)))
 
-    handle = setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True)
+    def see(_: nn.Module, __: Any, output: Any) -> None:
+        kinds.append({(each.shape, each.dtype) for each in tensors(output)[1:] if each.dim()})
+
+    handles = [
+        setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True),
+        setup.model.register_forward_hook(see),
+    ]
     try:
         loss_of(setup, batch)
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
     if not calls:
         raise InapplicableError("the step calls parts of the model, not the model itself")
-    return calls[0]
+    return *calls[0], kinds[0]
 
 
 def _autocast(kind: str) -> Callable[[], Any] | None:
@@ -253,8 +274,8 @@ def _autocast(kind: str) -> Callable[[], Any] | None:
     return partial(torch.autocast, kind, dtype=torch.get_autocast_dtype(kind))
 
 
-def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
-    """A name for each leaf of the arguments: that of the parameter of `forward` it is given to."""
+def _named(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments by the names of the parameters of `forward` that they are given to."""
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):  # not written in Python
@@ -264,22 +285,16 @@ def _input_names(model: nn.Module, paths: Sequence[Any]) -> list[str]:
         for parameter in parameters
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-    names = []
-    for _, which, *below in paths:
-        if isinstance(which, pytree.MappingKey):
-            base = str(which.key)
-        else:
-            base = named[which.idx] if which.idx < len(named) else f"argument {which.idx}"
-        names.append(base + pytree.keystr(tuple(below)))
-    return names
+    names = [*named[: len(args)], *(f"argument {place}" for place in range(len(named), len(args)))]
+    return {**dict(zip(names, args, strict=True)), **kwargs}
 
 
-def _tensors_in(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
-    if isinstance(value, Tensor):
-        yield name, value
-    elif isinstance(value, Mapping):  # also those that pytree does not know, as model outputs
-        for key, each in value.items():
-            yield from _tensors_in(each, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            yield from _tensors_in(each, f"{name}[{number}]")
+def _below(name: str, changes: Mapping[str, Tensor]) -> Tensors:
+    """Return the changes of one argument by their paths within it."""
+    return {
+        path.removeprefix(name): value for path, value in changes.items() if path.startswith(name)
+    }
+
+
+def _beside(kinds: Sequence[str]) -> str:
+    return f": {', '.join(kinds)}" if kinds else ""

@@ -1,5 +1,6 @@
 """Data sets read sample by sample: what a loader serves of them, and what both splits share."""
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from holter.lab.batches import changed, size, tensors
+from holter.lab.batches import changed, leaves, size, tensors
 from holter.lab.calls import own_targets
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import DatasetSample, array, sample_of
@@ -211,8 +212,11 @@ def _targets(setup: Setup, batch: Any) -> tuple[int, ...]:
 
 def _sample(batch: Any, count: int, place: int, aims: tuple[int, ...]) -> Any:
     """One sample of a batch: inputs and targets apart, where these are known."""
-    if not aims:
+    if not aims and isinstance(batch, dict | tuple | list):
         return _tensors_only(changed(batch, partial(_row, count=count, place=place)))
+    if not aims:  # an object with attributes
+        named = {re.findall(r"\w+", path)[-1]: each for path, each in leaves(batch).items()}
+        return _sample(named, count, place, aims)
     rows = [
         (n in aims, _row(each, count=count, place=place)) for n, each in enumerate(tensors(batch))
     ]
@@ -232,7 +236,8 @@ def _tensors_only(value: Any) -> Any:
         return {k: made for k, v in value.items() if (made := _tensors_only(v)) is not None}
     if isinstance(value, tuple | list):
         return tuple(made for each in value if (made := _tensors_only(each)) is not None)
-    return value if isinstance(value, torch.Tensor) and value.shape != (0,) else None
+    own = isinstance(value, torch.Tensor) and bool(tensors(value)) and value.shape != (0,)
+    return value if own else None
 
 
 def _index_places(begun: list[tuple[int, Any]], dataset: Any) -> frozenset[int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 Floats = npt.NDArray[np.float64]
@@ -105,7 +106,7 @@ def leaves(value: Any) -> list[Any]:
 def array(leaf: Any) -> Array | None:
     """A leaf as an array of numbers, if it is one: a tensor, an array, an image, a number."""
     if isinstance(leaf, Tensor):
-        if leaf.is_sparse or leaf.is_quantized or leaf.is_nested:
+        if leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_nested:
             return None
         held = leaf.detach().cpu()
         # numpy knows neither bfloat16 nor the floats of 8 bits.

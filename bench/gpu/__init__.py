@@ -1,0 +1,1 @@
+"""holter on a GPU: small training scripts with known truth, run bare and under `holter run`."""

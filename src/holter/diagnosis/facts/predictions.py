@@ -1,0 +1,76 @@
+"""How predictions differ between samples, and how often they are correct."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holter.diagnosis.facts.baseline import Baseline, last, most_frequent, readings
+from holter.diagnosis.facts.robust import clipped_mean
+from holter.record.signals import ACCURACY, OUTPUT_SPREAD, TARGET_CLASSES, TARGET_ENTROPY
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
+
+_FEW = 3  # readings
+_GROWS = 1.25  # times the earlier spread of predictions, once they tell inputs apart
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The later half of the readings of predictions since some step."""
+
+    spread: float  # between samples
+    worth: float  # share of the baseline that this spread could explain, if all of it were right
+    last: int  # the step of the last reading
+    grows: bool  # whether they differ more and more
+    accuracy: float | None = None
+    chance: float = 0.0  # the largest accuracy that may still be chance
+    prior: float = 0.0  # accuracy of always predicting the most frequent class
+    is_telling: bool = False  # whether an accuracy at chance means that nothing was learned
+
+    @property
+    def are_helpful(self) -> bool:
+        """Whether more of them are correct than chance gives."""
+        return self.accuracy is not None and self.accuracy > self.chance
+
+
+def predictions_since(facts: "Facts", baseline: Baseline, onset: int) -> Predictions | None:
+    """Return what predictions were like since step `onset`, or None if too few were read."""
+    series = facts.run[OUTPUT_SPREAD].get(baseline.function) if OUTPUT_SPREAD in facts.run else None
+    if series is None or len(steps := series.steps[series.steps >= onset]) < _FEW:
+        return None
+    begin, last_read = int(steps[len(steps) // 2]), int(steps[-1])
+    if not len(spreads := readings(facts, OUTPUT_SPREAD, baseline.function, begin)):
+        return None
+    spread = float(np.median(spreads))
+    before, latest = np.array_split(spreads, 2)
+    grows = bool(len(spreads) >= 2 * _FEW and np.median(latest) > _GROWS * np.median(before))
+    if baseline.signal is not TARGET_ENTROPY:
+        return Predictions(spread, spread**2 / baseline.level, last_read, grows)
+    largest_class = most_frequent(facts, baseline.function)
+    prior = 0.5 if largest_class is None else largest_class
+    logits = spread
+    if baseline.function == "binary_cross_entropy":  # predictions are probabilities there
+        logits = spread / max(prior * (1 - prior), 1e-6)
+    worth = logits**2 * (1 - prior) / baseline.level
+    accuracies = readings(facts, ACCURACY, baseline.function, begin)
+    if largest_class is None or len(accuracies) < _FEW:
+        return Predictions(spread, worth, last_read, grows)
+    accuracy, error = clipped_mean(accuracies)
+    return Predictions(
+        spread,
+        worth,
+        last_read,
+        grows,
+        accuracy,
+        prior + max(3 * error, 0.02 * (1 - prior)),
+        prior,
+        is_telling=has_like_classes(facts, baseline, prior) and error < 0.03 * (1 - prior),
+    )
+
+
+def has_like_classes(facts: "Facts", baseline: Baseline, prior: float) -> bool:
+    """Whether no class is so frequent that always predicting it is often correct."""
+    classes = last(facts, TARGET_CLASSES, baseline.function) or 2
+    return prior <= 2 / classes and prior < 0.6

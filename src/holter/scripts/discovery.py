@@ -1,0 +1,152 @@
+"""Discovery: find the models and optimizers of a script, and have them watched."""
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
+
+    from holter.watching.watch import Watch
+
+
+class Discovery:
+    """Find the optimizers of a script and the models they train, and watch them."""
+
+    def __init__(self, watch: "Watch") -> None:
+        self._watch = watch
+        self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        watch.send(self)
+
+    def optimizer_made(self, optimizer: "Optimizer") -> None:
+        """Remember an optimizer until the first backward."""
+        self._waiting.add(optimizer)
+        self._watch.release()
+
+    def catch_up(self) -> None:
+        """Remember the optimizers that exist already."""
+        from torch.optim import Optimizer
+
+        for each in gc.get_objects():
+            if issubclass(type(each), Optimizer) and "param_groups" in vars(each):
+                self.optimizer_made(each)
+
+    def before_backward(self) -> None:
+        """Watch all optimizers created so far, and the models that hold their parameters."""
+        if not self._waiting:
+            return
+        optimizers = list(self._waiting)
+        self._waiting.clear()
+        self._unsettled.update(optimizers)
+        self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
+
+    def before_step(self, optimizer: "Optimizer") -> None:
+        """Watch a late optimizer; at its first step, check that its parameters are trained."""
+        if self._watch.roster.subject_of(optimizer) is None:
+            self.optimizer_made(optimizer)
+        self.before_backward()
+        if optimizer in self._unsettled:
+            self._unsettled.discard(optimizer)
+            self._look_for_the_trained_model(optimizer)
+
+    def after_unseen_backward(self, known: set[int], leaves: "Callable[[], list[Tensor]]") -> None:
+        """Watch models that have gradients, or tensors outside of models, without an optimizer."""
+        if self._waiting:
+            return
+        models = live_models()
+        reached = {id(p) for m in models for p in m.parameters() if p.grad is not None} - known
+        trained = _holding(reached, models)
+        families = []
+        for module in trained:
+            held = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
+            families.append([(name, p) for name, p in held if id(p) not in known])
+            known |= {id(p) for _, p in held}
+        if families:
+            self._watch.follow(trained, families, by=_updater(trained[0]))
+        elif not known:
+            loose = [leaf for leaf in leaves() if leaf.grad is not None]
+            if loose:
+                self._watch.follow([], [_named(loose)], by="The script")
+
+    def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
+        """Watch the models that do get gradients, if this optimizer's parameters do not.
+
+        The model was then re-created or replaced after the optimizer was built.
+        """
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        inside = {id(p) for m in self._watch.roster.models for p in m.module.parameters()}
+        astray = [p for p in parameters if id(p) not in inside and p.grad is None]
+        if not astray and any(each.grad is not None for each in parameters):
+            return
+        trained = [
+            module
+            for module in live_models()
+            if any(each.grad is not None for each in module.parameters())
+            and not any(id(each) in inside for each in module.parameters())
+        ]
+        if trained:
+            self._watch.add(trained, [])
+
+
+def live_models() -> "list[nn.Module]":
+    """Return every module with parameters that is not part of another module."""
+    from torch import nn
+
+    # By type: isinstance would trigger the lazy proxies of some libraries.
+    modules: list[nn.Module] = [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), nn.Module) and "_modules" in each.__dict__
+    ]
+    parts = {id(part) for module in modules for part in module.children()}
+    whole = [each for each in modules if id(each) not in parts]
+    return [each for each in whole if next(each.parameters(), None) is not None]
+
+
+def _holding(parameters: set[int], modules: "Sequence[nn.Module]") -> "list[nn.Module]":
+    """Return the smallest set of modules that covers `parameters`, found greedily."""
+    shares = [({id(p) for p in module.parameters()} & parameters, module) for module in modules]
+    chosen: list[nn.Module] = []
+    covered: set[int] = set()
+    for share, module in sorted(shares, key=lambda each: -len(each[0])):
+        if share - covered:
+            chosen.append(module)
+            covered |= share
+    # In order of creation, as in the script.
+    return [module for module in modules if module in chosen]
+
+
+def _parameters_of(optimizers: "Sequence[Optimizer]") -> set[int]:
+    return {
+        id(each)
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for each in group["params"]
+    }
+
+
+def _updater(module: "nn.Module") -> str:
+    """Say who updates a model that no torch optimizer updates."""
+    keras = sys.modules.get("keras")
+    if keras is not None and isinstance(module, keras.Layer):
+        return "Keras"
+    fastai = sys.modules.get("fastai.optimizer")
+    if fastai is not None:
+        parameters = {id(parameter) for parameter in module.parameters()}
+        optimizers = [o for o in gc.get_objects() if issubclass(type(o), fastai.Optimizer)]
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        if any(id(parameter) in parameters for group in groups for parameter in group["params"]):
+            return "fastai"
+    return "The script"
+
+
+def _named(leaves: "Iterable[Tensor]") -> "list[tuple[str, Tensor]]":
+    """Name tensors by the script's global variables."""
+    variables = {id(value): name for name, value in vars(sys.modules["__main__"]).items()}
+    return [
+        (variables.get(id(leaf), f"tensor {number}"), leaf) for number, leaf in enumerate(leaves)
+    ]
