@@ -49,6 +49,7 @@ _TRAINED = {
     "beta1": "no optimizer has betas",
     "beta2": "no optimizer has betas",
     "clip": "gradients are not clipped",
+    "closure": "no optimizer is given a closure",
     "data": "no loader was seen",
     "epsilon": "no optimizer has an epsilon",
     "grad": "gradients were not read",
