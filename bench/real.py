@@ -16,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holter import HolterError, Run, check, diagnose
+from holter import Checkup, HolterError, Run, check, diagnose
 from holter.diagnosis.checklist import Status, rows
 from holter.record.events import CaptureWritten, HolterFailed
 from holter.record.signals import LOSS, VAL_LOSS
@@ -73,22 +73,11 @@ class Preflight:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """One script, healthy or with one fault."""
+class Launch:
+    """A script, healthy or with one fault."""
 
     script: Script
     fault: Fault | None
-    plain: Ended
-    watched: Ended
-    steps: int = 0
-    training: Training = Training(0, 0, 0, 0)
-    passes: Mapping[str, str] = field(default_factory=dict)  # recorded name by printed pass
-    other_passes: tuple[str, ...] = ()  # recorded, but not what the script printed
-    causes: tuple[str, ...] = ()  # rules of the findings that are no consequences, leading first
-    severity: str = ""  # the worst
-    captures: int = 0
-    failures: tuple[str, ...] = ()  # of holter itself
-    preflight: Preflight | None = None
 
     @property
     def name(self) -> str:
@@ -96,13 +85,67 @@ class Outcome:
         return f"{self.script.name} {self.fault.name}" if self.fault else self.script.name
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the script is called with."""
+        if self.fault is None or self.script.by_variable:
+            return self.script.arguments
+        return (*self.script.arguments, "--fault", self.fault.name)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What is added to the environment."""
+        told = {"FAULT": self.fault.name} if self.fault and self.script.by_variable else {}
+        return {**self.script.variables, **told}
+
+    @property
+    def for_preflight(self) -> bool:
+        """Whether preflight can know: a healthy script, or a fault present before training."""
+        return self.fault is None or self.fault.before
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What holter recorded and said of one launch."""
+
+    launch: Launch
+    plain: Ended
+    watched: Ended
+    steps: int = 0
+    training: Training = Training(0, 0, 0, 0)
+    passes: Mapping[str, str] = field(default_factory=dict)  # recorded name by printed pass
+    other_passes: tuple[str, ...] = ()  # recorded, but not what the script printed
+    causes: tuple[str, ...] = ()  # rules of all findings, the leading one first
+    severity: str = ""  # the worst
+    captures: int = 0
+    failures: tuple[str, ...] = ()  # of holter itself
+    preflight: Preflight | None = None
+
+    @property
     def identical(self) -> bool:
         """Whether the script printed the same, and ended the same but for holter's verdict."""
-        ended = self.watched.code == self.plain.code or (self.plain.code, self.watched.code) == (
-            0,
-            1,
-        )
+        verdict = self.plain.code == 0 and self.watched.code == 1
+        ended = self.watched.code == self.plain.code or verdict
         return self.watched.out == self.plain.out and ended
+
+    @property
+    def exact(self) -> bool:
+        """Whether all steps were counted."""
+        return self.steps == self.launch.script.steps
+
+    @property
+    def losses_hold(self) -> bool:
+        """Whether every printed training loss was recorded."""
+        return self.training.equal == self.training.printed > 0
+
+    @property
+    def passes_hold(self) -> bool:
+        """Whether every printed validation pass was recorded, and nothing else."""
+        return set(self.passes) == set(self.launch.script.validation) and not self.other_passes
+
+    @property
+    def told(self) -> set[str]:
+        """The rules that `run` or preflight reported."""
+        return {*self.causes, *(self.preflight.causes if self.preflight else ())}
 
     @property
     def ratio(self) -> float:
@@ -116,105 +159,95 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names, as in the table")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--no-preflight", action="store_true")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--no-preflight", action="store_true", help="leave preflight out")
     parser.add_argument("--write", action="store_true", help="renew docs/real-scripts.md")
-    parser.add_argument("--first", action="store_true", help="write the first-sight section")
     args = parser.parse_args()
-    chosen = [each for each in launches() if fnmatch.fnmatch(name_of(*each), args.only)]
-    outcomes = list(
-        measured(chosen, workers=args.workers, with_preflight=not args.no_preflight)
-    )
+    chosen = [each for each in launches() if fnmatch.fnmatch(each.name, args.only)]
+    outcomes = measured(chosen, workers=args.workers, with_preflight=not args.no_preflight)
     page = render(outcomes)
     print(page)
-    if args.first:
-        write_first(outcomes)
-    elif args.write:
-        kept = PAGE.read_text().partition(FIRST) if PAGE.exists() else ("", "", "")
-        PAGE.write_text(page + (f"\n{FIRST}{kept[2]}" if kept[1] else ""))
+    if args.write:
+        PAGE.write_text(page + kept_section())
     return 0
 
 
-def launches() -> list[tuple[Script, Fault | None]]:
+def launches() -> list[Launch]:
     """Every script, healthy and with each fault, whose packages are installed."""
     return [
-        (script, fault)
+        Launch(script, fault)
         for script in SCRIPTS.values()
         if all(find_spec(package) for package in script.packages)
         for fault in (None, *script.faults)
     ]
 
 
-def name_of(script: Script, fault: Fault | None) -> str:
-    """Return the name of a row."""
-    return f"{script.name} {fault.name}" if fault else script.name
+def measured(chosen: Sequence[Launch], *, workers: int, with_preflight: bool) -> list[Outcome]:
+    """Measure all, with a line of progress."""
 
-
-def measured(
-    chosen: Sequence[tuple[Script, Fault | None]], *, workers: int, with_preflight: bool
-) -> Iterator[Outcome]:
-    """Measure each in turn, with a line of progress."""
-
-    def one(launch: tuple[Script, Fault | None]) -> Outcome:
+    def one(launch: Launch) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
-            return measure(*launch, Path(folder), with_preflight=with_preflight)
+            return measure(launch, Path(folder), with_preflight=with_preflight)
 
+    outcomes = []
     with ThreadPoolExecutor(workers) as pool:
-        for done, outcome in enumerate(pool.map(one, chosen), 1):
-            print(f"{done}/{len(chosen)} {outcome.name}", file=sys.stderr, flush=True)
-            yield outcome
+        for outcome in pool.map(one, chosen):
+            outcomes.append(outcome)
+            done = f"{len(outcomes)}/{len(chosen)} {outcome.launch.name}"
+            print(done, file=sys.stderr, flush=True)
+    return outcomes
 
 
-def measure(
-    script: Script, fault: Fault | None, folder: Path, *, with_preflight: bool = True
-) -> Outcome:
+def measure(launch: Launch, folder: Path, *, with_preflight: bool = True) -> Outcome:
     """Run a script plainly, watched and under preflight, and compare."""
-    arguments = list(script.arguments)
-    variables = dict(script.variables)
-    if fault is not None and script.by_variable:
-        variables["FAULT"] = fault.name
-    elif fault is not None:
-        arguments += fault.arguments if fault.arguments is not None else ("--fault", fault.name)
-    plain_folder, watched_folder = folder / "plain", folder / "watched"
-    plain_folder.mkdir(parents=True)
+    outcome = watch(launch, folder)
+    if with_preflight and launch.for_preflight:
+        return replace(outcome, preflight=ask_preflight(launch, folder))
+    return outcome
+
+
+def watch(launch: Launch, folder: Path) -> Outcome:
+    """Run a script plainly and under `holter run`, in a folder each, and compare."""
+    script = launch.script
+    (folder / "plain").mkdir(parents=True)
     if script.first is not None:
-        python(script.path, *script.first, cwd=plain_folder, variables=variables)
-    shutil.copytree(plain_folder, watched_folder)
-    plain = python(script.path, *arguments, cwd=plain_folder, variables=variables)
-    run_folder = folder / "run"
-    holter_run = ("-m", "holter", "run", "--out", run_folder)
+        python(script.path, *script.first, cwd=folder / "plain", variables=script.variables)
+    shutil.copytree(folder / "plain", folder / "watched")
+    command = (script.path, *launch.arguments)
+    plain = python(*command, cwd=folder / "plain", variables=launch.variables)
     watched = python(
-        *holter_run, script.path, *arguments, cwd=watched_folder, variables=variables
+        *("-m", "holter", "run", "--out", folder / "run"),
+        *command,
+        cwd=folder / "watched",
+        variables=launch.variables,
     )
-    preflight = None
-    if with_preflight and (fault is None or fault.before):
-        preflight = ask_preflight(script, arguments, plain_folder, folder, variables)
     try:
-        run = Run.load(run_folder)
+        run = Run.load(folder / "run")
     except HolterError:
-        return Outcome(script, fault, plain, watched, preflight=preflight)
+        return Outcome(launch, plain, watched)
     checkup = check(run)
-    diagnosis = diagnose(checkup)
-    leading = diagnosis.leading
-    findings = [finding for finding in checkup.findings if not finding.preview]
-    causes = [leading.rule] if leading else []
-    causes += [finding.rule for finding in findings if finding.rule not in causes]
     passes, others = compare_validation(script, plain.out, run)
+    findings = [finding for finding in checkup.findings if not finding.preview]
     return Outcome(
-        script,
-        fault,
+        launch,
         plain,
         watched,
         steps=run.steps,
         training=compare_training(script.train, plain.out, run),
         passes=passes,
         other_passes=others,
-        causes=tuple(causes),
+        causes=leading_first(checkup),
         severity=str(max((finding.severity for finding in findings), default="")),
         captures=len(run.events_of(CaptureWritten)),
         failures=tuple(event.what.where for event in run.events_of(HolterFailed)),
-        preflight=preflight,
     )
+
+
+def leading_first(checkup: Checkup) -> tuple[str, ...]:
+    """Return the rules of the findings, that of the leading one first; preview rules left out."""
+    leading = diagnose(checkup).leading
+    found = [finding.rule for finding in checkup.findings if not finding.preview]
+    return tuple(dict.fromkeys([leading.rule, *found] if leading else found))
 
 
 def python(
@@ -236,42 +269,37 @@ def python(
     return Ended(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
 
 
-def ask_preflight(
-    script: Script,
-    arguments: Sequence[str],
-    user_folder: Path,
-    folder: Path,
-    variables: Mapping[str, str],
-) -> Preflight:
+def ask_preflight(launch: Launch, folder: Path) -> Preflight:
     """Run preflight where the script has run before, so that its files are there to be kept."""
-    before = hashes(user_folder)
-    out = folder / "preflight"
-    command = ("-m", "holter", "try", "preflight", "--out", out)
-    ended = python(*command, script.path, *arguments, cwd=user_folder, variables=variables)
-    after = hashes(user_folder)
+    here, out = folder / "plain", folder / "preflight"
+    before = hashes(here)
+    ended = python(
+        *("-m", "holter", "try", "preflight", "--out", out),
+        *(launch.script.path, *launch.arguments),
+        cwd=here,
+        variables=launch.variables,
+    )
+    after = hashes(here)
     changed = tuple(sorted(name for name in before | after if before.get(name) != after.get(name)))
     try:
         run = Run.load(out)
     except HolterError:
-        said = [line for line in ended.err.splitlines() if line.startswith("holter: ")]
-        why = said[-1].removeprefix("holter: ") if said else ended.err[-300:]
+        told = [line for line in ended.err.splitlines() if line.startswith("holter: ")]
+        why = told[-1].removeprefix("holter: ") if told else ended.err[-300:]
         return Preflight(ended.code, why or "no reason", changed=changed, seconds=ended.seconds)
     checkup = check(run)
-    leading = diagnose(checkup).leading
     answers = rows(run, checkup)
 
     def named(status: Status) -> tuple[str, ...]:
         return tuple(row.check.name for row in answers if row.status is status)
 
-    rules = [leading.rule] if leading else []
-    rules += [each.rule for each in checkup.findings if each.rule not in rules]
     return Preflight(
         ended.code,
         "",
         failed=named(Status.FAIL),
         warned=named(Status.WARN),
         passed=named(Status.PASS),
-        causes=tuple(rules),
+        causes=leading_first(checkup),
         broken=tuple(event.what.where for event in run.events_of(HolterFailed)),
         changed=changed,
         seconds=ended.seconds,
@@ -356,14 +384,13 @@ def compare_validation(
 
 
 def render(outcomes: Sequence[Outcome]) -> str:
-    """The page: summary, table, and what each fault is."""
-    healthy = [each for each in outcomes if each.fault is None]
-    faults = [each for each in outcomes if each.fault is not None]
+    """Return the page: counts, a row for each launch, and the truth of each fault."""
+    healthy = [each for each in outcomes if each.launch.fault is None]
+    faults = [each for each in outcomes if each.launch.fault is not None]
     lines = [
         "# Scripts as people have them",
         "",
-        f"`python -m bench.real --write`, {datetime.now(UTC):%Y-%m-%d}, torch {version('torch')},"
-        " one thread.",
+        f"`python -m bench.real --write`, {datetime.now(UTC):%Y-%m-%d}, torch {version('torch')}.",
         "",
         "The scripts of `tests/scripts/real` are written in the style of public projects, with",
         "synthetic data, small enough for a few seconds on one core. Each runs plainly, under",
@@ -381,60 +408,45 @@ def render(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept_section() -> str:
+    """Return the section of the first measurement, which is never renewed."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    return "\n" + text[text.index(FIRST) :] if FIRST in text else ""
+
+
 def summary(healthy: Sequence[Outcome], faults: Sequence[Outcome]) -> list[str]:
-    """Counts over all rows."""
-    rows_ = [*healthy, *faults]
+    """Count over all rows."""
+    everything = [*healthy, *faults]
     asked = [each.preflight for each in healthy if each.preflight]
-    named = [each for each in faults if set(each.causes[:1]) & set(each.fault.causes)]
-    told = [each for each in faults if said(each) & set(each.fault.causes)]
-
-    def share(part: int, whole: int) -> str:
-        return f"{part} of {whole}"
-
-    return [
-        "| | |",
-        "|---|--:|",
-        f"| output identical | {share(sum(each.identical for each in rows_), len(rows_))} |",
-        f"| step count exact | {share(sum(each.steps == each.script.steps for each in rows_), len(rows_))} |",
-        f"| all printed training losses equal | {share(sum(losses_hold(each) for each in rows_), len(rows_))} |",
-        f"| all printed validation passes equal | {share(sum(passes_hold(each) for each in rows_), len(rows_))} |",
-        f"| healthy scripts without a finding | {share(sum(not each.causes for each in healthy), len(healthy))} |",
-        f"| faults whose cause leads under `holter run` | {share(len(named), len(faults))} |",
-        f"| faults named by `run` or preflight | {share(len(told), len(faults))} |",
-        f"| healthy scripts that preflight recognises | {share(sum(not each.declined for each in asked), len(asked))} |",
-        f"| of these with a FAIL | {sum(bool(each.failed) for each in asked)} |",
-    ]
-
-
-def said(outcome: Outcome) -> set[str]:
-    """The rules that `run` or preflight reported."""
-    return {*outcome.causes, *(outcome.preflight.causes if outcome.preflight else ())}
-
-
-def losses_hold(outcome: Outcome) -> bool:
-    """Whether every printed training loss was recorded."""
-    return outcome.training.equal == outcome.training.printed > 0
-
-
-def passes_hold(outcome: Outcome) -> bool:
-    """Whether every printed validation pass was recorded, and nothing else."""
-    return set(outcome.passes) == set(outcome.script.validation) and not outcome.other_passes
+    recognised = [each for each in asked if not each.declined]
+    causes = [(each, set(each.launch.fault.causes)) for each in faults if each.launch.fault]
+    counts = {
+        "output identical": [each.identical for each in everything],
+        "step count exact": [each.exact for each in everything],
+        "all printed training losses equal": [each.losses_hold for each in everything],
+        "all printed validation passes equal": [each.passes_hold for each in everything],
+        "healthy scripts without a finding": [not each.causes for each in healthy],
+        "faults whose cause leads under `run`": [
+            bool(set(each.causes[:1]) & right) for each, right in causes
+        ],
+        "faults named by `run` or preflight": [bool(each.told & right) for each, right in causes],
+        "healthy scripts that preflight recognises": [not each.declined for each in asked],
+        "of these without a FAIL": [not each.failed for each in recognised],
+    }
+    lines = ["| | |", "|---|--:|"]
+    return lines + [f"| {what} | {sum(held)} of {len(held)} |" for what, held in counts.items()]
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """One row for each."""
-    lines = [
-        "| script | identical | steps | training losses | validation | findings | exit | time |"
-        " preflight |",
-        "|---|---|--:|--:|---|---|--:|--:|---|",
-    ]
+    """Return one row for each."""
+    columns = "script identical steps training validation findings exit time preflight"
+    lines = [f"| {' | '.join(columns.split())} |", "|---|---|--:|--:|---|---|--:|--:|---|"]
     for each in outcomes:
-        exact = each.steps == each.script.steps
+        steps = f"{each.steps}" if each.exact else f"**{each.steps}** of {each.launch.script.steps}"
         lines.append(
-            f"| {each.name} | {'yes' if each.identical else '**no**'}"
-            f" | {each.steps if exact else f'**{each.steps}** of {each.script.steps}'}"
+            f"| {each.launch.name} | {'yes' if each.identical else '**no**'} | {steps}"
             f" | {training_cell(each.training)} | {validation_cell(each)} | {findings_cell(each)}"
-            f" | {each.watched.code} | x{each.ratio:.2f} | {preflight_cell(each)} |"
+            f" | {each.watched.code} | x{each.ratio:.2f} | {preflight_cell(each.preflight)} |"
         )
     return lines
 
@@ -449,10 +461,11 @@ def training_cell(training: Training) -> str:
 
 def validation_cell(outcome: Outcome) -> str:
     """Validation passes against recorded ones, in a few words."""
-    if not outcome.script.validation and not outcome.other_passes:
+    printed = outcome.launch.script.validation
+    if not printed and not outcome.other_passes:
         return "-"
     cells = [f"{name} = {owner}" for name, owner in outcome.passes.items()]
-    cells += [f"**{name} lost**" for name in outcome.script.validation if name not in outcome.passes]
+    cells += [f"**{name} lost**" for name in printed if name not in outcome.passes]
     cells += [f"**{owner}: other values**" for owner in outcome.other_passes]
     return ", ".join(cells)
 
@@ -471,9 +484,8 @@ def findings_cell(outcome: Outcome) -> str:
     return " ".join(cells) or "-"
 
 
-def preflight_cell(outcome: Outcome) -> str:
-    """What preflight said, in a few words."""
-    asked = outcome.preflight
+def preflight_cell(asked: Preflight | None) -> str:
+    """Return what preflight said, in a few words."""
     if asked is None:
         return ""
     if asked.declined:
@@ -488,31 +500,12 @@ def preflight_cell(outcome: Outcome) -> str:
 
 
 def described(faults: Sequence[Outcome]) -> list[str]:
-    """What is true of each fault."""
-    lines = ["| fault | truth | right answers |", "|---|---|---|"]
-    lines += [f"| {each.name} | {each.fault.truth} | {each.fault.right} |" for each in faults]
-    return lines
-
-
-def write_first(outcomes: Sequence[Outcome]) -> None:
-    """Write the section of the first measurement, which later ones keep."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    healthy = [each for each in outcomes if each.fault is None]
-    faults = [each for each in outcomes if each.fault is not None]
-    lines = [
-        f"{FIRST}, {commit}",
-        "",
-        "The first measurement, with the code as it was before it had been run on any of these",
-        "scripts. This section is not renewed.",
-        "",
-        *table(healthy),
-        "",
-        *table(faults),
+    """Return what is true of each fault."""
+    known = [(each.launch.name, each.launch.fault) for each in faults if each.launch.fault]
+    return [
+        *("| fault | truth | right answers |", "|---|---|---|"),
+        *(f"| {name} | {fault.truth} | {fault.right} |" for name, fault in known),
     ]
-    before = PAGE.read_text().partition(FIRST)[0] if PAGE.exists() else ""
-    PAGE.write_text(before + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def finish_episode():
     for r in model.rewards[::-1]:
         R = r + args.gamma * R
         returns.insert(0, R)
-    for (log_prob, value), R in zip(model.saved_actions, returns, strict=True):  # noqa: PLR1704
+    for (log_prob, value), R in zip(model.saved_actions, returns, strict=True):
         advantage = R - value.item()
         policy_losses.append(-log_prob * advantage)
         value_losses.append(F.smooth_l1_loss(value, torch.tensor([R])))

@@ -1,4 +1,4 @@
-"""A convolutional GAN: two optimizers that take turns, two backward passes for the discriminator."""
+"""A convolutional GAN: two optimizers take turns, two backward passes for the discriminator."""
 
 import torch
 import torch.nn as nn
@@ -43,7 +43,7 @@ class Generator(nn.Module):
             nn.Tanh(),
         )
 
-    def forward(self, input):  # noqa: A002
+    def forward(self, input):
         return self.main(input)
 
 
@@ -60,7 +60,7 @@ class Discriminator(nn.Module):
             nn.Sigmoid(),
         )
 
-    def forward(self, input):  # noqa: A002
+    def forward(self, input):
         return self.main(input).view(-1, 1).squeeze(1)
 
 

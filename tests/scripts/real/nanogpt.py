@@ -43,14 +43,14 @@ def write_corpus(path, length, seed):
 
 
 data_dir = tempfile.mkdtemp()
-write_corpus(os.path.join(data_dir, "train.bin"), 20000, 1)  # noqa: PTH118
-write_corpus(os.path.join(data_dir, "val.bin"), 2000, 2)  # noqa: PTH118
+write_corpus(os.path.join(data_dir, "train.bin"), 20000, 1)
+write_corpus(os.path.join(data_dir, "val.bin"), 2000, 2)
 
 
 def get_batch(split):
     # We recreate np.memmap every batch to avoid a memory leak
     name = "train.bin" if split == "train" else "val.bin"
-    data = np.memmap(os.path.join(data_dir, name), dtype=np.uint16, mode="r")  # noqa: PTH118
+    data = np.memmap(os.path.join(data_dir, name), dtype=np.uint16, mode="r")
     ix = torch.randint(len(data) - block_size, (batch_size,))
     x = torch.stack([torch.from_numpy((data[i : i + block_size]).astype(np.int64)) for i in ix])
     y = torch.stack(

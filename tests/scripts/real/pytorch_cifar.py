@@ -129,8 +129,8 @@ def test(epoch):
     if acc > best_acc:
         print("Saving..")
         state = {"net": net.state_dict(), "acc": acc, "epoch": epoch}
-        if not os.path.isdir("checkpoint"):  # noqa: PTH112
-            os.mkdir("checkpoint")  # noqa: PTH102
+        if not os.path.isdir("checkpoint"):
+            os.mkdir("checkpoint")
         torch.save(state, "./checkpoint/ckpt.pth")
         best_acc = acc
 

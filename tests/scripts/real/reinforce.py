@@ -88,7 +88,7 @@ def finish_episode():
         returns.appendleft(R)
     returns = torch.tensor(returns)
     returns = (returns - returns.mean()) / (returns.std() + eps)
-    for log_prob, R in zip(policy.saved_log_probs, returns, strict=True):  # noqa: PLR1704
+    for log_prob, R in zip(policy.saved_log_probs, returns, strict=True):
         policy_loss.append(-log_prob * R)
     optimizer.zero_grad()
     policy_loss = torch.cat(policy_loss).sum()

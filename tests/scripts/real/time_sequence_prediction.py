@@ -15,7 +15,7 @@ class Sequence(nn.Module):
         self.lstm2 = nn.LSTMCell(24, 24)
         self.linear = nn.Linear(24, 1)
 
-    def forward(self, input, future=0):  # noqa: A002  (named as in the example)
+    def forward(self, input, future=0):
         outputs = []
         h_t = torch.zeros(input.size(0), 24, dtype=torch.double)
         c_t = torch.zeros(input.size(0), 24, dtype=torch.double)
@@ -43,7 +43,7 @@ if __name__ == "__main__":
     length, count, period = 40, 40, 6
     shift = np.random.randint(-4 * period, 4 * period, count).reshape(count, 1)
     data = np.sin((np.arange(length) + shift) / period).astype("float64")
-    input = torch.from_numpy(data[3:, :-1])  # noqa: A001
+    input = torch.from_numpy(data[3:, :-1])
     target = torch.from_numpy(data[3:, 1:])
     test_input = torch.from_numpy(data[:3, :-1])
     test_target = torch.from_numpy(data[:3, 1:])

@@ -34,7 +34,6 @@ class Fault:
     truth: str  # what is wrong, and what it does to the training
     right: str  # the answers that help, in words
     causes: tuple[str, ...] = ()  # the rules that give one of these answers
-    arguments: tuple[str, ...] | None = None  # None: `--fault NAME`, or FAULT=NAME
     before: bool = True  # it can be seen before training starts, so preflight is asked too
     ruins: bool = True  # the training fails or its result is wrong: an error, exit code 1
 
@@ -357,6 +356,279 @@ SCRIPTS = by_name(
                     "double-sigmoid",
                     "a sigmoid before BCEWithLogitsLoss",
                     "the loss expects logits and gets probabilities",
+                ),
+            ),
+            by_variable=True,
+        ),
+        Script(
+            "siamese_network",
+            "pytorch/examples siamese_network",
+            250,
+            (Printed(r"^Train.*Loss: (\S+)", in_epochs(5, 50, 5)),),
+            {"test": r"Average loss: (\S+),"},
+        ),
+        Script(
+            "snli",
+            "pytorch/examples snli",
+            200,
+            (Printed(r"^\d \d+ loss (\S+)", steps(200, 10, first=9)),),
+            {"dev": r"dev loss (\S+)"},
+        ),
+        Script(
+            "super_resolution",
+            "pytorch/examples super_resolution",
+            160,
+            (Printed(r"\): Loss: (\S+)", steps(160)),),
+            {"test": r"MSE: (\S+)"},
+        ),
+        Script(
+            "mnist_hogwild",
+            "pytorch/examples mnist_hogwild (spawned process)",
+            150,
+            (Printed(r"\tLoss: (\S+)", in_epochs(3, 50, 10)),),
+            {"test": r"Average loss: (\S+)"},
+            undecided="the training runs in a process that the script starts",
+        ),
+        Script(
+            "gcn",
+            "pytorch/examples gcn (sparse adjacency and features)",
+            150,
+            (Printed(r"loss_train: (\S+)", steps(150, 10, first=9)),),
+            {"val": r"^loss_val: (\S+)", "test": r"results: loss (\S+)"},
+        ),
+        Script(
+            "vision_transformer",
+            "pytorch/examples vision_transformer",
+            200,
+            (Printed(r"^Train.*Loss: (\S+)", in_epochs(4, 50, 10)),),
+            {"valid": r"^Valid: loss (\S+),"},
+            (
+                Fault(
+                    "softmax-over-batch",
+                    "attention weights are normalised over the batch instead of the keys",
+                    "softmax over the wrong dimension; outputs of a sample depend on the others",
+                    ruins=False,
+                ),
+                Fault(
+                    "double-softmax",
+                    "a softmax before CrossEntropyLoss: the loss cannot fall below 1.27",
+                    "the loss expects logits and gets probabilities",
+                ),
+            ),
+        ),
+        Script(
+            "ddp_one_process",
+            "pytorch/examples ddp-tutorial-series, one process",
+            256,
+            (Printed(r"\| Loss (\S+)", steps(256)),),
+            faults=(
+                Fault(
+                    "no-set-epoch",
+                    "sampler.set_epoch is never called: the same order every epoch",
+                    "the same order every epoch; training data not reshuffled",
+                    ruins=False,
+                ),
+            ),
+            by_variable=True,
+        ),
+        Script(
+            "cleanrl_dqn",
+            "cleanrl dqn.py",
+            519,
+            (Printed(r"td_loss (\S+)", steps(519, 10)),),
+        ),
+        Script(
+            "hf_trainer_bert",
+            "transformers Trainer, BERT classification",
+            180,
+            (Printed(r"^\d+ loss = (\S+)", steps(180)),),
+            {"eval": r"eval_loss = (\S+)"},
+            (
+                Fault(
+                    "random-labels",
+                    "labels are drawn at random: accuracy 50 %, loss at 0.69",
+                    SHUFFLED_LABELS,
+                ),
+            ),
+            packages=("transformers", "accelerate"),
+        ),
+        Script(
+            "hf_trainer_causal_lm",
+            "transformers Trainer, GPT-2 with num_items_in_batch",
+            120,
+            (Printed(r"^\d+ loss = (\S+)", steps(120)),),
+            {"eval": r"eval_loss = (\S+)"},
+            packages=("transformers", "accelerate"),
+        ),
+        Script(
+            "hf_no_trainer",
+            "transformers run_glue_no_trainer",
+            180,
+            (Printed(r"^step \S+ loss (\S+)", steps(180, 10, first=9)),),
+            {"eval": r"eval loss (\S+)"},
+            (
+                Fault(
+                    "frozen-encoder",
+                    "a randomly initialised encoder is frozen; only the head trains",
+                    "parameters are frozen that should train; parameters that do not move",
+                    ruins=False,
+                ),
+                Fault(
+                    "no-zero-grad",
+                    "gradients are never cleared and add up over all steps",
+                    "gradients are not cleared between steps",
+                ),
+            ),
+            packages=("transformers",),
+        ),
+        Script(
+            "lightning_module",
+            "Lightning module and Trainer",
+            200,
+            (Printed(r"train_loss (\S+)", in_epochs(4, 50, 10)),),
+            {"val": r"val_loss (\S+)", "test": r"test_loss (\S+)"},
+            (
+                Fault(
+                    "detached-loss",
+                    "the hidden layer is detached before the head: l1 and norm never get a gradient",
+                    "the graph is cut; parameters that no gradient reaches",
+                    ruins=False,
+                ),
+            ),
+            packages=("lightning",),
+        ),
+        Script(
+            "accelerate_loop",
+            "Accelerate with gradient accumulation",
+            160,
+            (Printed(r"step \d+ loss (\S+)", steps(160)),),
+            {"eval": r"eval_loss (\S+)"},
+            (
+                Fault(
+                    "rate-too-high",
+                    "AdamW with lr 5: the loss jumps to hundreds and stays far above its start",
+                    "learning rate too high; updates too large; the loss diverges",
+                ),
+            ),
+            packages=("accelerate",),
+        ),
+        Script(
+            "timm_train",
+            "timm train.py (mixup, soft targets, EMA)",
+            200,
+            (Printed(r"^Train.*Loss: (\S+)", in_epochs(5, 40, 10)),),
+            {"test": r"^Test: Loss: (\S+)", "ema": r"^Test \(EMA\): Loss: (\S+)"},
+            (
+                Fault(
+                    "rate-too-high",
+                    "SGD with momentum at lr 20: the loss diverges",
+                    "learning rate too high; updates too large; the loss diverges",
+                ),
+            ),
+        ),
+        Script(
+            "pyg_gcn",
+            "PyTorch Geometric gcn.py, by index arithmetic",
+            120,
+            (Printed(r"Loss: (\S+),", steps(120)),),
+        ),
+        Script(
+            "keras_fit",
+            "Keras 3 on torch, compile and fit",
+            200,
+            (
+                Printed(
+                    r"^batch \d+ loss (\S+)",
+                    tuple((e * 40, e * 40 + b) for e in range(5) for b in range(0, 40, 10)),
+                ),
+            ),
+            {"val": r"val_loss (\S+)", "test": r"Test loss: (\S+)"},
+            (
+                Fault(
+                    "shuffled-labels",
+                    "training labels are permuted: 17 % accuracy, loss at 1.79",
+                    SHUFFLED_LABELS,
+                ),
+            ),
+            by_variable=True,
+            packages=("keras",),
+        ),
+        Script(
+            "fastai_learner",
+            "fastai: Learner, callbacks, its own Optimizer",
+            200,
+            (Printed(r"^batch \d+ loss (\S+)", steps(200)),),
+            {"valid": r"valid_loss (\S+)"},
+            (
+                Fault(
+                    "train-once",
+                    "model.train() only in the first epoch: later epochs train in eval mode",
+                    "training in eval mode",
+                    before=False,
+                    ruins=False,
+                ),
+                Fault(
+                    "rate-too-high",
+                    "Adam at lr 10: the loss jumps far above its start",
+                    "learning rate too high; updates too large; the loss diverges",
+                ),
+            ),
+            by_variable=True,
+        ),
+        Script(
+            "tabular_long",
+            "4,000 short steps, validation, one test pass at the end",
+            4000,
+            (Printed(r"train (\S+)", steps(4000, 50)),),
+            {"validation": r"^validation (\S+)", "test": r"^test (\S+)"},
+            (
+                Fault(
+                    "reseeded-order",
+                    "the shuffling generator is seeded again for each epoch: the same order",
+                    "the same order every epoch; training data not reshuffled",
+                    ruins=False,
+                ),
+            ),
+        ),
+        Script(
+            "quickstart",
+            "PyTorch quickstart tutorial",
+            315,
+            (Printed(r"^loss: (\S+)", in_epochs(5, 63, 9)),),
+            {"test": r"Avg loss: (\S+)"},
+            (
+                Fault(
+                    "zero-weights",
+                    "all weights are initialised to 0: only the last bias can learn",
+                    "symmetric or zero initial weights; dead units; no gradient reaches the layers",
+                ),
+            ),
+            by_variable=True,
+        ),
+        Script(
+            "unet",
+            "Pytorch-UNet train.py (cross entropy plus Dice)",
+            120,
+            (Printed(r"\(batch\) (\S+)", steps(120)),),
+            faults=(
+                Fault(
+                    "softmax-over-batch",
+                    "the Dice term takes the softmax over the batch instead of the classes",
+                    "softmax over the wrong dimension; the loss of a sample depends on the others",
+                    ruins=False,
+                ),
+            ),
+        ),
+        Script(
+            "ddpm",
+            "a diffusion model with EMA",
+            320,
+            (Printed(r"it \d+ loss (\S+)", in_epochs(8, 40, 5)),),
+            faults=(
+                Fault(
+                    "detached-output",
+                    "the output is detached before the loss: no parameter gets a gradient",
+                    "the graph is cut; parameters that no gradient reaches; weights do not move",
                 ),
             ),
             by_variable=True,
