@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 SCRIPTS = Path(__file__).parent / "ordinary"
 CASES = Path(__file__).parent.parent.parent / "cases"
 HOLTER = ("-m", "holter")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def run_both(script: Path, arguments: tuple[str, ...], folder: Path) -> Twins:
     return Twins(plain, watched, truth, watched_truth, folder / "run")
 
 
-def once(folder: Path, name: str, make: Callable[[Path], Twins]) -> Twins:
+def once(folder: Path, name: str, make: Callable[[Path], Made]) -> Made:
     """What `make` gives; made by one worker of pytest-xdist, and read by the others."""
     folder.mkdir(exist_ok=True)
     kept = folder / f"{name}.pickle"
@@ -100,5 +101,5 @@ def once(folder: Path, name: str, make: Callable[[Path], Twins]) -> Twins:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
             kept.write_bytes(pickle.dumps(make(folder / name)))
-        twins: Twins = pickle.loads(kept.read_bytes())
-        return twins
+        made: Made = pickle.loads(kept.read_bytes())
+        return made

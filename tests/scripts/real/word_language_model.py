@@ -21,12 +21,13 @@ parser.add_argument("--fault", default="")
 args = parser.parse_args()
 
 torch.manual_seed(args.seed)
-NTOKENS = 60
+NTOKENS = 200
 
 
 def corpus(length, generator):
-    """Each word is followed by one of four."""
-    follows = torch.randint(0, NTOKENS, (NTOKENS, 4), generator=torch.Generator().manual_seed(3))
+    """Each word is followed by one of four; a few words are much more frequent than the others."""
+    drawn = torch.rand(NTOKENS, 4, generator=torch.Generator().manual_seed(3))
+    follows = (NTOKENS * drawn**4).long()
     choices = torch.randint(0, 4, (length,), generator=generator)
     words = [0]
     for choice in choices.tolist():
