@@ -1,13 +1,12 @@
 """holter on scripts in the style of public projects: it records what they print, and is right."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from launched import once
 
-from bench.real import Launch, Outcome, Preflight, ask_preflight, launches, watch
+from bench.real_runs import Launch, Outcome, Preflight, ask_preflight, launches, watch
 from tests.scripts.real.truths import FOLDER, SCRIPTS
 
 # What the present code gets wrong, with the reason: (test, launch). Strict: a gap that is closed
@@ -17,8 +16,6 @@ KNOWN_GAPS: dict[tuple[str, str], str] = {}
 LAUNCHES = launches()
 HEALTHY = [launch for launch in LAUNCHES if launch.fault is None]
 FAULTS = [launch for launch in LAUNCHES if launch.fault is not None]
-
-Kept = Callable[..., object]
 
 
 @pytest.fixture(scope="session")

@@ -163,7 +163,7 @@ SCRIPTS = by_name(
             "pytorch/examples vae",
             200,
             (Printed(r"^Train.*Loss: (\S+)", in_epochs(10, 20, 5), (1.0, 64.0, 1 / 144)),),
-            {"test": r"Test set loss: (\S+)"},
+            {"reconstruction": r"reconstruction (\S+)"},  # the term that a loss function returns
             validation_units=(1.0, 64.0, 1 / 144),
         ),
         Script(

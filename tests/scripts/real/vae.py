@@ -64,7 +64,7 @@ optimizer = optim.Adam(model.parameters(), lr=1e-3)
 def loss_function(recon_x, x, mu, logvar):
     bce = F.binary_cross_entropy(recon_x, x.view(-1, 144), reduction="sum")
     kld = -0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp())
-    return bce + kld
+    return bce + kld, bce
 
 
 def train(epoch):
@@ -73,7 +73,7 @@ def train(epoch):
     for batch_idx, data in enumerate(train_loader):
         optimizer.zero_grad()
         recon_batch, mu, logvar = model(data)
-        loss = loss_function(recon_batch, data, mu, logvar)
+        loss, _ = loss_function(recon_batch, data, mu, logvar)
         loss.backward()
         train_loss += loss.item()
         optimizer.step()
@@ -84,13 +84,15 @@ def train(epoch):
 
 def test(epoch):
     model.eval()
-    test_loss = 0
+    test_loss = test_bce = 0
     with torch.no_grad():
         for data in test_loader:
             recon_batch, mu, logvar = model(data)
-            test_loss += loss_function(recon_batch, data, mu, logvar).item()
+            loss, bce = loss_function(recon_batch, data, mu, logvar)
+            test_loss += loss.item()
+            test_bce += bce.item()
     test_loss /= len(test_loader.dataset)
-    print(f"====> Test set loss: {test_loss}")
+    print(f"====> Test set loss: {test_loss} reconstruction {test_bce / len(test_loader.dataset)}")
 
 
 if __name__ == "__main__":
