@@ -224,12 +224,11 @@ def ask_preflight(launch: Launch, folder: Path) -> Preflight:
     )
     after = hashes(here)
     changed = tuple(sorted(name for name in before | after if before.get(name) != after.get(name)))
-    try:
-        run = Run.load(out)
-    except HolterError:
+    if ended.code == 2 or not out.exists():
         told = [line for line in ended.err.splitlines() if line.startswith("holter: ")]
         why = told[-1].removeprefix("holter: ") if told else ended.err[-300:]
         return Preflight(ended.code, why or "no reason", changed=changed, seconds=ended.seconds)
+    run = Run.load(out)
     checkup = check(run)
     answers = rows(run, checkup)
 

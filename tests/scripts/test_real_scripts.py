@@ -134,7 +134,7 @@ def test_a_ruined_training_is_an_error(outcome: Outcome) -> None:
 
 @of_each(HEALTHY)
 def test_preflight_recognises_the_loop(launch: Launch, preflight: Preflight) -> None:
-    assert preflight.declined == launch.script.undecided
+    assert bool(preflight.declined) == bool(launch.script.undecided), preflight.declined
 
 
 @of_each(HEALTHY)
