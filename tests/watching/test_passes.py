@@ -435,6 +435,25 @@ def test_loaders_that_are_made_for_each_pass(tmp_path, model, optimizer, inline)
     assert Facts(run).evaluation.data == "test_dataset"
 
 
+def test_loaders_that_are_made_for_each_pass_and_kept(tmp_path, model, optimizer):
+    """As in Transformers: the accelerator keeps every loader that it has prepared."""
+    eval_dataset, test_dataset, kept = classes(24, 1), classes(40, 2), []
+    printed = []
+
+    def evaluate_set(eval_dataset):
+        kept.append(DataLoader(eval_dataset, 8))
+        return evaluate(model, kept[-1])
+
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(4):
+            train_epoch(model, optimizer, DataLoader(classes(32), 8))
+            printed.append(evaluate_set(eval_dataset))
+        tested = evaluate_set(test_dataset)
+    run = Run.load(tmp_path / "run")
+    assert losses_on(run, "eval_dataset") == approx(printed)
+    assert losses_on(run, "test_dataset") == approx([tested])
+
+
 def test_data_sets_that_are_made_for_each_pass(tmp_path, model, optimizer):
     x, y = classes(24, 1).tensors
     with watching(tmp_path / "run", model, optimizer):

@@ -28,11 +28,12 @@ class EvaluatedData:
     name: str
     split: str = ""
     by_value: bool = False
-    where: str = ""
+    places: tuple[str, ...] = ()  # of the script, the innermost first, when they were first seen
     function: str = ""  # that was called at a place of the script; empty for the data of a loader
     label: str = ""  # of the loader
     loader: "weakref.ref[DataLoader[Any]] | None" = None
     dataset: "weakref.ref[Any] | None" = None
+    is_whole: bool = False  # all of the data set is evaluated
     chain: Chain = 0  # where the last pass was begun
     step: int = -1  # before which it was made
     is_trained_on: bool = False
@@ -43,7 +44,7 @@ class EvaluatedData:
         if self.told is not None and self.told.trained_on == self.is_trained_on:
             return None
         self.told = EvaluationSeen(
-            self.name, self.split, self.by_value, self.is_trained_on, self.where, self.label
+            self.name, self.split, self.by_value, self.is_trained_on, self.places[0], self.label
         )
         return self.told
 
@@ -134,14 +135,17 @@ class Passes:
         if loader is not None:
             self._of_loaders[loader] = data
         data.loader, data.dataset = iteration.loader, iteration.dataset
+        data.is_whole = iteration.takes_all
         data.chain, data.step, data.label = iteration.chain, step, iteration.label
         return data
 
     def _made_again(self, iteration: Iteration, step: int) -> EvaluatedData | None:
         """Return the data of an earlier loader that this one replaces, or None."""
-        gone = [data for data in self._all if data.loader is not None and data.loader() is None]
-        for data in gone:
-            if _are_one(data.dataset, iteration.dataset):
+        of_loaders = [data for data in self._all if data.loader is not None]
+        gone = [data for data in of_loaders if data.loader is not None and data.loader() is None]
+        for data in of_loaders:
+            is_same = data in gone or (data.is_whole and iteration.takes_all)
+            if is_same and _are_one(data.dataset, iteration.dataset):
                 return data
         for data in gone:
             is_gone = data.dataset is None or data.dataset() is None
@@ -218,28 +222,31 @@ class Passes:
     ) -> EvaluatedData:
         """Return data with a name of its own, at least for a loss function if one is given."""
         taken = {data.name for data in self._all if not function or data.function in ("", function)}
-        places = [place(frame) for frame in self._frames.all()]
+        places = [place(frame) for frame in self._frames.all()] or [""]
         if len(self._all) > _MOST:
             return self._all[-1]
         if len(self._all) == _MOST:
             name, split = "others", ""
         elif name in taken:
-            others = {data.where for data in self._all if data.function == function}
-            where = next((place for place in places if place not in others), "")
+            others = {place for data in self._all for place in data.places}
+            where = next((place for place in places if place not in others), places[0])
             name = f"{name} at {where}" if name else where
         number, base = 2, name
         while name in taken:
             name, number = f"{base} ({number})", number + 1
-        data = EvaluatedData(name, split, by_value, places[0] if places else "", function)
+        data = EvaluatedData(name, split, by_value, tuple(places), function)
         self._all.append(data)
         return data
 
     def _name_of(self, things: tuple[object, ...]) -> str:
-        """Return the name that the script gives one of some things, best one that says a split."""
+        """Return the name that the script gives one of some things, best one that says a split.
+
+        The outermost says most: functions call whatever they are given `eval_dataset`.
+        """
         find, frames = _Names(things), self._frames
         names = [name for frame in frames.all() for name in frames.read(frame, find)]
         telling = [name for name in names if split_of(name)]
-        return (telling[0] if telling else names[-1]) if names else ""
+        return (telling or names)[-1] if names else ""
 
 
 class _Names:

@@ -240,7 +240,7 @@ def losses_of_all_kinds():
             following = torch.where(tokens == 0, -100, tokens.roll(-1, 1))
             loss = functional.cross_entropy(logits, following, label_smoothing=0.1)
             loss += functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
-            loss += functional.mse_loss(number, target=torch.randn(3, 1))
+            loss += functional.mse_loss(number, target=torch.randn(3, 1), reduction="sum")
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

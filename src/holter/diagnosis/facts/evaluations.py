@@ -49,33 +49,33 @@ def validation_of(facts: "Facts") -> Evaluation | str:
         if not evaluation.owner:
             return evaluation
     functions = trained_functions(facts)
-    passes = [found for found in passes if not functions or found.function in functions]
+    passes = [candidate for candidate in passes if not functions or candidate.function in functions]
     if not passes:
         return "validation is measured by other loss functions than training"
-    held_out = [found for found in passes if found.split != "train"]
+    held_out = [candidate for candidate in passes if candidate.split != "train"]
     if not held_out:
         return "only the training data are evaluated"
-    if len({found.function for found in held_out}) > 1:
+    if len({candidate.function for candidate in held_out}) > 1:
         return "validation is measured by several loss functions"
     return _told_apart(facts, held_out)
 
 
 def _told_apart(facts: "Facts", passes: list[Evaluation]) -> Evaluation | str:
     """Return the validation among passes over several data, by frequency and by name."""
-    named = [found for found in passes if found.split == "validation"]
-    untested = [found for found in passes if found.split != "test"]
+    named = [candidate for candidate in passes if candidate.split == "validation"]
+    untested = [candidate for candidate in passes if candidate.split != "test"]
     candidates = named or untested or passes
     rare = [
-        found
-        for found in candidates
-        if len(found.losses) >= _FEWEST and len(found.losses) * SPARSE <= facts.run.steps
+        candidate
+        for candidate in candidates
+        if len(candidate.losses) >= _FEWEST and len(candidate.losses) * SPARSE <= facts.run.steps
     ]
     candidates = rare or candidates  # what is computed at every step is a metric of training
-    most = max(len(found.losses) for found in candidates)
-    longest = [found for found in candidates if len(found.losses) == most]
+    most = max(len(candidate.losses) for candidate in candidates)
+    longest = [candidate for candidate in candidates if len(candidate.losses) == most]
     if len(longest) == 1:
         return longest[0]
-    names = ", ".join(found.data or "unnamed data" for found in longest)
+    names = ", ".join(candidate.data or "unnamed data" for candidate in longest)
     return f"{len(longest)} data sets are evaluated ({names}); which is the validation is unknown"
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _MOST_PASSES = 40  # more passes than this are averaged in groups
 _SIGMA_PER_MAD = 1.4826
 _TREND = 2.0  # standard deviations of the Mann-Kendall score that make a trend
+_EXACT = 1e-3  # deviation of a scale from 1 that is rounding
 _STEADY = 0.1  # spread of the scale of a loss that is the same at all steps, over its median
 
 
@@ -138,13 +139,13 @@ def mean_loss(facts: "Facts", function: str, loss: Series) -> Series | str:
     if not function:
         if shares is None and any(last(facts, LOSS_SUMMED, name) for name in functions):
             return "not comparable: the training loss is a sum over the batch"
-        return loss if 0.9 < factor < 1.1 else _divided(loss, factor)
+        return _divided(loss, factor)
     if shares is not None and len(functions) <= 1:
         low, median, high = np.quantile(shares, (0.1, 0.5, 0.9))
-        if 0.9 < factor < 1.1:
-            return loss
         if high - low <= _STEADY * median:
             return _divided(loss, factor)
+        if 0.9 < factor < 1.1:
+            return loss
     means = facts.run[LOSS_MEAN].get(function) if LOSS_MEAN in facts.run else None
     if means is not None and len(kept := _finite(means)):
         return kept
@@ -258,6 +259,8 @@ def _training_losses(facts: "Facts") -> tuple[str, Series] | str:
 
 
 def _divided(loss: Series, factor: float) -> Series:
+    if abs(factor - 1) < _EXACT:
+        return loss
     return Series(loss.steps, (loss.values / factor).astype(loss.values.dtype))
 
 
