@@ -122,6 +122,9 @@ def test_every_step_is_recorded(path, update):
     assert values(run, INPUT_MEAN, *run[INPUT_MEAN]) == pytest.approx(truth.inputs, abs=1e-6)
     assert LR not in run
     assert any("without a torch optimizer" in note for note in run.meta.notes)
+    unexamined = [v for v in holter.check(run).not_examined if v.lacks == (LR.name,)]
+    assert unexamined
+    assert all("The script updates the weights itself" in v.because for v in unexamined)
 
 
 @pytest.mark.parametrize("update", SPELLINGS, ids=lambda update: update.__name__)

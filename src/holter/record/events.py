@@ -211,7 +211,7 @@ class ExperimentMade(Occurrence):
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable(Occurrence):
-    """An experiment, or a part of it, could not be made."""
+    """An experiment, or a part of it, could not be made; or a watch cannot see some signals."""
 
     kind: ClassVar[str] = "not applicable"
     experiment: str

@@ -62,9 +62,14 @@ class Discovery:
         trained = _holding(reached, models)
         families = []
         for module in trained:
-            held = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
-            families.append([(name, p) for name, p in held if id(p) not in known])
-            known |= {id(p) for _, p in held}
+            family = [
+                (name, p)
+                for name, p in module.named_parameters()
+                if p.requires_grad and id(p) not in known
+            ]
+            if family:
+                families.append(family)
+                known |= {id(p) for _, p in family}
         if families:
             self._watch.follow(trained, families, by=_updater(trained[0]))
         elif not known:

@@ -16,13 +16,15 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter.record import environment
-from holter.record.events import ExceptionRaised, OptimizerSeen
+from holter.record.events import ExceptionRaised, NotApplicable, OptimizerSeen
 from holter.record.folders import new_folder
 from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
 from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
+from holter.watching.collectors.hyperparameters import Hyperparameters
+from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.closures import ClosureListener
@@ -206,10 +208,14 @@ class Watch:
         self._unseen.look()
         self._loop.finish()
         for updater in self._unseen.updaters:
-            self.note(
+            why = (
                 f"{updater} updates the weights itself, without a torch optimizer: learning rate"
                 " and optimizer state are not recorded."
             )
+            self.note(why)
+            unknown = (*Hyperparameters.emits, *OptimizerState.emits)
+            names = tuple(signal.name for signal in unknown)
+            self._recorder.event(NotApplicable("watch", why.rstrip("."), names))
         box = self._loop.black_box
         if box is not None:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
