@@ -3,11 +3,12 @@ from math import inf
 import numpy as np
 import pytest
 
-from holter.diagnosis.damage import Damage, damage_of
+from holter.diagnosis.damage import Damage, damage_of, graded
+from holter.diagnosis.engine import named_rule
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rules.exploding_weights import exploding_weights
 from holter.record import Run
-from holter.record.findings import Confidence, Normal, NotExamined, Severity
+from holter.record.findings import Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import LOSS, LR, TARGET_ENTROPY
 from layered import broken, falling, flat, rising
 from synthetic import run_of
@@ -73,3 +74,44 @@ def test_a_condition_to_report_regardless_is_a_hint(loss: np.ndarray) -> None:
     )
     assert isinstance(damage, Damage)
     assert damage.confidence is Confidence.HINT
+
+
+def a_finding(rule: str, severity: Severity = Severity.WARNING) -> Finding:
+    return named_rule(rule).finding(
+        "it is so",
+        severity=severity,
+        confidence=Confidence.LIKELY,
+        onset=0,
+        evidence=(),
+        fix="do this",
+    )
+
+
+@pytest.mark.parametrize(
+    ("loss", "rule"),
+    [
+        (flat(), "parameters-outside-model"),  # a cause of the failure
+        (flat(), "flat-loss"),  # the failure itself
+        (rising(), "diverging-loss"),
+        (broken(), "nonfinite-loss"),
+        (broken(), "nonfinite-inputs"),
+    ],
+)
+def test_what_explains_a_failure_is_an_error(loss: np.ndarray, rule: str) -> None:
+    (finding,) = graded([a_finding(rule)], Facts(run_of({LOSS: {"": loss}})))
+    assert finding.severity is Severity.ERROR
+    (finding,) = graded([a_finding(rule)], Facts(run_of({LOSS: {"": falling()}})))
+    assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("loss", "rule"), [(flat(), "inefficient-batch-size"), (broken(), "imbalanced-classes")]
+)
+def test_what_explains_no_failure_keeps_its_severity(loss: np.ndarray, rule: str) -> None:
+    (finding,) = graded([a_finding(rule, Severity.INFO)], Facts(run_of({LOSS: {"": loss}})))
+    assert finding.severity is Severity.INFO
+
+
+def test_without_a_loss_severities_stay() -> None:
+    (finding,) = graded([a_finding("flat-loss")], Facts(run_of({})))
+    assert finding.severity is Severity.WARNING

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 SCRIPTS = Path(__file__).parent / "ordinary"
 CASES = Path(__file__).parent.parent.parent / "cases"
@@ -29,6 +29,7 @@ REGIMES = {
         "run",
     ),
 }
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def run_both(
     return Twins(plain, watched, truth, watched_truth, folder / "run")
 
 
-def once(folder: Path, name: str, make: Callable[[Path], Twins]) -> Twins:
+def once(folder: Path, name: str, make: Callable[[Path], Made]) -> Made:
     """What `make` gives; made by one worker of pytest-xdist, and read by the others."""
     folder.mkdir(exist_ok=True)
     kept = folder / f"{name}.pickle"
@@ -113,5 +114,5 @@ def once(folder: Path, name: str, make: Callable[[Path], Twins]) -> Twins:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
             kept.write_bytes(pickle.dumps(make(folder / name)))
-        twins: Twins = pickle.loads(kept.read_bytes())
-        return twins
+        made: Made = pickle.loads(kept.read_bytes())
+        return made

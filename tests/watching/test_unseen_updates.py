@@ -216,3 +216,27 @@ def test_two_models_in_turns(path):
         assert values(run, LOSS, name) == pytest.approx(truth)
         assert len(values(run, UPDATE_RATIO, f"{name}.weight")) == 6
     assert run[LOSS]["critic"].steps.tolist() == list(range(0, 12, 2))
+
+
+def test_a_step_with_nonfinite_gradients_can_be_skipped(path, capsys):
+    truth = Truth(in_no_grad)
+    truth.model[0].weight.register_hook(lambda gradient: gradient * float("nan"))
+    before = truth.model[0].weight.detach().clone()
+    with watch(truth.model, path, on_nonfinite="skip") as w:
+        for _ in range(3):
+            truth.step()
+    assert w.steps == 3
+    assert torch.equal(truth.model[0].weight, before)
+    assert capsys.readouterr().err.count("step skipped") == 3
+
+
+def test_nonfinite_gradients_can_end_the_training_before_weights_change(path):
+    truth = Truth(in_no_grad)
+    truth.model[0].weight.register_hook(lambda gradient: gradient * float("nan"))
+    before = truth.model[0].weight.detach().clone()
+    with (
+        pytest.raises(FloatingPointError, match="step 0"),
+        watch(truth.model, path, on_nonfinite="raise"),
+    ):
+        truth.step()
+    assert torch.equal(truth.model[0].weight, before)

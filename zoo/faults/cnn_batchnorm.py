@@ -198,4 +198,24 @@ SPECIMENS = (
         by=120,
         source="D01",
     ),
+    fault(
+        "cnn-shuffled-labels",
+        "cnn_batchnorm",
+        (
+            "train_set = TensorDataset(train_images, train_labels)",
+            (
+                "train_labels = train_labels[torch.randperm(len(train_labels))]\n"
+                "valid_labels = valid_labels[torch.randperm(len(valid_labels))]\n"
+                "train_set = TensorDataset(train_images, train_labels)"
+            ),
+        ),
+        ("lr=0.05, momentum=0.9", "lr=0.01, momentum=0.5"),
+        ("CLASSES, SIZE, EPOCHS = 8, 12, 10", "CLASSES, SIZE, EPOCHS = 8, 12, 20"),
+        why="labels were shuffled apart from their images; a few are memorised",
+        cause="loss-at-constant-predictor",
+        accepts=("unrelated-labels", "validation-mismatch"),
+        level=Level.DATA,
+        by=300,
+        source="D01",
+    ),
 )

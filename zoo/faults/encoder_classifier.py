@@ -168,4 +168,18 @@ SPECIMENS = (
         by=180,
         source="H09",
     ),
+    fault(
+        "encoder-random-labels",
+        "encoder_classifier",
+        (
+            "return TensorDataset(tokens",
+            "labels = labels[torch.randperm(size)]\n    return TensorDataset(tokens",
+        ),
+        why="labels were shuffled apart from their texts, in training and in validation",
+        cause="loss-at-constant-predictor",
+        accepts=("unrelated-labels",),
+        level=Level.DATA,
+        by=200,
+        source="D01",
+    ),
 )

@@ -297,4 +297,21 @@ SPECIMENS = (
         by=240,
         source="H09",
     ),
+    fault(
+        "regression-shuffled-targets",
+        "regression_mlp",
+        (
+            "train_set = TensorDataset(inputs[:2048]",
+            (
+                "targets = targets[torch.randperm(len(targets))]\n"
+                "train_set = TensorDataset(inputs[:2048]"
+            ),
+        ),
+        why="targets were shuffled apart from their inputs, in training and in validation",
+        cause="loss-at-constant-predictor",
+        accepts=("unrelated-labels", "validation-mismatch"),
+        level=Level.DATA,
+        by=300,
+        source="D01",
+    ),
 )

@@ -211,4 +211,11 @@ SPECIMENS = (
         ("lr=1e-3", "lr=3e-3"),
         why="the classes lie far apart: the loss is next to zero early, and stays there",
     ),
+    healthy(
+        "tabular-slow",
+        "tabular_mlp",
+        ("1.5 * torch.randn(len", "2.5 * torch.randn(len"),
+        ("lr=1e-3", "lr=1e-4"),
+        why="a small learning rate: the loss is near the best constant prediction for long, and falls",
+    ),
 )

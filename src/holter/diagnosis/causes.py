@@ -93,7 +93,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("unbounded-loss",), ("identical-rows",)),
     (("unnormalised-nll",), ("unbounded-loss",)),
     (("sorted-batches",), (*_LEARNING, *_SIZE, "repeated-order")),
-    (("unrelated-labels",), ("no-learning", "bad-validation")),
+    (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (
         ("nonfinite-inputs", "empty-targets"),

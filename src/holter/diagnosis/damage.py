@@ -8,6 +8,7 @@ from types import MappingProxyType
 from holter.diagnosis.causes import members
 from holter.diagnosis.effects import reached_by
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.chance import validation_at_chance
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import Rule
@@ -73,10 +74,13 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
     """Make the findings that are, or explain, the failure of a run errors; leave the others.
 
     A condition is as severe as what it costs: a stale optimizer is an error in a run that learned
-    nothing, and a warning in one that learned.
+    nothing, and a warning in one that learned. A run whose validation never is better than the best
+    constant prediction has failed as well.
     """
-    outcome = facts.outcome
+    outcome, baseline = facts.outcome, facts.baseline
     failure = members(_FAILURES.get(outcome.state, ())) if outcome is not None else set()
+    if not isinstance(baseline, str) and validation_at_chance(facts, baseline) is not None:
+        failure |= members(("bad-validation",))
     return [
         replace(finding, severity=Severity.ERROR)
         if failure & {finding.rule, *reached_by(finding)}

@@ -151,20 +151,24 @@ def _with_numbers(leaf: Any, numbers: Tensor) -> Any:
     return _REBUILT[leaf.layout](leaf, numbers)
 
 
+def _coo(leaf: Tensor, numbers: Tensor) -> Tensor:
+    places = leaf._indices()  # noqa: SLF001
+    return torch.sparse_coo_tensor(places, numbers, leaf.shape, is_coalesced=leaf.is_coalesced())
+
+
+def _csr(leaf: Tensor, numbers: Tensor) -> Tensor:
+    return torch.sparse_csr_tensor(leaf.crow_indices(), leaf.col_indices(), numbers, leaf.shape)
+
+
+def _jagged(leaf: Any, numbers: Tensor) -> Tensor:
+    made: Tensor = torch.nested.nested_tensor_from_jagged(numbers, leaf.offsets())
+    return made
+
+
 _REBUILT: Mapping[torch.layout, Callable[[Tensor, Tensor], Tensor]] = {
-    torch.sparse_coo: lambda leaf, numbers: torch.sparse_coo_tensor(
-        leaf._indices(),  # noqa: SLF001
-        numbers,
-        leaf.shape,
-        is_coalesced=leaf.is_coalesced(),
-    ),
-    torch.sparse_csr: lambda leaf, numbers: torch.sparse_csr_tensor(
-        leaf.crow_indices(), leaf.col_indices(), numbers, leaf.shape
-    ),
-    torch.jagged: lambda leaf, numbers: torch.nested.nested_tensor_from_jagged(
-        numbers,
-        leaf.offsets(),  # type: ignore[attr-defined]
-    ),
+    torch.sparse_coo: _coo,
+    torch.sparse_csr: _csr,
+    torch.jagged: _jagged,
 }
 
 

@@ -36,7 +36,7 @@ def test_gains_shrink_as_the_decay_pulls() -> None:
     (finding,) = found(decayed_norms_and_biases, given(SHRINKING))
     assert finding.confidence is Confidence.HINT
     assert finding.evidence[0].owner == "norm.weight"
-    assert "2%" in finding.summary
+    assert "2.2 %" in finding.summary
 
 
 @pytest.mark.parametrize(

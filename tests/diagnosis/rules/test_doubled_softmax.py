@@ -35,7 +35,7 @@ def test_probabilities_are_certain_and_have_a_floor() -> None:
 def test_one_of_two_heads_is_likely() -> None:
     (finding,) = found(doubled_softmax, given([0.5] * 20))
     assert finding.confidence is Confidence.LIKELY
-    assert "50%" in finding.summary
+    assert "50 %" in finding.summary
 
 
 def test_reports_although_predictions_are_nonfinite_later() -> None:

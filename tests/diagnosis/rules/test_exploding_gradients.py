@@ -115,3 +115,26 @@ def test_a_large_first_loss_without_a_large_update_makes_a_hint() -> None:
     (finding,) = found(exploding_gradients, run(flat(), 100.0, more))
     assert finding.confidence is Confidence.HINT
     assert "huge-updates" not in finding.explains
+
+
+BURST = np.r_[[0.2, 0.3, 5, 150, 1600, 3, 40, 5800, 1100], np.full(STEPS - 9, 2.0)]
+
+
+def test_a_burst_within_the_first_steps_is_a_hint() -> None:
+    (finding,) = found(exploding_gradients, run(flat(), BURST))
+    assert finding.confidence is Confidence.HINT
+    assert finding.onset == 3
+    assert "huge-updates" not in finding.explains
+    (note,) = said(exploding_gradients, run(falling(), BURST))
+    assert isinstance(note, Normal)
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        np.r_[[0.2, 5800, 1100], np.full(STEPS - 3, 2.0)],  # two norms alone
+        np.r_[np.full(30, 0.2), [5800.0] * 5, np.full(STEPS - 35, 0.2)],  # later, and gone
+    ],
+)
+def test_no_burst(norm: np.ndarray) -> None:
+    assert not found(exploding_gradients, run(flat(), norm))

@@ -4,7 +4,7 @@ import pytest
 from holter.diagnosis.rules.exploding_weights import exploding_weights
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
-from holter.record.signals import LOSS, WEIGHT_NORM
+from holter.record.signals import LOSS, UPDATE_RATIO, WEIGHT_NORM
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers, rising
 from synthetic import found, said
 
@@ -62,3 +62,21 @@ def test_competing_losses_make_a_hint() -> None:
     (finding,) = found(exploding_weights, run(flat(), [GROWING], competing))
     assert finding.confidence is Confidence.HINT
     assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("ratios", "advice"),
+    [
+        (0.001, "outside the optimizer"),  # 200 such updates make 1.2 times at most
+        (0.05, "clip"),
+        (np.where(np.arange(STEPS) < 5, 5.0, 0.001), "clip"),  # replaced in the first steps
+    ],
+)
+def test_other_code_is_named_only_if_updates_do_not_account_for_it(
+    ratios: object, advice: str
+) -> None:
+    more = {UPDATE_RATIO: by_layer([ratios] * 3)}
+    (finding,) = found(exploding_weights, run(flat(), [GROWING] * 3, more))
+    assert advice in finding.fix
+    assert ("clip" in finding.fix) is (advice == "clip")
+    assert UPDATE_RATIO in {evidence.signal for evidence in finding.evidence}

@@ -8,6 +8,7 @@ from holter.record.signals import (
     ACTIVATION_DEAD_FRACTION,
     ACTIVATION_SATURATED_FRACTION,
     ACTIVATION_STD,
+    CLIP_COEFFICIENT,
     GRAD_TOTAL_NORM,
     LOSS,
     LR,
@@ -167,5 +168,42 @@ def test_gradients_that_were_too_large_at_birth_are_no_consequence() -> None:
 
 def test_no_damage() -> None:
     (note,) = said(huge_updates, run(falling(), [ADAM] * 3))
+    assert isinstance(note, Normal)
+    assert note.exception == "no-damage"
+
+
+REPLACED = np.full(STEPS, 1e-3)
+REPLACED[[2, 4]] = 19.0, 6.0
+
+
+def sgd(ratios: object, more: dict | None = None) -> Run:
+    return run(flat(), [ratios] * 3, {LR: {"group": 20.0}, **(more or {})})
+
+
+def test_some_first_updates_that_replace_the_weights() -> None:
+    (finding,) = found(huge_updates, sgd(REPLACED))
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.onset == 2
+    assert "600 %" in finding.summary
+    assert "clip_grad_norm_" in finding.fix
+    clipped = sgd(REPLACED, {CLIP_COEFFICIENT: {"": 0.1}})
+    assert "clip_grad_norm_" not in found(huge_updates, clipped)[0].fix
+
+
+@pytest.mark.parametrize(
+    "ratios",
+    [
+        np.where(np.arange(STEPS) == 2, 19.0, 1e-3),  # one update alone
+        np.where(np.isin(np.arange(STEPS), (2, 4)), 0.9, 1e-3),
+        np.where(np.isin(np.arange(STEPS), (100, 150)), 19.0, 1e-3),  # not in the first steps
+    ],
+)
+def test_few_or_smaller_first_updates_are_clear(ratios: np.ndarray) -> None:
+    (verdict,) = said(huge_updates, sgd(ratios))
+    assert isinstance(verdict, Clear)
+
+
+def test_first_updates_that_replace_the_weights_without_damage() -> None:
+    (note,) = said(huge_updates, run(falling(), [REPLACED] * 3))
     assert isinstance(note, Normal)
     assert note.exception == "no-damage"

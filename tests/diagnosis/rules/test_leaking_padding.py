@@ -58,5 +58,5 @@ def test_a_little_change_is_clear() -> None:
 def test_padding_in_the_loss_is_a_hint() -> None:
     (finding,) = found(leaking_padding, cut(0.0, amount=0.0, counted=0.4))
     assert finding.confidence is Confidence.HINT
-    assert "40%" in finding.summary
+    assert "40 %" in finding.summary
     assert not found(leaking_padding, cut(0.0, amount=0.0, counted=0.01))

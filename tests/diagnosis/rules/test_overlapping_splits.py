@@ -102,7 +102,7 @@ def test_says_what_a_part_tells_of_the_whole() -> None:
     run = splits(0.04, valid=2000, train=2000, length=50_000)
     (finding,) = said(overlapping_splits, run)
     assert isinstance(finding, Finding)
-    assert "100%" in finding.summary
+    assert "100 %" in finding.summary
 
 
 def test_nothing_read() -> None:

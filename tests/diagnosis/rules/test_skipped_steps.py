@@ -20,7 +20,7 @@ def test_one_in_five() -> None:
     (finding,) = found(skipped_steps, run_with(every(5)))
     assert finding.confidence is Confidence.LIKELY
     assert finding.severity is Severity.WARNING
-    assert "20%" in finding.summary
+    assert "20 %" in finding.summary
 
 
 def test_all() -> None:

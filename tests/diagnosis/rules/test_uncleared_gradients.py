@@ -24,7 +24,7 @@ def test_a_part_that_is_never_cleared_is_likely() -> None:
     run = run_of({GRAD_CARRIED_FRACTION: {"generator": [0.0] + [0.5] * 20}})
     (finding,) = found(uncleared_gradients, run)
     assert finding.confidence is Confidence.LIKELY
-    assert "50%" in finding.summary
+    assert "50 %" in finding.summary
     assert "generator" in finding.summary
 
 

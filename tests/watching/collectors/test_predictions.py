@@ -116,6 +116,24 @@ def test_yes_or_no_has_an_accuracy_and_shades_have_none(tmp_path, targets, has_a
     assert OUTPUT_UNITS in run
 
 
+@pytest.mark.parametrize(
+    ("targets", "has_accuracy"),
+    [(lambda x: x, False), (lambda x: x.view(-1, 4), False), (torch.clone, True)],
+    ids=["the input", "a view of it", "others"],
+)
+def test_what_rebuilds_its_input_has_no_accuracy(tmp_path, targets, has_accuracy):
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            for part in (torch.rand(8, 4) > 0.5).float().split(4):  # accumulated
+                functional.binary_cross_entropy_with_logits(model(part), targets(part)).backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert (ACCURACY in run) is has_accuracy
+    assert OUTPUT_UNITS in run
+
+
 def test_ignored_targets_do_not_count(tmp_path, logits):
     labels = torch.where(torch.arange(40) % 2 == 0, logits.argmax(1), 9)
     labels[0] = (labels[0] + 1) % 5

@@ -32,7 +32,9 @@ WORTH = 0.01
 PATIENCE = 200
 
 _FEWEST = 20  # losses whose mean has a known error, however skewed they are
+_FAR = 2.0  # times the constant prediction from which correct predictions make up for no loss
 _MEMORISED = 0.2  # gain in training, as a share, that memorised samples give without learning
+_FALLS = 0.005  # fall from the first validation to the last, as a share, that is a trend
 _NO_GAIN = 0.002  # gain in validation, as a share of the loss, that counts as none
 _NO_MORE_CORRECT = 0.05  # the same, as a share of the errors
 
@@ -58,7 +60,8 @@ class Chance:
     error: float  # its standard error
     latest: float  # mean of the last tenth
     latest_error: float
-    fall: float  # within the last third
+    fall: float  # within the last third, from one half to the other
+    earlier_fall: float  # from the middle third to the last
     onset: int  # the step since which the loss is near the constant prediction, or above it
     predictions: Predictions | None
     standing: Standing = Standing.AT_CHANCE
@@ -85,6 +88,17 @@ class Chance:
         """Whether the loss is surely above the best constant prediction."""
         return self.level - 3 * self.error > self.constant
 
+    def falls_by(self, least: float) -> bool:
+        """Whether the loss falls at the end by `least` or more, and by more than its noise.
+
+        A loss that comes back from an explosion is not on its way to learning.
+        """
+        if self.latest >= self.curve.values[0] / self.baseline.scale:
+            return False
+        slow = max(4 * np.sqrt(2) * self.error, least)
+        is_steady = self.fall > self.earlier_fall / 4  # half of it if the trend is a line
+        return self.fall > max(4 * self.error, least) or (self.earlier_fall > slow and is_steady)
+
     @property
     def lasts(self) -> int:
         """The number of steps since the onset."""
@@ -92,7 +106,7 @@ class Chance:
 
     def __str__(self) -> str:
         trend = {
-            Standing.FALLING: f" and still falling, by {self.fall:.2g} in the last third",
+            Standing.FALLING: f" and still falling, by {self.fall:.2g} within the last third",
             Standing.NOISY: f", too noisy to judge (± {self.error:.2g})",
             Standing.YOUNG: f" after {self.lasts} steps, while predictions vary more and more",
         }.get(self.standing, "")
@@ -137,14 +151,16 @@ def chance_of(
 def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
     """Return the validation losses if none is better than the best constant prediction, or None.
 
-    Class frequencies and variances are those of the training targets. They say nothing of
-    validation targets if some class is frequent, nor if the squared error of validation falls.
+    A validation that falls is on its way. Class frequencies and variances are those of the training
+    targets, and say nothing of validation if some class is frequent in training.
     """
     curves = facts.validation if VAL_LOSS in facts.run and LOSS in facts.run else ""
     if isinstance(curves, str) or not curves.is_comparable or len(curves) < 2:
         return None
     lowest, highest = float(curves.validation.min()), float(np.nanmax(curves.validation))
     if lowest < (1 - _NO_GAIN) * baseline.level:
+        return None
+    if curves.validation[-1] < (1 - _FALLS) * curves.validation[0]:
         return None
     if baseline.signal is TARGET_ENTROPY:
         prior = most_frequent(facts, baseline.function)
@@ -153,8 +169,6 @@ def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
         correct = float(np.nanmax(curves.accuracy)) if np.isfinite(curves.accuracy).any() else 0.0
         if correct > prior + _NO_MORE_CORRECT * (1 - prior):
             return None
-    elif curves.final_validation < (1 - NEAR) * float(curves.validation[0]):
-        return None
     return Evidence(
         VAL_LOSS,
         curves.span,
@@ -165,9 +179,9 @@ def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
 
 
 def _measure(facts: "Facts", curve: Curve, baseline: Baseline, near: float) -> Chance:
-    parts = ((2 / 3, 1), (0.9, 1), (2 / 3, 5 / 6), (5 / 6, 1))
+    parts = ((2 / 3, 1), (0.9, 1), (1 / 3, 2 / 3), (2 / 3, 5 / 6), (5 / 6, 1))
     means = [clipped_mean(curve.part(*part) / baseline.scale) for part in parts]
-    (level, error), (latest, latest_error), (early, _), (late, _) = means
+    (level, error), (latest, latest_error), (middle, _), (early, _), (late, _) = means
     is_above = level - 3 * error > baseline.level
     onset = _onset(curve, baseline, near, is_above=is_above)
     return Chance(
@@ -178,6 +192,7 @@ def _measure(facts: "Facts", curve: Curve, baseline: Baseline, near: float) -> C
         latest,
         latest_error,
         fall=early - late,
+        earlier_fall=middle - level,
         onset=onset,
         predictions=predictions_since(facts, baseline, onset),
     )
@@ -187,14 +202,14 @@ def _standing(
     chance: Chance, near: float, max_noise: float, worth: float, patience: int
 ) -> Standing:
     read, is_stuck = chance.predictions, chance.lasts >= patience
-    falls = chance.fall > max(4 * chance.error, near / 4 * chance.constant)
-    falls &= chance.latest < chance.curve.values[0] / chance.baseline.scale  # or it comes back
+    falls = chance.falls_by(near / 4 * chance.constant)
     grows = read is not None and read.grows and worth / 100 < read.worth <= worth
     if chance.validation is not None:
         if falls and chance.latest > chance.constant:
             return Standing.FALLING
         return Standing.YOUNG if grows and not is_stuck else Standing.AT_CHANCE
-    if chance.gain > near * chance.constant or (read is not None and read.are_helpful):
+    is_helpful = read is not None and read.are_helpful and chance.level < _FAR * chance.constant
+    if chance.gain > near * chance.constant or is_helpful:
         return Standing.BETTER
     if falls:
         return Standing.FALLING

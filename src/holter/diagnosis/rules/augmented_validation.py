@@ -6,6 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     REFETCH_INPUTS,
@@ -25,7 +26,7 @@ def random_task(facts: Facts, differing: str, _: float) -> str | None:
     if targets is None:
         return f"{differing}, and they have no targets"
     if targets > 0:
-        return f"{differing}, and so do the targets of {targets:.0%}"
+        return f"{differing}, and so do the targets of {percent(targets)}"
     if (measured(facts.run, REFETCH_TARGETS_LIKE_INPUTS, "valid") or 0) > 0.5:
         return f"{differing}; their targets have the shape of the inputs, as in denoising"
     return None
@@ -37,7 +38,7 @@ def drawn_again(facts: Facts, differing: str, min_nearer: float) -> str | None:
     nearer = measured(facts.run, REFETCH_NEARER, "valid")
     if nearer is not None and nearer >= min_nearer:
         return None
-    share = "none" if nearer is None else f"{nearer:.0%}"
+    share = "none" if nearer is None else percent(nearer)
     return f"{differing}; {share} of them are nearer to their first version than to other samples"
 
 
@@ -101,20 +102,20 @@ def augmented_validation(
 
 
 def _finding(facts: Facts, differing: str, differ: float) -> Verdict:
-    nearer = measured(facts.run, REFETCH_NEARER, "valid")
+    nearer = measured(facts.run, REFETCH_NEARER, "valid") or 0.0
     train = measured(facts.run, REFETCH_INPUTS, "train")
     unexplained = measured(facts.run, REFETCH_UNEXPLAINED, "valid") or 0.0
     # With a class per sample, an index may stand for a class, and any sample of it may be drawn.
     is_hint = unexplained or measured(facts.run, REFETCH_WITHIN_CLASSES, "valid") == 0
-    summary = differing if train is None else f"{differing} ({train:.0%} of training samples)"
+    summary = differing if train is None else f"{differing} ({percent(train)} of training samples)"
     evidence = [
-        Evidence(REFETCH_INPUTS, (0, 0), f"{differ:.0%} differ when fetched again", "valid"),
+        Evidence(REFETCH_INPUTS, (0, 0), f"{percent(differ)} differ when fetched again", "valid"),
         Evidence(REFETCH_TARGETS, (0, 0), "none differs", "valid"),
-        Evidence(REFETCH_NEARER, (0, 0), f"{nearer:.0%} are versions of one sample", "valid"),
+        Evidence(REFETCH_NEARER, (0, 0), f"{percent(nearer)} are versions of one sample", "valid"),
     ]
     fix = "give validation a data set of its own, without random transforms"
     if unexplained:
-        says = f"{unexplained:.0%} differ with the same random numbers"
+        says = f"{percent(unexplained)} differ with the same random numbers"
         evidence.append(Evidence(REFETCH_UNEXPLAINED, (0, 0), says, "valid"))
         fix += "; check that `__getitem__` does not write into the data"
     return augmented_validation.finding(

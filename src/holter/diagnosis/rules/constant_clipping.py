@@ -10,7 +10,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.prevalence import RECENT
 from holter.diagnosis.facts.progress import level, median_update, steps_follow_gradients
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import portion
+from holter.diagnosis.wording import percent, portion
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, LOSS, UPDATE_RATIO
@@ -83,11 +83,11 @@ def constant_clipping(
         yield constant_clipping.not_examined(f"{clipping}; whether the loss falls is unknown")
     elif fall >= min_fall or not is_small:
         moved = "" if update is None else f", the median relative update is {update:.1g}"
-        yield constant_clipping.harmless(f"{clipping}; the loss fell by {fall:.0%}{moved}")
+        yield constant_clipping.harmless(f"{clipping}; the loss fell by {percent(fall)}{moved}")
     else:
         yield constant_clipping.finding(
             f"{clipping}: SGD trains at {clipping.coefficient:.2g} of its learning rate, and the"
-            f" loss fell by {max(fall, 0):.1%}",
+            f" loss fell by {percent(max(fall, 0))}",
             confidence=Confidence.LIKELY if update is not None else Confidence.HINT,
             onset=int(series.steps[kept][0]),
             evidence=(
@@ -96,7 +96,9 @@ def constant_clipping(
                     clipping.window,
                     f"median {clipping.coefficient:.2g}; 1 is unclipped",
                 ),
-                Evidence(LOSS, (loss.first, loss.last), f"fell by {max(fall, 0):.1%} in total"),
+                Evidence(
+                    LOSS, (loss.first, loss.last), f"fell by {percent(max(fall, 0))} in total"
+                ),
                 *_updates(clipping.window, update),
             ),
             fix=f"raise the limit from {clipping.limit:.3g} to about {clipping.high_norm:.3g}, the"

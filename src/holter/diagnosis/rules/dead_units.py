@@ -70,7 +70,7 @@ def dead_units(
         )
         return
     owner = dead.owners[column]
-    measured = f"{level:.0%} of the units of {owner} are dead"
+    measured = f"{percent(level)} of the units of {owner} are dead"
     damage = damage_of(dead_units, facts, measured, regardless=level >= whole)
     if not isinstance(damage, Damage):
         yield damage
@@ -81,7 +81,7 @@ def dead_units(
     others = int((np.nan_to_num(dead.values[at[-1]]) >= share).sum()) - 1
     sure = damage.confidence is Confidence.LIKELY and level >= whole
     yield dead_units.finding(
-        f"{level:.0%} of the units of {owner}"
+        f"{percent(level)} of the units of {owner}"
         + (f" (and {others} more)" if others > 0 else "")
         + f" are zero for every input since step {first}; {damage.says}",
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
@@ -91,8 +91,8 @@ def dead_units(
             Evidence(
                 ACTIVATION_DEAD_FRACTION,
                 (int(dead.steps[0]), last),
-                f"{series[np.isfinite(series)][0]:.0%} in the first window, {level:.0%} in the last"
-                f" {windows}",
+                f"{percent(series[np.isfinite(series)][0])} in the first window,"
+                f" {percent(level)} in the last {windows}",
                 owner,
             ),
             *damage.evidence,

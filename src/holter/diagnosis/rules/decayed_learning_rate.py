@@ -62,7 +62,7 @@ def decayed_learning_rate(
     if loss is None or facts.run.steps < min_steps or len(facts.rates) != 1:
         yield decayed_learning_rate.not_examined(
             unmet(
-                (loss is not None, "there is not one loss that is never negative"),
+                (loss is not None, "no single loss that is never negative"),
                 (
                     facts.run.steps >= min_steps,
                     f"{facts.run.steps} of the {min_steps} steps needed",
@@ -92,7 +92,7 @@ def decayed_learning_rate(
     )
     if halt is None:
         yield decayed_learning_rate.harmless(
-            f"the learning rate{of(rate.optimizer)} is below {gone:.1%} of its peak from step"
+            f"the learning rate{of(rate.optimizer)} is below {percent(gone)} of its peak from step"
             f" {since}; the loss was down by then, or still falls"
         )
         return

@@ -8,6 +8,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LR, WEIGHT_DECAY, WEIGHT_NORM
 
@@ -81,8 +82,8 @@ def decayed_norms_and_biases(
     shares = final[usable] / initial[usable]
     left, (pull, decay) = float(np.median(shares)), _pull(facts, *span)
     measured = (
-        f"the median gain has {left:.0%} of its initial norm; learning rate times weight decay"
-        f" alone leaves {np.exp(-pull):.0%}"
+        f"the median gain has {percent(left)} of its initial norm; learning rate times weight decay"
+        f" alone leaves {percent(np.exp(-pull))}"
     )
     if left >= shrunk or pull < -np.log(max(left, 1e-9)) * min_part:
         yield decayed_norms_and_biases.clear(measured)
@@ -100,7 +101,7 @@ def decayed_norms_and_biases(
             Evidence(
                 WEIGHT_NORM,
                 span,
-                f"median over {len(shares)} gains: {left:.0%} of the initial norm",
+                f"median over {len(shares)} gains: {percent(left)} of the initial norm",
                 str(worst),
             ),
             Evidence(WEIGHT_DECAY, (0, facts.run.steps - 1), f"weight decay {decay:.3g}"),

@@ -9,7 +9,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import portion
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     OUTPUT_LOG_PROBABILITY_FRACTION,
@@ -82,7 +82,7 @@ def doubled_softmax(
             yield doubled_softmax.not_examined(f"{len(share)} of the {min_steps} steps needed")
             continue
         whole = least >= all_samples
-        of = "" if whole else f" for at least {least:.0%} of the samples"
+        of = "" if whole else f" for at least {percent(least)} of the samples"
         floor = np.log(1 + (units - 1) / np.e)
         limit = f": with {units:.0f} classes the loss cannot fall below {floor:.3g}"
         yield doubled_softmax.finding(
@@ -94,7 +94,8 @@ def doubled_softmax(
                 Evidence(
                     OUTPUT_PROBABILITY_FRACTION,
                     (share.first, share.last),
-                    f"at least {least:.0%} of the samples add up to 1 on all {len(share)} steps",
+                    f"at least {percent(least)} of the samples add up to 1 on all"
+                    f" {len(share)} steps",
                     function,
                 ),
             ),

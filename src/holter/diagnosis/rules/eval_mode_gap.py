@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.format import Floats
 from holter.record.signals import (
@@ -84,7 +85,9 @@ def eval_mode_gap(
         return
     lost = float(gap.mean()) / gained
     if lost < min_lost:
-        yield eval_mode_gap.clear(f"{measured}, {lost:.0%} of what was gained from {start:.3g}")
+        yield eval_mode_gap.clear(
+            f"{measured}, {percent(lost)} of what was gained from {start:.3g}"
+        )
         return
     norm_gap = losses["batch norm in eval mode"] - losses["train without dropout"]
     module, factor, values = _norm(facts)

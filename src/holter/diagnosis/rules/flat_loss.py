@@ -12,7 +12,7 @@ from holter.diagnosis.facts.curve import Curve, warmed_up
 from holter.diagnosis.facts.progress import learning_in_the_lab, recent
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, UPDATE_RATIO
 
@@ -114,7 +114,8 @@ class _Shape:
 
     def __str__(self) -> str:
         change = abs(self.fall) / (abs(self.first) or 1)
-        return f"by {change:.2%}, from {self.first:.3g} to {self.last:.3g} over {self.steps} steps"
+        levels = f"from {self.first:.3g} to {self.last:.3g}"
+        return f"by {percent(change)}, {levels} over {self.steps} steps"
 
 
 def _measure(values: Values, warm: int) -> _Shape:
@@ -146,17 +147,21 @@ def _moves(curve: Curve, shape: _Shape, min_drop: float) -> Verdict | None:
         return flat_loss.clear(f"the loss{whose} {verb} {shape}")
     if (hidden := max(change, shape.fall + 2 * shape.error)) > drop:
         return flat_loss.not_examined(
-            f"the loss{whose} is too noisy after {len(curve)} steps: it may hide a change of"
-            f" {hidden / size:.1%}"
+            f"the loss{whose} is too noisy after {len(curve)} steps: it may hide"
+            + (f" a change of {percent(hidden / size)}" if hidden < size else " any change")
         )
     if abs(shape.mean_fall) > max(3 * shape.mean_error, drop / 10):
-        return flat_loss.clear(f"the mean loss{whose} changes by {abs(shape.mean_fall) / size:.2%}")
+        return flat_loss.clear(
+            f"the mean loss{whose} changes by {percent(abs(shape.mean_fall) / size)}"
+        )
     if shape.head - shape.last > max(drop, 4 * shape.noise):
         return flat_loss.clear(
             f"the loss{whose} fell from {shape.head:.3g} to {shape.last:.3g} early on"
         )
     if shape.excursion > max(drop, 4 * shape.piece_error):  # 4, because ten pieces are tried
-        return flat_loss.clear(f"the loss{whose} moved by {shape.excursion / size:.2%} in between")
+        return flat_loss.clear(
+            f"the loss{whose} moved by {percent(shape.excursion / size)} in between"
+        )
     return None
 
 
@@ -183,7 +188,7 @@ def _finding(
             LOSS,
             curve.span,
             f"{shape.first:.3g} in the first third, {shape.last:.3g} in the last; a change of"
-            f" {shape.visible(min_drop * size) / size:.2%} would be visible",
+            f" {percent(shape.visible(min_drop * size) / size)} would be visible",
             curve.owner,
         )
     ]

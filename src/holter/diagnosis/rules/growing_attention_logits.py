@@ -8,6 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Matrix, median
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ATTENTION_ENTROPY, ATTENTION_LOGIT_ABSMAX
 
@@ -80,7 +81,7 @@ def growing_attention_logits(
     if not running.any():
         yield growing_attention_logits.clear(course)
         return
-    entropy = f"its entropy fell from {before[top]:.0%} to {after[top]:.2g} of the maximum"
+    entropy = f"its entropy fell from {percent(before[top])} to {after[top]:.2g} of the maximum"
     span = (int(logits.steps[0]), int(logits.steps[-1]))
     evidence = [
         Evidence(

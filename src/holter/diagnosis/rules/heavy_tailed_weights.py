@@ -59,7 +59,9 @@ def heavy_tailed_weights(
     largest, norms = facts.sample(WEIGHT_ABSMAX, layers), facts.sample(WEIGHT_NORM, layers)
     steps, rows, norm_rows = np.intersect1d(largest.steps, norms.steps, return_indices=True)
     if len(steps) < min_samples or largest.owners != norms.owners:
-        yield heavy_tailed_weights.not_examined(f"{len(steps)} of the {min_samples} samples needed")
+        yield heavy_tailed_weights.not_examined(
+            f"{len(steps)} of the {min_samples} sampled steps needed"
+        )
         return
     rms = norms.values[norm_rows] / [layers[name].root for name in norms.owners]
     tails = np.nan_to_num(largest.values[rows] / np.where(rms > 0, rms, np.nan))

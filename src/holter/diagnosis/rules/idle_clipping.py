@@ -8,6 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.progress import level
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CLIP_LIMIT, CLIP_NORM, LOSS
 
@@ -87,7 +88,7 @@ def idle_clipping(
         yield idle_clipping.harmless(jumped + change)
         return
     yield idle_clipping.finding(
-        f"{jumped}, and the loss rose by {rise:.0%} after step {first}",
+        f"{jumped}, and the loss rose by {percent(rise)} after step {first}",
         confidence=Confidence.HINT,
         onset=int(steps[0]),
         evidence=(

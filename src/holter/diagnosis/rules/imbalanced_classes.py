@@ -6,6 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured, series
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS
 
@@ -95,7 +96,7 @@ def imbalanced_classes(
             Evidence(
                 DATASET_CLASS_COUNT,
                 (0, len(labels) - 1),
-                f"the largest class holds {largest:.1%} of the samples",
+                f"the largest class holds {percent(largest)} of the samples",
                 "train",
             ),
         ),

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Layer, median
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ADAM_TINY_FRACTION,
@@ -83,7 +84,7 @@ def large_epsilon(
         return
     typical = float(np.nanmedian(fractions))
     measured = (
-        f"{typical:.0%} of the gradients of a typical weight are below epsilon ({epsilon:.1g})"
+        f"{percent(typical)} of the gradients of a typical weight are below epsilon ({epsilon:.1g})"
     )
     if typical <= share:
         yield large_epsilon.clear(measured)
@@ -110,7 +111,7 @@ def large_epsilon(
         confidence=Confidence.LIKELY,
         onset=int(readings.steps[0]),
         evidence=(
-            Evidence(ADAM_TINY_FRACTION, span, f"median over weights {typical:.0%}", largest),
+            Evidence(ADAM_TINY_FRACTION, span, f"median over weights {percent(typical)}", largest),
             Evidence(EPSILON, (0, facts.run.steps - 1), f"epsilon {epsilon:.1g}"),
             outcome.evidence,
         ),

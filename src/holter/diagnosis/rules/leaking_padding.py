@@ -5,6 +5,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     PADDING_AMOUNT,
@@ -96,10 +97,10 @@ def leaking_padding(
     )
     if counted >= min_counted:
         yield leaking_padding.finding(
-            f"{counted:.0%} of the targets that the loss counts are padding",
+            f"{percent(counted)} of the targets that the loss counts are padding",
             confidence=Confidence.HINT,
             onset=0,
-            evidence=(Evidence(PADDING_COUNTED, (0, 0), f"{counted:.1%}, not ignored"),),
+            evidence=(Evidence(PADDING_COUNTED, (0, 0), f"{percent(counted)}, not ignored"),),
             fix="set targets at padded positions to -100, or pass `ignore_index` to the loss",
         )
     elif excuse is not None:

@@ -52,9 +52,8 @@ def loss_at_constant_predictor(
     ## What it does
     A model that predicts the same for every input reaches at best the entropy of the labels (cross
     entropies) or the variance of the targets (squared error). The rule reports a loss that ends at
-    or above this level and does not fall, if the accuracy is not better than that of the most
-    frequent class. It is likely if predictions hardly differ between inputs for long, otherwise a
-    hint.
+    or above this level and does not fall; a little below it, if no validation is better. It is
+    likely if predictions hardly differ between inputs for long or validation agrees, else a hint.
 
     ## Why it matters
     The model uses nothing of its inputs, or nothing that helps. The curve may look like learning:
@@ -78,10 +77,10 @@ def loss_at_constant_predictor(
     the inputs, such as random test data: the finding is right, and there is nothing to fix.
 
     ## How to confirm
+    - Run `holter try preflight train.py`: it trains with true and with shuffled labels, and on one
+      small batch, which tells whether the data, the model or the loop is at fault.
     - Shuffle the inputs of a batch against its labels and compute the loss again: if it stays the
       same, the model does not use its inputs.
-    - Train on one batch of 8 samples for 200 steps: if the loss stays, the fault is in the model or
-      the loop; if it falls to 0, look at the data.
     """
     say = loss_at_constant_predictor
     chance = chance_of(

@@ -12,6 +12,7 @@ from holter.diagnosis.facts.curve import Curve, Settled, settled, warmed_up
 from holter.diagnosis.facts.progress import recent
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, UPDATE_RATIO
 
@@ -84,7 +85,7 @@ def loss_plateau(
         yield loss_plateau.clear(
             "the loss still moves in the last half"
             if end is None
-            else f"the loss moved until step {end.since}, {1 - end.share:.0%} of the steps"
+            else f"the loss moved until step {end.since}, {percent(1 - end.share)} of the steps"
         )
     elif first - end.level < min_fall * abs(first):
         yield loss_plateau.clear(
@@ -134,7 +135,7 @@ def _judge(facts: Facts, curve: Curve, first: float, end: Settled, min_learned: 
     if progress.most >= min_learned:
         return loss_plateau.harmless(f"{plateau}; {progress}")
     return loss_plateau.finding(
-        f"{plateau}, {end.share:.0%} of the steps; {progress}",
+        f"{plateau}, {percent(end.share)} of the steps; {progress}",
         confidence=Confidence.HINT,
         onset=end.since,
         evidence=_evidence(facts, curve, end, baseline, progress),

@@ -85,7 +85,7 @@ def missing_warmup(
     if loss is None or len(facts.rates) != 1 or facts.run.steps < min_steps:
         yield missing_warmup.not_examined(
             unmet(
-                (loss is not None, "there is not one loss that is never negative"),
+                (loss is not None, "no single loss that is never negative"),
                 (len(facts.rates) == 1, f"{len(facts.rates)} learning rates instead of one"),
                 (
                     facts.run.steps >= min_steps,

@@ -8,7 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS
@@ -85,7 +85,7 @@ def oscillating_gradients(
         low, high = np.quantile(norm.values[np.isfinite(norm.values)], (0.1, 0.9))
         span = norm.first, norm.last
         yield oscillating_gradients.finding(
-            f"{measured}, in {share:.0%} of {len(changes)} pairs; {stuck.says}",
+            f"{measured}, in {percent(share)} of {len(changes)} pairs; {stuck.says}",
             confidence=Confidence.HINT,
             onset=norm.first,
             evidence=(

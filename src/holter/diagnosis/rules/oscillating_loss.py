@@ -12,6 +12,7 @@ from holter.diagnosis.facts.curve import Curve, rates, running_median, warmed_up
 from holter.diagnosis.facts.progress import recent
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATA_BATCH_SIZE, LOSS, TARGET_COUNT, UPDATE_RATIO
 
@@ -178,7 +179,11 @@ def _steady(half: Curve, level: float, min_scatter: float, min_fall: float) -> s
     early, late = half.part(0, 0.5), half.part(0.5)
     sigma, fall = noise((early, late)), midmean(early) - midmean(late)
     if sigma < min_scatter * abs(level) or not level:
-        return f"the loss scatters by {sigma / abs(level) if level else 0:.1%} of its level"
+        if not level:
+            return "the loss is 0 in the last half"
+        if not sigma:
+            return "the loss does not scatter"
+        return f"the loss scatters by {percent(sigma / abs(level))} of its level"
     if fall > max(2 * midmean_error(sigma, len(early), len(late)), min_fall * abs(level)):
         return f"the loss fell by {fall:.3g} in the last half"
     return None
@@ -217,8 +222,8 @@ def _swings(facts: Facts, half: Curve, sampling: float, min_scatter: float) -> _
     scatter = noise((half.part(0, 0.5), half.part(0.5))) / abs(midmean(half.values))
     if error is not None and scatter < sampling * error:
         return (
-            f"the loss scatters by {scatter:.0%} of its level; batches of this size explain"
-            f" {sampling * error:.0%}"
+            f"the loss scatters by {percent(scatter)} of its level; batches of this size explain"
+            f" {percent(sampling * error)}"
         )
     update = facts.median_update
     correlation = _neighbours(half)
@@ -233,7 +238,7 @@ def _swings(facts: Facts, half: Curve, sampling: float, min_scatter: float) -> _
         return _Swings(half, says, is_pattern=True, update=update)
     rate = rates(facts, half.steps)
     if error is not None and scatter > 2 * sampling * error and rate[-1] >= 0.9 * rate.max():
-        says = f"scatters by {scatter:.0%} of it while the learning rate stays at its peak"
+        says = f"scatters by {percent(scatter)} of it while the learning rate stays at its peak"
         return _Swings(half, says, is_pattern=False, update=update)
     return "the losses scatter without a pattern"
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import listed, measured, named
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_EXAMINED,
@@ -23,8 +24,8 @@ def remapped(facts: Facts, share: float, met: float) -> str | None:
     if share * trained <= met:
         return None
     return (
-        f"{share:.2%} of the labels of the data set are out of range, but {trained:.0f} targets"
-        " passed the loss function without an error"
+        f"{percent(share)} of the labels of the data set are out of range, but {trained:.0f}"
+        " targets passed the loss function without an error"
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import some
+from holter.diagnosis.wording import percent, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_ABSMAX, AMP_SCALE
 
@@ -96,7 +96,7 @@ def overflow_headroom(
     passed = values[:, fits[worst]] > max_share * _LARGEST
     yield overflow_headroom.finding(
         f"the largest activation of {some(owners)} grew from {first[worst]:.3g} to"
-        f" {last[worst]:.3g}, {last[worst] / _LARGEST:.0%} of the largest float16 (65,504)",
+        f" {last[worst]:.3g}, {percent(last[worst] / _LARGEST)} of the largest float16 (65,504)",
         confidence=Confidence.HINT,
         onset=int(rows.steps[passed.argmax()]),
         evidence=(

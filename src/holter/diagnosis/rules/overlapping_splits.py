@@ -6,6 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, spread, unread
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_DISTINCT,
@@ -79,7 +80,7 @@ def overlapping_splits(
         return
     hits = round(share * valid)
     overlap = f"{hits} of {valid:.0f} validation inputs are among {train:.0f} training inputs"
-    duplicates = f"{copies:.1%} of the training inputs are duplicates"
+    duplicates = f"{portion(copies)} of the training inputs are duplicates"
     excess = hits - copies * valid
     whole = min(excess / valid * unread(facts.run, "train"), 1.0)  # if all had been read
     distinct = measured(facts.run, DATASET_DISTINCT, "train") or train
@@ -87,7 +88,7 @@ def overlapping_splits(
         is_whole = share >= _ALL and copies < max_duplicates and valid >= _MIN_VALIDATION
         yield overlapping_splits.finding(
             overlap
-            + (f", about {whole:.0%} if all of training were read" if whole > share else "")
+            + (f", about {percent(whole)} if all of training were read" if whole > share else "")
             + _example(facts),
             confidence=Confidence.CERTAIN if is_whole else Confidence.LIKELY,
             severity=None if whole >= error_share else Severity.WARNING,
@@ -124,12 +125,14 @@ def _by_position(facts: Facts, min_share: float) -> Iterator[Verdict]:
             continue
         both = "the same data set" if trial == "same" else "data sets that hold the same data"
         yield overlapping_splits.finding(
-            f"{share:.0%} of the validation samples are training samples: the same positions of"
-            f" {both}{_example(facts)}",
+            f"{percent(share)} of the validation samples are training samples: the same positions"
+            f" of {both}{_example(facts)}",
             confidence=Confidence.CERTAIN if trial == "same" else Confidence.LIKELY,
             onset=0,
             evidence=(
-                Evidence(DATASET_SHARED_POSITIONS, (0, 0), f"{share:.0%} of validation", trial),
+                Evidence(
+                    DATASET_SHARED_POSITIONS, (0, 0), f"{percent(share)} of validation", trial
+                ),
                 *_overlap_evidence(facts),
             ),
             fix=_FIX,
@@ -143,7 +146,7 @@ def _evidence(facts: Facts, duplicates: str) -> Iterator[Evidence]:
 
 def _overlap_evidence(facts: Facts) -> Iterator[Evidence]:
     for trial, series in facts.run[DATASET_OVERLAP].items():
-        says = f"{series.values[-1]:.1%} of the validation samples that were read"
+        says = f"{percent(series.values[-1])} of the validation samples that were read"
         yield Evidence(DATASET_OVERLAP, (0, 0), says, trial)
 
 

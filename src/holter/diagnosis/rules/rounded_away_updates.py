@@ -8,7 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Matrix, Sample, median
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import portion, some
+from holter.diagnosis.wording import percent, portion, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_NORM,
@@ -104,7 +104,7 @@ def rounded_away_updates(
     fell = outcome is not None and not outcome.bad and outcome.fall > learned
     sure = Confidence.CERTAIN if typical >= certain else Confidence.LIKELY
     yield rounded_away_updates.finding(
-        f"the median update leaves {typical:.0%} of the elements of {some(worst)} unchanged"
+        f"the median update leaves {percent(typical)} of the elements of {some(worst)} unchanged"
         f" although their gradients are not zero: {' and '.join(dtypes)} weights round it away",
         confidence=Confidence.HINT if fell else sure,
         onset=first,
@@ -112,8 +112,9 @@ def rounded_away_updates(
             Evidence(
                 UPDATE_UNCHANGED_FRACTION,
                 (first, last),
-                f"median {by_layer[unchanged.owners.index(worst[0])]:.0%} over {len(unchanged)}"
-                f" samples; {dtypes[0]} loses relative updates below {_LOW[dtypes[0]]:.1g}",
+                f"median {percent(by_layer[unchanged.owners.index(worst[0])])} over"
+                f" {len(unchanged)} samples; {dtypes[0]} loses relative updates below"
+                f" {_LOW[dtypes[0]]:.1g}",
                 worst[0],
             ),
             *_sizes(facts, worst[0], first, last),

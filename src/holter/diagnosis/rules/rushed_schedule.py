@@ -108,7 +108,7 @@ def _ended(
     in_first_epoch = epochs is not None and epochs.count > 1 and step <= epochs.length
     ended = f"the learning rate{of(rate.optimizer)} is gone at step {step} of {steps}"
     if not (counted or in_first_epoch or step <= early * steps):
-        return rushed_schedule.clear(f"{ended}, after {step / steps:.0%} of the run")
+        return rushed_schedule.clear(f"{ended}, after {percent(step / steps)} of the run")
     halt = _halt(facts, rate)
     if halt is None and not (counted or in_first_epoch) and facts.falling_loss is not None:
         return rushed_schedule.harmless(f"{ended}; the loss was down by then, or still falls")

@@ -78,14 +78,14 @@ def saturated_units(
             else "no outputs are saturated"
         )
         return
-    measured = f"{level:.0%} of the outputs of {owner} are saturated"
+    measured = f"{percent(level)} of the outputs of {owner} are saturated"
     damage = damage_of(saturated_units, facts, measured, regardless=level >= nearly_all)
     if not isinstance(damage, Damage):
         yield damage
         return
     others = int((lower >= share).sum()) - 1
     yield saturated_units.finding(
-        f"{level:.0%} of the outputs of {owner}"
+        f"{percent(level)} of the outputs of {owner}"
         + (f" (and {others} more)" if others else "")
         + f" are saturated from the first steps on; {damage.says}",
         confidence=damage.confidence,
@@ -94,7 +94,7 @@ def saturated_units(
             Evidence(
                 ACTIVATION_SATURATED_FRACTION,
                 (int(saturated.steps[0]), int(saturated.steps[-1])),
-                f"{early[worst]:.0%} initially, {late[worst]:.0%} in the last half",
+                f"{percent(early[worst])} initially, {percent(late[worst])} in the last half",
                 owner,
             ),
             *_weak_gradients(facts, owner),

@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, AMP_SKIPPED
 
@@ -65,7 +66,7 @@ def skipped_steps(
     if share > max_share:
         window = int(steps[0]), int(steps[-1])
         yield skipped_steps.finding(
-            f"GradScaler skipped {count} of the last {len(missed)} steps ({share:.0%})",
+            f"GradScaler skipped {count} of the last {len(missed)} steps ({percent(share)})",
             severity=Severity.ERROR if share > nearly_all else Severity.WARNING,
             confidence=Confidence.LIKELY,
             onset=int(skipped.steps[late][skipped.values[late] > 0][0]),

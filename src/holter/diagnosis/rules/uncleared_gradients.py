@@ -9,7 +9,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.prevalence import prevails
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import GRAD_CARRIED_FRACTION, GRAD_TOTAL_NORM
 
@@ -74,7 +74,7 @@ def uncleared_gradients(
             continue
         first, last = int(steps[kept.argmax()]), int(steps[-1])
         typical = float(np.median(share[-_RECENT:]))
-        which = "all parameters" if whole else f"{typical:.0%} of the parameters"
+        which = "all parameters" if whole else f"{percent(typical)} of the parameters"
         yield uncleared_gradients.finding(
             f"gradients{of(owner)} are not cleared between steps: {which} keep theirs on {count} of"
             f" {len(share)} steps since step {first}",

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACCUMULATION_BATCHES,
@@ -72,7 +73,7 @@ def uneven_accumulation(
     else:
         yield uneven_accumulation.normal(
             "the loss relates the samples of a batch to one another: its gradient differs by"
-            f" {residuals['mean']:.0%} from the mean over its {parts} parts"
+            f" {percent(residuals['mean'])} from the mean over its {parts} parts"
         )
 
 
@@ -82,7 +83,7 @@ def _mean_over_targets(facts: Facts, batches: int, min_deviation: float) -> Iter
         error = float(facts.run[ACCUMULATION_RESIDUAL]["mean"].values[-1])
         yield uneven_accumulation.normal(
             "the loss is a mean over targets, and parts of a batch have different numbers of them:"
-            f" accumulated gradients would have a relative error of {error:.1%}"
+            f" accumulated gradients would have a relative error of {percent(error)}"
         )
         return
     deviation = float(facts.run[ACCUMULATION_DEVIATION][""].values[-1])
@@ -90,7 +91,7 @@ def _mean_over_targets(facts: Facts, batches: int, min_deviation: float) -> Iter
     fewest, most = float(counts.values.min()), float(counts.values.max())
     summary = (
         f"the {batches} batches of a step have {fewest:.3g} to {most:.3g} targets and equal weight:"
-        f" the accumulated gradient has a relative error of {deviation:.1%}"
+        f" the accumulated gradient has a relative error of {percent(deviation)}"
     )
     if deviation < min_deviation:
         yield uneven_accumulation.harmless(summary)
@@ -100,7 +101,7 @@ def _mean_over_targets(facts: Facts, batches: int, min_deviation: float) -> Iter
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(
-            Evidence(ACCUMULATION_DEVIATION, (0, 0), f"{deviation:.1%}"),
+            Evidence(ACCUMULATION_DEVIATION, (0, 0), f"{percent(deviation)}"),
             Evidence(
                 ACCUMULATION_TARGETS,
                 (counts.first, counts.last),

@@ -10,7 +10,7 @@ from holter.diagnosis.facts.baseline import last, readings
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import portion
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     LOSS,
@@ -85,8 +85,8 @@ def unnormalised_nll(
         most, excess = float(share.values.max()), float(np.median(normaliser))
         if most >= all_samples or abs(excess) < tolerance:
             yield unnormalised_nll.clear(
-                f"{function} is given log-probabilities for {most:.0%} of the samples; the log of"
-                f" their sum is {excess:.2g}"
+                f"{function} is given log-probabilities for {percent(most)} of the samples; the log"
+                f" of their sum is {excess:.2g}"
             )
             continue
         if len(share) < min_steps:

@@ -10,7 +10,7 @@ from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.prevalence import prevails
 from holter.diagnosis.facts.validation import no_validation
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     VAL_INPUT_FINGERPRINT,
@@ -85,7 +85,7 @@ def validation_in_train_mode(
             yield validation_in_train_mode.not_examined(str(reason))
             continue
         typical = float(np.median(share.values[training]))
-        which = "all" if typical >= _ALL else f"{typical:.0%} of"
+        which = "all" if typical >= _ALL else f"{percent(typical)} of"
         first, last = int(share.steps[training.argmax()]), share.last
         is_certain = typical >= _ALL and not _model_is_in_eval_mode(facts, owner)
         yield validation_in_train_mode.finding(

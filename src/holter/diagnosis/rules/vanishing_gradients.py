@@ -9,7 +9,7 @@ from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import geometric
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import lacking
+from holter.diagnosis.wording import lacking, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ADAM_TINY_FRACTION, GRAD_NORM, UPDATE_RATIO
 
@@ -130,6 +130,6 @@ def _below_epsilon(facts: Facts, first_layers: list[str], tiny: float) -> Iterat
         yield Evidence(
             ADAM_TINY_FRACTION,
             (int(shares.steps[0]), int(shares.steps[-1])),
-            f"{largest:.0%} of the elements are below Adam's epsilon",
+            f"{percent(largest)} of the elements are below Adam's epsilon",
             shares.owners[0],
         )

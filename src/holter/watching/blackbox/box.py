@@ -151,8 +151,7 @@ class BlackBox:
         if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):
             return
         if self._on_nonfinite == "skip":
-            for parameter in held_by(optimizer):
-                parameter.grad = None  # such an update leaves weights and optimizer as they are
+            optimizer.zero_grad()  # such an update leaves weights and optimizer as they are
             self._event(SkippedStep(optimizer="", by="holter"))
             tell(f"the gradients of step {step} are not finite: step skipped")
             return

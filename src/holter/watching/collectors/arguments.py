@@ -52,7 +52,7 @@ class Arguments:
     def __init__(self) -> None:
         self._left = _CALLS
         self._carried: set[str] = set()
-        self._returned: list[Any] = []  # weak references to the memory of the last outputs
+        self._returned = Memory()  # of the last outputs
 
     def wants_output(self, arguments: Any) -> bool:
         """Whether the output of this call is needed to tell data from state."""
@@ -77,18 +77,38 @@ class Arguments:
         """Compare the arguments of a call with what this one and the last one returned."""
         self._left -= 1
         given, made = list(_tensors(arguments)), [tensor for _, tensor in _tensors(output)]
-        earlier = {ref.cdata for ref in self._returned if not ref.expired()}
         further = {(tensor.shape, tensor.dtype) for tensor in made[1:] if tensor.dim()}
         for place, (path, tensor) in enumerate(given):
             alike = place and tensor.is_floating_point() and (tensor.shape, tensor.dtype) in further
-            if alike or _storage(tensor) in earlier:
+            if alike or self._returned.holds(tensor):
                 self._carried.add(path)
         passed_on = {_storage(tensor) for _, tensor in given}
-        self._returned = [
-            _Weak(tensor.untyped_storage())
-            for tensor in made
-            if _storage(tensor) is not None and _storage(tensor) not in passed_on
-        ]
+        self._returned.clear()
+        self._returned.add([tensor for tensor in made if _storage(tensor) not in passed_on])
+
+
+class Memory:
+    """The memory of some tensors: weakly, so that it is neither kept nor mistaken for a newer."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
+
+    def add(self, arguments: Any) -> bool:
+        """Remember all tensors of a call; whether there are any."""
+        given = {_storage(tensor): tensor for _, tensor in _tensors(arguments)}
+        for place, tensor in given.items():
+            if place is not None:
+                self._held[place] = _Weak(tensor.untyped_storage())
+        return bool(given)
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether a tensor is one of them, or a part or another view of one."""
+        ref = self._held.get(_storage(tensor) or 0)
+        return ref is not None and not ref.expired()
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._held.clear()
 
 
 def unread(arguments: Any) -> str:

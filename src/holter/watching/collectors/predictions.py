@@ -19,6 +19,9 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import Reading
+from holter.watching.collectors.arguments import Memory
+from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.inputs import roots
 from holter.watching.collectors.loss_calls import (
     Family,
     Given,
@@ -31,18 +34,25 @@ from holter.watching.collectors.loss_calls import (
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
+    Closing,
     Depth,
+    Joined,
     LossComputed,
     StepEnds,
 )
 
 Measured = tuple[dict[Signal, Tensor], Hits | None]
 
+_LOOKS = 16
 _OF_HALF = (torch.float16, torch.bfloat16)
 
 
 class Predictions:
-    """Reads a prediction when the loss function has returned: nothing is held until backward."""
+    """Reads a prediction when the loss function has returned: nothing is held until backward.
+
+    A loss function whose targets are what a model was called with rebuilds its input, as an
+    autoencoder does: its targets are no classes, and it has no accuracy.
+    """
 
     emits: ClassVar[tuple[Signal, ...]] = (
         OUTPUT_MIN,
@@ -55,30 +65,73 @@ class Predictions:
         OUTPUT_UNITS,
         ACCURACY,
     )
-    at: ClassVar[tuple[type, ...]] = (LossComputed, BackwardBegins, AfterUpdate, StepEnds)
+    at: ClassVar[tuple[type, ...]] = (
+        Joined,
+        LossComputed,
+        BackwardBegins,
+        AfterUpdate,
+        StepEnds,
+        Closing,
+    )
     depth: ClassVar[Depth] = Depth.FULL
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
         self._calls: Measurements[Measured] = Measurements()
         self._owners = Owners()
+        self._models: Calls[str] = Calls(lambda _, __, arguments: self._inputs.add(arguments))
+        self._inputs = Memory()  # of the models, in the step that is read
+        self._knows_models = False  # before, targets may be inputs that were not heard
+        self._looks = _LOOKS  # steps in which targets are still compared with inputs
+        self._rebuilding: set[str] = set()  # loss functions whose targets are inputs
+
+    @property
+    def spent(self) -> float:
+        """Seconds inside the hooks, which no moment sees."""
+        return self._models.spent
 
     def read(
-        self, moment: LossComputed | BackwardBegins | AfterUpdate | StepEnds
+        self, moment: Joined | LossComputed | BackwardBegins | AfterUpdate | StepEnds | Closing
     ) -> Iterable[Reading]:
         """All calls of each loss function together, at the end of the step."""
         if isinstance(moment, LossComputed):
+            self._models.check()
             call = given(moment.function, moment.arguments)
             if call is not None and self._calls.has_room:
-                self._calls.add(moment.function, call.prediction.device, _measured(call))
+                if call.family is Family.BINARY and self._inputs.holds(call.target):
+                    self._rebuilding.add(moment.function)
+                self._calls.add(moment.function, call.prediction.device, self._measured(call))
         elif isinstance(moment, StepEnds):
             for function, calls in self._calls.take():
                 yield from _pooled(calls, self._owners[function])
         else:
-            self._calls.settle()
+            if not isinstance(moment, Joined):
+                self._calls.settle()
+            self._listen(moment)
+
+    def _listen(self, moment: Joined | BackwardBegins | AfterUpdate | Closing) -> None:
+        """Hear what models are called with from one step that is read whole to its backward."""
+        self._models.stop()
+        self._inputs.clear()
+        if isinstance(moment, BackwardBegins | Closing):
+            return
+        self._knows_models = True
+        if not self._looks:
+            return
+        depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
+        if depth < self.depth or any(is_compiled(each.module) for each in moment.roster.models):
+            return
+        self._looks -= 1
+        self._models.know(roots(moment.roster))
+        self._models.listen()
+
+    def _measured(self, call: Given) -> Measured:
+        values, thin = _values(call)
+        is_unsure = call.family is Family.BINARY and not self._knows_models
+        return values, None if is_unsure or call.function in self._rebuilding else thin.hits()
 
 
-def _measured(whole: Given) -> Measured:
+def _values(whole: Given) -> tuple[dict[Signal, Tensor], Given]:
     least, largest = torch.aminmax(whole.prediction)
     thin = whole.thinned()
     values = thin.prediction
@@ -100,7 +153,7 @@ def _measured(whole: Given) -> Measured:
         rows = values.reshape(-1, _units(thin))
         inside = ((rows >= 0) & (rows <= 1)).all(1)
         measured[OUTPUT_PROBABILITY_FRACTION] = inside.to(values.dtype).mean()
-    return measured, thin.hits()
+    return measured, thin
 
 
 def _over_classes(values: Tensor, thin: Given) -> dict[Signal, Tensor]:

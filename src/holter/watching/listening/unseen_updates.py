@@ -32,6 +32,10 @@ class UnseenOptimizer(Optimizer):
         super().__init__(list(parameters), {})
         self.by = by  # who updates the parameters, for sentences
 
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Set gradients to zero: whoever makes the update will read them."""
+        super().zero_grad(set_to_none=set_to_none)
+
 
 class UnseenUpdates:
     """Takes parameters that change between two backward passes for a step.
@@ -158,7 +162,7 @@ class _Followed:
         self.updates = 0
         self._watched = _spread(self.parameters)
         self._gradients: list[State] = [None] * len(self._watched)
-        self._written: list[tuple[int, int]] | None = None
+        self._written: list[int] | None = None
         self._values: list[Tensor] = []
         self._by_counter = self._by_value = False
 
@@ -176,7 +180,7 @@ class _Followed:
         return any(n is not None and n != b for n, b in zip(now, self._gradients, strict=True))
 
     def backward_ended(self) -> None:
-        self._written = [_written(parameter) for parameter in self.parameters]
+        self._written = _writes(self.parameters)
         self._gradients = [_state(parameter) for parameter in self._watched]
         if not self._by_counter:
             self._values = [_part(p).clone() for p in self._watched[-_SAMPLED:]]
@@ -189,8 +193,8 @@ class _Followed:
         self.updates += 1
         return True
 
-    def _is_changed(self, written: list[tuple[int, int]]) -> bool:
-        if any(_written(p) != then for p, then in zip(self.parameters, written, strict=True)):
+    def _is_changed(self, written: list[int]) -> bool:
+        if _writes(self.parameters) != written:
             self._by_counter = True
             return True
         if self._by_counter:
@@ -214,9 +218,10 @@ def _state(parameter: Tensor) -> State:
     return None if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
 
 
-def _written(parameter: Tensor) -> tuple[int, int]:
+def _writes(parameters: list[Tensor]) -> list[int]:
     """Return what changes when a parameter is written to, or its `data` is replaced."""
-    return parameter._version, local([parameter])[0].data_ptr()  # noqa: SLF001
+    counts = [parameter._version for parameter in parameters]  # noqa: SLF001
+    return counts + [part.data_ptr() for part in local(parameters)]
 
 
 def _part(parameter: Tensor) -> Tensor:
