@@ -33,6 +33,7 @@ Mask = npt.NDArray[np.bool_]
 _SKIP = 50  # losses after a spike that belong to it
 _AFTER = 200  # losses after it whose median is its new level
 _BEFORE = 100  # losses before it: fewer, because a falling loss was higher long before
+_NEAR, _FAR = 400, 4000  # steps before a spike that tell the level of a signal; far if sampled
 _LEAD = 12  # steps before a spike in which another signal may have moved first
 _TARGETS = 1.25  # tolerance of the comparison with the variance of targets, which is estimated
 _MEDIAN_ERROR = 1.25  # standard error of a median, in standard deviations over root n
@@ -337,9 +338,12 @@ def _first_move(
 
 def _level_changed(facts: Facts, signal: Signal, spike: Spike, spreads: float) -> bool:
     """Whether the median of a signal after a spike is far from that before it."""
-    # The mean of centred inputs is near zero, where a logarithm jumps about.
-    series = _around(facts, signal, spike, in_logs=signal is not INPUT_MEAN)
-    band = None if series is None else _band_before(series, spike)
+    for reach in (_NEAR, _FAR):
+        # The mean of centred inputs is near zero, where a logarithm jumps about.
+        series = _around(facts, signal, spike, reach, in_logs=signal is not INPUT_MEAN)
+        band = None if series is None else _band_before(series, spike)
+        if band is not None:
+            break
     if series is None or band is None:
         return False
     after = series.values[series.steps > spike.step]
@@ -354,11 +358,13 @@ def _band_before(series: Series, spike: Spike) -> Band | None:
     return Band.of(before) if len(before) >= 8 else None
 
 
-def _around(facts: Facts, signal: Signal, spike: Spike, *, in_logs: bool = True) -> Series | None:
+def _around(
+    facts: Facts, signal: Signal, spike: Spike, reach: int = _NEAR, *, in_logs: bool = True
+) -> Series | None:
     """The median of a signal over its owners at each step around a spike, or of its logarithm."""
     if signal not in facts.run:
         return None
-    rows = facts.run[signal].rows(max(spike.step - 2 * _AFTER, 0), spike.end + _AFTER)
+    rows = facts.run[signal].rows(max(spike.step - reach, 0), spike.end + reach // 2)
     kept = rows.present & np.isfinite(rows.values) & (rows.values != 0)
     full = kept.any(axis=1)
     if not full.any():

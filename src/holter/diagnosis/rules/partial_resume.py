@@ -9,7 +9,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import running_median
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, percent, portion
 from holter.record.events import SchedulerSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
@@ -48,7 +48,7 @@ def other_weights(resume: _Resume) -> str | None:
     if resume.weights >= 1:
         return None
     return (
-        f"{resume.weights:.0%} of the parameters come from a checkpoint with the state of an"
+        f"{percent(resume.weights)} of the parameters come from a checkpoint with the state of an"
         " optimizer, which was not loaded"
     )
 
@@ -105,12 +105,15 @@ def partial_resume(
     - Print `len(optimizer.state)` and `scheduler.last_epoch` before the first step: both are 0 in a
       new training, and not after a complete resume.
     """
-    for owner in facts.run[CHECKPOINT_WEIGHTS]:
-        resume = _resume(facts, owner)
+    resumes = [_resume(facts, owner) for owner in facts.run[CHECKPOINT_WEIGHTS]]
+    examined = [resume for resume in resumes if resume is not None]
+    if not examined:
+        yield partial_resume.not_examined("no trained parameter was loaded from a checkpoint")
+    for resume in examined:
         if not resume.lost:
             yield partial_resume.clear(
-                f"{resume.weights:.0%} of the weights{of(owner)} come from a checkpoint, whose"
-                " states of the optimizer and schedule were restored or are empty"
+                f"{portion(resume.weights)} of the weights{of(resume.owner)} come from a checkpoint"
+                " whose states of the optimizer and schedule were restored or are empty"
             )
             continue
         excuse = partial_resume.excused(resume)
@@ -129,9 +132,12 @@ def partial_resume(
         )
 
 
-def _resume(facts: Facts, owner: str) -> _Resume:
+def _resume(facts: Facts, owner: str) -> _Resume | None:
+    """Return what the training of an optimizer took from a checkpoint; None if nothing."""
+    weights = _value(facts, CHECKPOINT_WEIGHTS, owner)
+    if weights is None or not weights > 0:
+        return None
     step = facts.run[CHECKPOINT_WEIGHTS][owner].first
-    weights = _value(facts, CHECKPOINT_WEIGHTS, owner) or 0.0
     saved, schedule = (
         _value(facts, signal, owner)
         for signal in (CHECKPOINT_OPTIMIZER_STEPS, CHECKPOINT_SCHEDULER_STEPS)
@@ -160,7 +166,8 @@ def _resume(facts: Facts, owner: str) -> _Resume:
 
 def _value(facts: Facts, signal: Signal, owner: str) -> float | None:
     series = facts.run[signal].get(owner) if signal in facts.run else None
-    return float(series.values[0]) if series is not None and len(series) else None
+    values = [] if series is None else series.values[np.isfinite(series.values)].tolist()
+    return values[0] if values else None
 
 
 def _scheduler_position(facts: Facts) -> int | None:
