@@ -15,6 +15,7 @@ def made_up_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(f"{place}.all_rules", lambda: RULES)
     # What causes what is fixed, too.
-    monkeypatch.setattr("holter.diagnosis.differential.explained_by", explained_by)
-    monkeypatch.setattr("holter.diagnosis.differential.reach", set)
-    monkeypatch.setattr("holter.diagnosis.differential.members", set)
+    for place in ("holter.diagnosis.differential", "holter.diagnosis.effects"):
+        monkeypatch.setattr(f"{place}.explained_by", explained_by)
+        monkeypatch.setattr(f"{place}.reach", set)
+    monkeypatch.setattr("holter.diagnosis.effects.members", set)
