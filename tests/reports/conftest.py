@@ -15,7 +15,7 @@ def made_up_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(f"{place}.all_rules", lambda: RULES)
     # What causes what is fixed, too.
-    for place in ("differential", "effects"):
-        monkeypatch.setattr(f"holter.diagnosis.{place}.explained_by", explained_by)
-        monkeypatch.setattr(f"holter.diagnosis.{place}.reach", set)
+    for place in ("holter.diagnosis.differential", "holter.diagnosis.effects"):
+        monkeypatch.setattr(f"{place}.explained_by", explained_by)
+        monkeypatch.setattr(f"{place}.reach", set)
     monkeypatch.setattr("holter.diagnosis.effects.members", set)

@@ -216,6 +216,6 @@ SPECIMENS = (
         "tabular_mlp",
         ("1.5 * torch.randn(len", "2.5 * torch.randn(len"),
         ("lr=1e-3", "lr=1e-4"),
-        why="a small learning rate: the loss is near the best constant prediction for long, and falls",
+        why="a small learning rate: the loss stays near the best constant prediction, and falls",
     ),
 )

@@ -143,4 +143,21 @@ def test_a_squared_error_that_falls_in_validation_is_learning() -> None:
         )
 
     assert chance(made([9.0, 8.0, 7.0])).validation is None
+    assert chance(made([3.7, 3.65, 3.7])).validation is None
     assert chance(made([4.1, 4.1, 4.2])).standing is Standing.AT_CHANCE
+
+
+@pytest.mark.parametrize(
+    ("validation", "at_chance"),
+    [
+        (np.linspace(2.22, 2.32, 10), True),  # close to it at best, and back
+        (np.linspace(2.22, 2.22, 10), False),
+        (np.linspace(2.1, 2.32, 10), False),  # it had learned: overfitting
+        (np.linspace(2.2, 2.24, 10), False),  # still better
+    ],
+)
+def test_a_validation_that_rose_back_to_the_constant_prediction(
+    validation: np.ndarray, at_chance: bool
+) -> None:
+    made = run(MEMORISED, accuracy=0.15, validation=validation.tolist())
+    assert (chance(made).standing is Standing.AT_CHANCE) is at_chance

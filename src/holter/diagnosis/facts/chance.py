@@ -19,6 +19,7 @@ from holter.diagnosis.facts.predictions import (
     predictions_since,
 )
 from holter.diagnosis.facts.robust import clipped_mean
+from holter.diagnosis.facts.validation import rises
 from holter.record.findings import Evidence
 from holter.record.signals import LOSS, TARGET_ENTROPY, VAL_LOSS
 
@@ -34,6 +35,7 @@ PATIENCE = 200
 _FEWEST = 20  # losses whose mean has a known error, however skewed they are
 _FAR = 2.0  # times the constant prediction from which correct predictions make up for no loss
 _MEMORISED = 0.2  # gain in training, as a share, that memorised samples give without learning
+_CLOSE = 0.05  # gain in validation, as a share, that other targets may explain
 _FALLS = 0.005  # fall from the first validation to the last, as a share, that is a trend
 _NO_GAIN = 0.002  # gain in validation, as a share of the loss, that counts as none
 _NO_MORE_CORRECT = 0.05  # the same, as a share of the errors
@@ -65,7 +67,7 @@ class Chance:
     onset: int  # the step since which the loss is near the constant prediction, or above it
     predictions: Predictions | None
     standing: Standing = Standing.AT_CHANCE
-    validation: Evidence | None = None  # if no validation is better, however low the loss
+    validation: Evidence | None = None  # if it is no better, however low the loss
 
     @property
     def constant(self) -> float:
@@ -149,18 +151,27 @@ def chance_of(
 
 
 def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
-    """Return the validation losses if none is better than the best constant prediction, or None.
+    """Return the validation losses if they are no better than the best constant prediction.
 
-    A validation that falls is on its way. Class frequencies and variances are those of the training
-    targets, and say nothing of validation if some class is frequent in training.
+    Either none ever was, and they do not fall; or they were close to it at best, and rose back.
+    Class frequencies and variances are those of the training targets: the return value is None if
+    some class is frequent in training, because it may be rare in validation.
     """
     curves = facts.validation if VAL_LOSS in facts.run and LOSS in facts.run else ""
     if isinstance(curves, str) or not curves.is_comparable or len(curves) < 2:
         return None
-    lowest, highest = float(curves.validation.min()), float(np.nanmax(curves.validation))
-    if lowest < (1 - _NO_GAIN) * baseline.level:
-        return None
-    if curves.validation[-1] < (1 - _FALLS) * curves.validation[0]:
+    final = curves.final_validation
+    lowest, highest = float(curves.validation.min()), float(curves.validation.max())
+    is_never_better = (
+        lowest >= (1 - _NO_GAIN) * baseline.level
+        and curves.validation[-1] >= (1 - _FALLS) * curves.validation[0]
+    )
+    is_lost = (
+        lowest >= (1 - _CLOSE) * baseline.level
+        and final >= (1 - NEAR) * baseline.level
+        and rises(curves.validation)
+    )
+    if not is_never_better and not is_lost:
         return None
     if baseline.signal is TARGET_ENTROPY:
         prior = most_frequent(facts, baseline.function)
@@ -172,8 +183,8 @@ def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
     return Evidence(
         VAL_LOSS,
         curves.span,
-        f"{lowest:.3g} to {highest:.3g} in {len(curves)} passes, never below the best constant"
-        f" prediction ({baseline.level:.3g})",
+        f"{final:.3g} at the end, {lowest:.3g} to {highest:.3g} in {len(curves)} passes; the best"
+        f" constant prediction gives {baseline.level:.3g}",
         curves.function,
     )
 

@@ -187,7 +187,7 @@ def _summary(chance: Chance) -> str:
     if chance.is_above or chance.validation is not None:
         loss = f"the loss is {level} at the end"
     if chance.validation is not None:
-        read = "; no validation loss is lower"
+        read = "; validation is no better"
     elif chance.predictions is not None:
         accuracy = _accuracy(chance.predictions)
         read = f"; predictions vary by {chance.predictions.spread:.2g} between samples"
