@@ -9,7 +9,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import running_median
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import of
+from holter.diagnosis.wording import of, portion
 from holter.record.events import SchedulerSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
@@ -48,7 +48,7 @@ def other_weights(resume: _Resume) -> str | None:
     if resume.weights >= 1:
         return None
     return (
-        f"{resume.weights:.0%} of the parameters come from a checkpoint with the state of an"
+        f"{portion(resume.weights)} of the parameters come from a checkpoint with the state of an"
         " optimizer, which was not loaded"
     )
 
@@ -105,11 +105,13 @@ def partial_resume(
     - Print `len(optimizer.state)` and `scheduler.last_epoch` before the first step: both are 0 in a
       new training, and not after a complete resume.
     """
-    for owner in facts.run[CHECKPOINT_WEIGHTS]:
+    for owner, weights in facts.run[CHECKPOINT_WEIGHTS].items():
+        if not len(weights):
+            continue
         resume = _resume(facts, owner)
         if not resume.lost:
             yield partial_resume.clear(
-                f"{resume.weights:.0%} of the weights{of(owner)} come from a checkpoint, whose"
+                f"{portion(resume.weights)} of the weights{of(owner)} come from a checkpoint, whose"
                 " states of the optimizer and schedule were restored or are empty"
             )
             continue

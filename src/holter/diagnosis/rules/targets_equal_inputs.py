@@ -61,7 +61,9 @@ def targets_equal_inputs(
         least, most = float(match.min()), float(match.max())
         if least < min_share:
             yield targets_equal_inputs.clear(
-                f"{portion(least)} to {portion(most)} of the targets of {owner} equal the input"
+                f"at most {portion(most)} of the targets of {owner} equal the input"
+                if most
+                else f"no target of {owner} equals the input"
             )
         elif len(match) < min_steps:
             yield targets_equal_inputs.not_examined(f"{len(match)} of the {min_steps} steps needed")
