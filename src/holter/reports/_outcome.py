@@ -10,39 +10,47 @@ from holter.diagnosis.facts.outcome import OutcomeState, verdict_of
 from holter.record import Run
 from holter.record.signals import LOSS
 from holter.reports._facts import exception_line
-from holter.reports._numbers import count, number
+from holter.reports._numbers import number
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The state of a run (`learned`, `learned nothing`, `broke at step 812`) and its numbers."""
+    """The state of a run (`learned`, `learned nothing`, `broke at step 812`) and its numbers.
+
+    Without findings `remark` says what that means: `no problem found`.
+    """
 
     state: str
     numbers: str
+    remark: str = ""
     is_bad: bool = False
 
+    @property
+    def says(self) -> str:
+        """The numbers and the remark in one sentence."""
+        return "; ".join(filter(None, (self.numbers, self.remark)))
+
     def __str__(self) -> str:
-        return f"{self.state}. {self.numbers}"
+        return f"{self.state}. {self.says}"
 
 
 def headline(run: Run, checkup: Checkup) -> Headline:
     """Return how the run went, from the outcome fact; where it cannot be judged, why not."""
-    steps = count(run.steps, "step")
     if run.steps == 0:
         return Headline("no training step was recorded", "there is nothing to judge")
     raised = exception_line(run)
     if raised is not None:
         return Headline(f"broke at step {raised[0]}", raised[1], is_bad=True)
-    clear = "" if checkup.findings else f"; {_without_findings(checkup)}"
+    clear = "" if checkup.findings else _without_findings(checkup)
     facts = Facts(run)
     outcome = verdict_of(facts)
     if outcome.state is OutcomeState.UNKNOWN:
-        return Headline("outcome unknown", f"{_loss(run)}{steps}; {outcome.says}{clear}")
+        return Headline("outcome unknown", f"{_loss(run)}{outcome.says}", clear)
     if outcome.bad:
-        unexplained = "" if checkup.findings else "; no rule found a cause"
+        unexplained = "" if checkup.findings else "no rule found a cause"
         at = "" if outcome.onset is None else f" at step {outcome.onset}"
-        return Headline(f"{outcome.state}{at}", f"{outcome.says}{unexplained}", is_bad=True)
-    return Headline(str(outcome.state), f"{outcome.says}{_validation(facts)}{clear}")
+        return Headline(f"{outcome.state}{at}", outcome.says, unexplained, is_bad=True)
+    return Headline(str(outcome.state), f"{outcome.says}{_validation(facts)}", clear)
 
 
 def _without_findings(checkup: Checkup) -> str:
@@ -58,7 +66,7 @@ def _loss(run: Run) -> str:
     values = series.values[np.isfinite(series.values)]
     if not len(values):
         return ""
-    return f"loss {number(float(values[0]))} → {number(float(values[-1]))} over "
+    return f"loss {number(float(values[0]))} → {number(float(values[-1]))}; "
 
 
 def _validation(facts: Facts) -> str:

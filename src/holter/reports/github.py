@@ -21,7 +21,7 @@ def render(run: Run, checkup: Checkup) -> str:
         lines += [_annotation(other, _evidence(other), file) for other in diagnosis.others]
     else:
         line = headline(run, checkup)
-        text = f"{line.numbers}; {tally(checkup)}"
+        text = f"{line.says}; {tally(checkup)}"
         lines.append(_command("notice", f"holter: {line.state}", text, file))
     lines += [_command("error", "holter", failure, file) for failure in checkup.failures]
     if ending(run):

@@ -33,7 +33,7 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         "schema": SCHEMA,
         "holter": __version__,
         "run": _run(run),
-        "outcome": {"state": line.state, "numbers": line.numbers, "bad": line.is_bad},
+        "outcome": {"state": line.state, "numbers": line.says, "bad": line.is_bad},
         "diagnosis": {
             "leading": None if diagnosis.leading is None else _finding(diagnosis.leading),
             "known": diagnosis.known,

@@ -38,7 +38,7 @@ def render(
     if (excess := len(top) + 1 + len(body) - SCREEN) > 0:
         body = _body(run, checkup, diagnosis, width, max(_EVIDENCE - excess, 0))
     tables = _experiments(run, width, whole=False)
-    if diagnosis.leading is None and not tables:  # two lines for a healthy run
+    if diagnosis.leading is None and not tables:  # a few lines for a healthy run
         return painted([*top, *body], color=color)
     return painted(_joined([top, *tables, body]), color=color)
 
@@ -47,7 +47,11 @@ def _body(
     run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int, evidence: int
 ) -> list[Line]:
     if diagnosis.leading is None:
-        return [*_next_command(run, checkup, width), *_details(run, checkup, width)]
+        return [
+            *_cost_line(run, checkup, width),
+            *_next_command(run, checkup, width),
+            *_details(run, checkup, width),
+        ]
     return [*brief_card(diagnosis, width, evidence=evidence), *_more(run, diagnosis, width)]
 
 
@@ -105,15 +109,24 @@ def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
 
 
 def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:
-    """Return the last line of a report without findings."""
+    """Return the last line of a report without findings: the command that shows everything."""
     hidden = []
     if checkup.normal:
         hidden.append(f"{len(checkup.normal)} odd but normal")
     if run.steps and run.meta.notes:
         hidden.append(f"{len(run.meta.notes)} not recorded")
-    shown = f"{_command(run)} ({', '.join(hidden)})" if hidden else _command(run)
-    parts = (shown, *([count(run.steps, "step")] if run.steps else []), cost(run).says)
-    return _unbroken("details: ", parts, width)
+    more = (f"({', '.join(hidden)})",) if hidden else ()
+    return _unbroken("details: ", (_command(run), *more), width, between=" ")
+
+
+def _cost_line(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    """Return steps, what was found, and the cost of watching, for a report without findings."""
+    line = headline(run, checkup)
+    parts = [count(run.steps, "step")] if run.steps else []
+    found = ", ".join([*parts, *filter(None, (line.remark,))])
+    spent = cost(run).says if run.steps else ""
+    text = "; ".join(filter(None, (found, spent)))
+    return hanging(text, width=width, lead=((" " * 8, ""),)) if text else []
 
 
 def _more(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
@@ -139,12 +152,12 @@ def _named(diagnosis: Diagnosis, finding: Finding) -> str:
     return f"{finding.rule} ({f'{finding.severity}'.upper()})" if worse else finding.rule
 
 
-def _unbroken(label: str, parts: Sequence[str], width: int) -> list[Line]:
+def _unbroken(label: str, parts: Sequence[str], width: int, *, between: str = " · ") -> list[Line]:
     """Return parts in a row after a label; a command is never broken, so that it can be copied."""
     rows: list[str] = []
     for part in parts:
-        if rows and len(label) + len(rows[-1]) + 3 + len(part) <= width:
-            rows[-1] += f" · {part}"
+        if rows and len(label) + len(rows[-1]) + len(between) + len(part) <= width:
+            rows[-1] += f"{between}{part}"
         else:
             rows.append(part)
     indents = [label, *(" " * len(label) for _ in rows[1:])]

@@ -6,7 +6,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import portion
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, TARGET_INPUT_MATCH
 
@@ -61,7 +61,10 @@ def targets_equal_inputs(
         least, most = float(match.min()), float(match.max())
         if least < min_share:
             yield targets_equal_inputs.clear(
-                f"{portion(least)} to {portion(most)} of the targets of {owner} equal the input"
+                f"between {percent(least)} and {percent(most)} of the targets of {owner} equal the"
+                " input"
+                if most
+                else f"no target of {owner} equals the input"
             )
         elif len(match) < min_steps:
             yield targets_equal_inputs.not_examined(f"{len(match)} of the {min_steps} steps needed")
