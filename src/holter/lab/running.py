@@ -43,7 +43,9 @@ def conduct(
     experiments: Iterable[Experiment], setup: Setup, lab: Lab, options: Options | None = None
 ) -> None:
     """Run experiments one after another; a failure is recorded and does not stop the others."""
-    for experiment in experiments:
+    chosen = list(experiments)
+    for number, experiment in enumerate(chosen, 1):
+        lab.begin(f"experiment {number}/{len(chosen)}: {experiment.name}")
         began = time.perf_counter()
         try:
             with setup.aside(), kept(setup):
