@@ -69,6 +69,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
                 last=len(capture.steps) if rerun else None,
                 out=scratch / "first-steps",
                 then=then,
+                writes=[here / each for each in (folder, args.export, args.output) if each],
             )
     finally:  # reached only if the script is not recognised; otherwise the process has ended
         shutil.rmtree(scratch, ignore_errors=True)

@@ -34,9 +34,14 @@ examples:
   holter try preflight --format json train.py
   holter try replay RUN                        replay a captured failure: its origin and its cure
 
-The script runs up to its first training steps and stops there. holter extracts the training step
-and runs experiments on a copy. If the step cannot be extracted, holter names the statement that
-prevents it; pass a setup function instead:
+The script runs as it is up to its first training steps (--steps, --seconds) and stops there.
+It reads its data and may download or start other programs; files that it writes, renames or
+removes go to a scratch folder, which is deleted at the end, and your own stay as they are.
+Not redirected: temporary files, ~/.cache, programs that the script starts, and libraries that
+write files in code of their own, such as HDF5.
+
+holter extracts the training step and runs experiments on a copy. If the step cannot be extracted,
+holter names the statement that prevents it; pass a setup function instead:
 
   def setup():
       return holter.Setup.of(model, optimizer, torch.nn.CrossEntropyLoss(), train_loader)
@@ -146,7 +151,9 @@ def _parser() -> argparse.ArgumentParser:
 def execute(args: argparse.Namespace) -> int:
     """Run the experiment, then check the run it recorded."""
     import importlib.util
+    import time
 
+    began = time.perf_counter()
     args = _parse(args.words)
     if args.json:
         args.format = "json"
@@ -179,13 +186,13 @@ def execute(args: argparse.Namespace) -> int:
 
     if is_function(args.target):
         _require_nothing_after(args)
-        return report(_on_function(args, setup_from(args.target), chosen, options))
+        return report(_on_function(args, setup_from(args.target), chosen, options, began))
     from holter.scripts.recognition import Recognised, recognise
 
     def then(recognised: Recognised) -> int:
         for note in recognised.notes:
             tell(note)
-        _conduct(chosen, recognised.setup, recognised.path, options)
+        _conduct(chosen, recognised.setup, recognised.path, options, began)
         return report(recognised.path)
 
     return recognise(
@@ -196,6 +203,7 @@ def execute(args: argparse.Namespace) -> int:
         seconds=args.seconds,
         out=args.out,
         then=then,
+        writes=(args.plot, args.output),
     )
 
 
@@ -228,6 +236,7 @@ def _on_function(
     setup: "Setup",
     chosen: "Sequence[Experiment]",
     options: Mapping[str, Any],
+    began: float,
 ) -> Path:
     from holter.lab.first_steps import record_first_steps
     from holter.record.folders import new_folder, require_free
@@ -235,12 +244,16 @@ def _on_function(
     path: Path = args.out or new_folder(args.experiment)
     require_free(path, 0)
     record_first_steps(setup, path, args.steps)
-    _conduct(chosen, setup, path, options)
+    _conduct(chosen, setup, path, options, began)
     return path
 
 
 def _conduct(
-    chosen: "Sequence[Experiment]", setup: "Setup", path: Path, options: Mapping[str, Any]
+    chosen: "Sequence[Experiment]",
+    setup: "Setup",
+    path: Path,
+    options: Mapping[str, Any],
+    began: float,
 ) -> None:
     import time
 
@@ -251,18 +264,19 @@ def _conduct(
     with kept(setup):
         try:
             batches = [next(setup.endless()) for _ in range(setup.accumulation)]
-            began = time.perf_counter()
+            step_began = time.perf_counter()
             setup.step(*batches)
         except Exception as error:
             raise HolterError(
                 f"The training step failed: {type(error).__name__}: {error}."
             ) from error
-        pace = time.perf_counter() - began
+        pace = time.perf_counter() - step_began
     source = f" of {setup.source}" if setup.source else ""
     many = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} experiments"
     tell(f"running {many} on the training step{source} ({1e3 * pace:.3g} ms per step)")
     with Lab(path, quiet=False) as lab:
-        lab.event(ExperimentsChosen(tuple(experiment.name for experiment in chosen)))
+        names = tuple(experiment.name for experiment in chosen)
+        lab.event(ExperimentsChosen(names, time.perf_counter() - began))
         conduct(chosen, setup, lab, options)
 
 

@@ -45,7 +45,9 @@ def conduct(
     experiments: Iterable[Experiment], setup: Setup, lab: Lab, options: Options | None = None
 ) -> None:
     """Run experiments one after another; an internal error is recorded, the others go on."""
-    for experiment in experiments:
+    chosen = list(experiments)
+    for number, experiment in enumerate(chosen, 1):
+        lab.begin(f"experiment {number}/{len(chosen)}: {experiment.name}")
         began = time.perf_counter()
         signals = tuple(signal.name for signal in experiment.emits)
         try:

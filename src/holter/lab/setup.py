@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
-from torch.optim import Optimizer
+from torch.optim import LBFGS, Optimizer
 from torch.utils.data import DataLoader
 
 from holter.record.errors import HolterError
@@ -28,19 +28,28 @@ class LossPhase:
     max_norm: float | None = None  # to which gradients are clipped
     scaler: GradScaler | None = None
 
+    @property
+    def by_closure(self) -> bool:
+        """Whether an optimizer computes the loss several times in a step, as LBFGS does."""
+        return any(isinstance(optimizer, LBFGS) for optimizer in self.optimizers)
+
     def update(self) -> None:
         """Clip the gradients if asked to, and step the optimizers."""
+        self.clip()
+        for optimizer in self.optimizers:
+            if self.scaler is None:
+                optimizer.step()
+            else:
+                self.scaler.step(optimizer)
+
+    def clip(self) -> None:
+        """Clip the gradients if asked to."""
         if self.max_norm is not None:
             if self.scaler is not None:
                 for optimizer in self.optimizers:
                     self.scaler.unscale_(optimizer)
             held = [parameter for parameter in self.parameters if parameter.grad is not None]
             nn.utils.clip_grad_norm_(held, self.max_norm)
-        for optimizer in self.optimizers:
-            if self.scaler is None:
-                optimizer.step()
-            else:
-                self.scaler.step(optimizer)
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -173,6 +182,29 @@ class Setup:
         return [self._phase(phase, batches) for phase in self.phases]
 
     def _phase(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
+        if phase.by_closure:
+            return self._phase_by_closure(phase, batches)
+        loss = self._gradients(phase, batches)
+        phase.update()
+        if phase.scaler is not None:
+            phase.scaler.update()
+        return loss
+
+    def _phase_by_closure(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
+        """Step optimizers that call for the loss themselves; the loss is that of the first call."""
+        losses: list[float] = []
+
+        def closure() -> float:
+            losses.append(self._gradients(phase, batches))
+            phase.clip()
+            return losses[-1]
+
+        for optimizer in phase.optimizers:
+            optimizer.step(closure)
+        return losses[0]
+
+    def _gradients(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
+        """Compute the gradients of some batches, and return their mean loss."""
         for optimizer in phase.optimizers:
             optimizer.zero_grad()
         total = 0.0
@@ -182,9 +214,6 @@ class Setup:
             if loss.requires_grad:
                 scaled = loss if phase.scaler is None else phase.scaler.scale(loss)
                 torch.autograd.backward(scaled.mean())
-        phase.update()
-        if phase.scaler is not None:
-            phase.scaler.update()
         return total / max(len(batches), 1)
 
 

@@ -76,14 +76,17 @@ class State:
         return hashlib.sha256("".join(_digests(self._kept).values()).encode()).hexdigest()
 
     def _read(self) -> dict[str, Any]:
-        return {
+        random = RandomState.now(generators_of(self._setup))
+        read = {
             "modules": [_module(module) for module in self._modules],
             "optimizers": [_optimizer(optimizer) for optimizer in self._optimizers],
             "scalers": [copy.deepcopy(vars(scaler)) for scaler in self._scalers],
             "keepers": [_keeper(keeper) for keeper in self._keepers],
             "places": [copy.copy(vars(each)) for each in _places(self._setup)],
-            "random": RandomState.now(generators_of(self._setup)),
+            "random": random,
         }
+        random.restore(generators_of(self._setup))  # copying an object may draw
+        return read
 
 
 def _digests(state: dict[str, Any]) -> dict[str, str]:
@@ -206,7 +209,10 @@ def _copied(value: Any) -> Any:
         return [_copied(item) for item in value]
     if type(value) is dict:
         return {key: _copied(item) for key, item in value.items()}
-    return copy.deepcopy(value)
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # an object that cannot be copied is no state of a training
+        return value
 
 
 def _restore_optimizer(optimizer: Optimizer, was: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
-"""Lab: the open run that experiments write their measurements to, with a progress bar."""
+"""Lab: the open run that experiments write their measurements to, with a progress line."""
 
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,10 +11,10 @@ import numpy as np
 from holter.record import Writer
 from holter.record.events import Occurrence
 from holter.record.meta import Environment
+from holter.record.notices import Progress
 from holter.record.signals import Signal
 
 _T = TypeVar("_T")
-_WIDTH = 24  # characters of a progress bar
 
 
 class Lab:
@@ -23,8 +22,8 @@ class Lab:
 
     def __init__(self, path: Path, *, environment: Environment | None = None, quiet: bool = True):
         self._writer = Writer(path, environment=environment, resume=True)
-        self._quiet = quiet or not sys.stderr.isatty()
-        self._shown = 0.0
+        self._progress = Progress(quiet=quiet)
+        self._stage = ""
 
     @property
     def path(self) -> Path:
@@ -50,31 +49,22 @@ class Lab:
         """Write an event."""
         self._writer.event(what, 0)
 
+    def begin(self, stage: str) -> None:
+        """Name what is being done, for the progress line."""
+        self._stage = stage
+        self._progress.show(stage)
+
     def progress(self, items: Iterable[_T], what: str, *, total: int | None = None) -> Iterator[_T]:
-        """Yield `items`, with a progress bar on a terminal."""
+        """Yield `items`, and show how many were taken."""
         count = len(items) if total is None and isinstance(items, Sequence | range) else total
         for number, item in enumerate(items):
-            self._show(number, count, what)
+            done = f"{number}/{count}" if count else f"{number}"
+            self._progress.show(f"{self._stage}{' · ' if self._stage else ''}{what} {done}")
             yield item
-        self.clear()
 
     def clear(self) -> None:
-        """Remove the progress bar."""
-        if self._shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-            self._shown = 0.0
-
-    def _show(self, number: int, count: int | None, what: str) -> None:
-        if self._quiet or time.monotonic() - self._shown < 0.1:
-            return
-        self._shown = time.monotonic()
-        done = f"{number}"
-        if count:
-            full = round(_WIDTH * min(number / count, 1))
-            done = f"{'━' * full}{'╌' * (_WIDTH - full)} {number}/{count}"
-        sys.stderr.write(f"\r\033[K{what}  {done}")
-        sys.stderr.flush()
+        """Remove the progress line."""
+        self._progress.clear()
 
     def close(self, status: str = "finished") -> None:
         """Close the run; safe to call twice."""

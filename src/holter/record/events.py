@@ -198,6 +198,7 @@ class ExperimentsChosen(Occurrence):
 
     kind: ClassVar[str] = "tried"
     experiments: tuple[str, ...] = ()
+    seconds: float = 0.0  # that it took to run the script and to extract its step
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,38 @@
 """One-line notices to the person whose training is running."""
 
 import sys
+import time
+
+_OFTEN, _RARELY = 0.1, 10.0  # seconds between two lines: on a terminal, and in a log
+
+
+class Progress:
+    """One line on standard error: rewritten on a terminal, a new one now and then elsewhere."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet, self._rewrites = quiet, sys.stderr.isatty()
+        self._told = 0.0 if self._rewrites else time.monotonic()
+        self._shown = False
+
+    def show(self, text: str) -> None:
+        """Show how far the work is, unless it was shown a moment ago."""
+        now = time.monotonic()
+        if self._quiet or now - self._told < (_OFTEN if self._rewrites else _RARELY):
+            return
+        self._told = now
+        if not self._rewrites:
+            tell(text)
+            return
+        self._shown = True
+        sys.stderr.write(f"\r\033[Kholter: {text}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            self._shown = False
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
 
 
 def tell(sentence: str) -> None:

@@ -7,7 +7,7 @@ from holter.diagnosis.checklist import CHECKS, Row, Status, fails, rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
-from holter.record.events import ExperimentMade
+from holter.record.events import ExperimentMade, ExperimentsChosen
 from holter.reports._card import brief_card, full_card
 from holter.reports._facts import ending
 from holter.reports._lines import BLANK, Line, hanging, painted
@@ -82,4 +82,5 @@ def _tally(answered: Iterable[Row]) -> str:
 def _cost(run: Run) -> str:
     made = run.events_of(ExperimentMade)
     seconds = sum(event.what.seconds for event in made)
+    seconds += sum(event.what.seconds for event in run.events_of(ExperimentsChosen))
     return f"  {count(run.steps, 'step')} and {count(len(made), 'experiment')} in {seconds:.1f} s"

@@ -52,6 +52,30 @@ def test_as_many_samples_as_positions(batch: int, tmp_path: Path) -> None:
     assert found(trained(Causal(mask="none"), batch=batch), tmp_path / "b")
 
 
+@pytest.mark.parametrize("batch", [11, 12])
+def test_equal_sizes_need_neither_a_loader_nor_a_single_input(batch: int, tmp_path: Path) -> None:
+    class Masked(nn.Module):
+        def __init__(self, mask: str) -> None:
+            super().__init__()
+            self.inner = Causal(mask=mask)
+
+        def forward(self, tokens: Tensor, attended: Tensor) -> Tensor:
+            return self.inner(tokens) * attended[..., None]
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        tokens = batch[0][:, :-1]
+        output = model(tokens, torch.ones_like(tokens))
+        return functional.cross_entropy(output.flatten(0, 1), batch[0][:, 1:].flatten())
+
+    def setup(mask: str) -> Setup:
+        torch.manual_seed(0)
+        model = Masked(mask)
+        return Setup.of(model, adam(model), loss, list(loader(text(), batch=batch)))
+
+    assert isinstance(checkup(setup("causal"), tmp_path / "a").clear[0], Clear)
+    assert found(setup("none"), tmp_path / "b")
+
+
 def test_time_first(tmp_path: Path) -> None:
     def loss(model: nn.Module, batch: Any) -> Tensor:
         tokens = batch[0].t()

@@ -456,3 +456,145 @@ for episode in range(20):
     optimizer.step()
 """,
 )
+
+form(
+    "a loop on one line",
+    "x;y",
+    """
+for x, y in train_loader: x = 2 * x; l = F.nll_loss(model(x), y); l.backward(); optimizer.step()
+""",
+)
+form(
+    "two lines with several statements each",
+    "x;y",
+    """
+for x, y in train_loader:
+    x = x + 1; out = model(x); loss = F.cross_entropy(out, y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+""",
+)
+form(
+    "LBFGS with a closure",
+    "X;Y",
+    """
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+for step in range(8):
+    def closure():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(X), Y)
+        loss.backward()
+        return loss
+    optimizer.step(closure)
+""",
+)
+form(
+    "weights updated by hand",
+    "x;y",
+    """
+for x, y in train_loader:
+    model.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    for each in model.parameters():
+        each.data.add_(each.grad, alpha=-0.1)
+""",
+)
+form(
+    "a criterion of its own for every epoch",
+    "x;y",
+    """
+def epoch():
+    criterion = nn.CrossEntropyLoss()
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+
+for _ in range(3):
+    epoch()
+""",
+)
+form(
+    "a scaler that is called with the loss",
+    "x;y",
+    """
+class Scaler:
+    def __call__(self, loss, optimizer):
+        loss.backward()
+        optimizer.step()
+
+
+scaler = Scaler()
+for x, y in train_loader:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    scaler(loss, optimizer)
+""",
+)
+form(
+    "a loss that callbacks leave in an object",
+    "rollout",
+    """
+class Learner:
+    pass
+
+
+def predict(learner):
+    learner.out = model(learner.batch[0])
+
+
+def score(learner):
+    learner.loss = F.cross_entropy(learner.out, learner.batch[1])
+
+
+def update(learner):
+    optimizer.zero_grad()
+    learner.loss.backward()
+    optimizer.step()
+
+
+learner = Learner()
+for learner.batch in train_loader:
+    for callback in (predict, score, update):
+        callback(learner)
+""",
+)
+form(
+    "an episode whose log probabilities are saved",
+    "returns;rollout",
+    """
+from torch.distributions import Categorical
+
+saved, rewards = [], []
+
+
+def act(state):
+    choice = Categorical(logits=model(state))
+    action = choice.sample()
+    saved.append(choice.log_prob(action))
+    return action
+
+
+def finish():
+    returns = torch.tensor(rewards[::-1]).cumsum(0).flip(0)
+    loss = []
+    for log_prob, value in zip(saved, returns):
+        loss.append(-log_prob * value)
+    optimizer.zero_grad()
+    loss = torch.stack(loss).sum()
+    loss.backward()
+    optimizer.step()
+    del saved[:], rewards[:]
+
+
+for episode in range(12):
+    state = torch.randn(6)
+    for t in range(3 + episode % 4):
+        action = act(state)
+        rewards.append(float(action == 1))
+        state = state.roll(1)
+    finish()
+""",
+)

@@ -35,37 +35,26 @@ for step in range(8):
     optimizer.step()
 """,
     ),
-    "a loop on one line": (
-        2,
-        "on a single line",
-        """
-for x, y in train_loader: loss = F.cross_entropy(model(x), y); loss.backward(); optimizer.step()
-""",
-    ),
-    "LBFGS": (
-        7,
-        "LBFGS",
-        """
-optimizer = torch.optim.LBFGS(model.parameters())
-for step in range(8):
-    def closure():
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(X), Y)
-        loss.backward()
-        return loss
-    optimizer.step(closure)
-""",
-    ),
-    "no optimizer steps": (
+    "nothing is updated": (
         4,
-        "optimizer.step",
+        "no weights changed",
+        """
+for x, y in train_loader:
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+""",
+    ),
+    "updates that no optimizer makes": (
+        4,
+        "neither SGD nor Adam",
         """
 for x, y in train_loader:
     loss = F.cross_entropy(model(x), y)
     loss.backward()
     with torch.no_grad():
         for each in model.parameters():
-            each -= 0.1 * each.grad
+            each -= 100 * each.grad**3
+            each.grad = None
 """,
     ),
     "no module": (
@@ -135,7 +124,7 @@ for x, y in train_loader:
     ),
     "a single step": (
         4,
-        "two training steps are needed",
+        "two that were seen whole",
         """
 for x, y in list(train_loader)[:1]:
     loss = F.cross_entropy(model(x), y)
@@ -156,6 +145,23 @@ def test_the_statement_is_named(recognised: Any, name: str) -> None:
     assert word in first
     assert rest[-3].strip() == "def setup():"
     assert "holter.Setup.of(" in rest[-1]
+
+
+def test_what_to_do_fits_the_reason(recognised: Any) -> None:
+    for name, advice in {
+        "nothing is updated": "optimizer.step()",
+        "updates that no optimizer makes": "torch.optim.SGD(",
+        "no module": "torch.nn.Parameter",
+        "one model after another": "Choose one of the models",
+        "a single step": "--seconds 60",
+        "reads a clock": "Write a setup function",
+    }.items():
+        with pytest.raises(NotRecognisedError) as caught:
+            recognised(DECLINED[name][2])
+        _, *rest = str(caught.value).splitlines()
+        assert advice in rest[0], name
+    with pytest.raises(NotRecognisedError, match="Pass the arguments that make the script train"):
+        recognised("print('nothing to train')")
 
 
 LIBRARY = """

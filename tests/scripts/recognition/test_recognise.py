@@ -386,3 +386,57 @@ print("never reached")
 def test_no_torch_no_training(recognised: Any) -> None:
     with pytest.raises(NotRecognisedError, match="backward"):
         recognised("print('hello')", head="")
+
+
+def test_one_model_after_another_is_the_last_one(recognised: Any) -> None:
+    found = recognised(
+        """
+layers = [nn.Linear(6, 6), nn.Linear(6, 6)]
+optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in layers]
+
+
+def fit(layer, optimizer):
+    for x, _ in train_loader:
+        loss = F.mse_loss(layer(x), x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+for layer, optimizer in zip(layers, optimizers):
+    fit(layer, optimizer)
+""",
+        steps=100,
+    )
+    names = sys.modules["__main__"].__dict__
+    assert found.exact
+    assert found.setup.model is names["layers"][1]
+    assert found.setup.optimizers == (names["optimizers"][1],)
+
+
+def test_updates_by_hand_are_those_of_an_optimizer(recognised: Any) -> None:
+    found = recognised(
+        LOOP.replace(
+            "optimizer.step()",
+            """
+        for each in model.parameters():
+            each.data.sub_(0.25 * each.grad)
+""".strip("\n").lstrip(),
+        ).replace("optimizer.zero_grad", "model.zero_grad")
+    )
+    (optimizer,) = found.setup.optimizers
+    assert isinstance(optimizer, torch.optim.SGD)
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    assert any("SGD(lr=0.25)" in note for note in found.notes)
+
+
+def test_lbfgs_steps_by_its_closure(recognised: Any) -> None:
+    from forms import FORMS
+
+    def look(found: Recognised) -> list[float]:
+        (batch,) = found.setup.train
+        assert found.setup.accumulation == 1
+        return [found.setup.step(batch) for _ in range(3)]
+
+    first, second, third = recognised(FORMS["LBFGS with a closure"][1], look=look)
+    assert first > second > third

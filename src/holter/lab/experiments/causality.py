@@ -11,7 +11,6 @@ from holter.lab.experiments._probing.layout import (
     Sequences,
     is_one_hot,
     loss_targets,
-    samples_of,
     sequences_of,
 )
 from holter.lab.experiments._probing.probe import (
@@ -68,7 +67,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, positions: int, when: str) ->
     sequences = sequences_of(probe.inputs, targets)
     if sequences is None:
         raise InapplicableError("the targets are not the inputs shifted by one")
-    text = _Text(setup, batch, probe, sequences)
+    text = _Text(probe, sequences)
     cuts = sorted({1, text.time // 2, text.time - 1})
     changes = {cut: text.change(cut, text.time) for cut in cuts}
     limit = text.rounding()  # at last: a model that keeps a state gives out something else now
@@ -98,29 +97,21 @@ def _spaced(time: int, count: int) -> list[int]:
 class _Text:
     """A batch of sequences whose inputs can be replaced from one position to another."""
 
-    def __init__(self, setup: Setup, batch: Batch, probe: Probe, sequences: Sequences) -> None:
+    def __init__(self, probe: Probe, sequences: Sequences) -> None:
         self._probe, self._name, self._dim = probe, sequences.name, sequences.dim
-        self._base: Tensors = {}
-        values, counted = probe.inputs[self._name], sequences.counted
-        if values.dim() > 1 and values.shape[0] == values.shape[1]:
-            # One dimension could be taken for the other: a sample less, and they differ.
-            samples = samples_of(setup, batch, probe, sequences)
-            fewer = range(samples.count - 1)
-            self._base = samples.take(probe.inputs, fewer)
-            counted = counted.narrow(1 - self._dim, 0, len(fewer))
-        self._values = self._base.get(self._name, values)
+        self._values, counted = probe.inputs[self._name], sequences.counted
         self._others = _others(self._values, self._dim)
         self.time = self._values.shape[self._dim]
         counted = counted.movedim(self._dim, 0)
         self._counted = counted.flatten(2).any(2) if counted.dim() > 2 else counted
-        self._outputs = probe.outputs(self._base)
+        self._outputs = probe.outputs()
         self._names = [name for name, each in self._outputs.items() if self._readings(each)]
         if not self._names:
             raise InapplicableError("no output of the model has a sequence dimension")
 
     def rounding(self) -> float:
         """The change that may be rounding: of an equal call, and of the data type."""
-        again = self._probe.outputs(self._base)
+        again = self._probe.outputs()
         return max(rounding(self._outputs[name], again[name]) for name in self._names)
 
     def change(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
@@ -132,7 +123,7 @@ class _Text:
 
     def first_module(self, begin: int, limit: float) -> tuple[int, str, float] | None:
         """The first module whose output before `begin` changes: its place, its name, how much."""
-        usual = self._probe.traced(self._base)
+        usual = self._probe.traced()
         traced = self._probe.traced(self._replaced(begin, self.time))
         for order, ((name, one), (_, other)) in enumerate(zip(usual, traced, strict=False)):
             if one.shape == other.shape and self._readings(one):
@@ -145,10 +136,15 @@ class _Text:
         places = torch.arange(self.time, device=self._values.device)
         shape = [-1 if dim == self._dim else 1 for dim in range(self._values.dim())]
         inside = ((places >= begin) & (places < end)).view(shape)
-        return {**self._base, self._name: torch.where(inside, self._others, self._values)}
+        return {self._name: torch.where(inside, self._others, self._values)}
 
     def _changes(self, one: Tensor, other: Tensor, begin: int) -> Tensor:
-        """The change at each position, by the reading that sees the least of it before `begin`."""
+        """The change at each position, by the reading that sees the least of it before `begin`.
+
+        Where batch and sequence have one size, positions may be along either dimension of the
+        output. All samples are changed, so that the wrong reading always sees a change early on:
+        it can neither hide a leak nor invent one.
+        """
         found = []
         for reading in self._readings(difference(one, other)):
             extra = [1] * (reading.dim() - self._counted.dim())

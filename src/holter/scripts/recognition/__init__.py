@@ -10,10 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter.record.errors import NEEDS_TORCH, HolterError
-from holter.record.folders import require_free
-from holter.scripts.recognition.declining import NotRecognisedError, declined
+from holter.record.folders import RUNS, new_folder, require_free
+from holter.record.notices import tell
+from holter.scripts.recognition.declining import (
+    NotRecognisedError,
+    WayOut,
+    declined,
+    first_line,
+)
 from holter.scripts.recognition.leaving import Leave, Left, leave_process
-from holter.scripts.running import AfterTorch, find_module, find_script, report_end
+from holter.scripts.recognition.redirecting import redirected
+from holter.scripts.recognition.scratch import Scratch
+from holter.scripts.running import AfterTorch, Script, find_module, find_script, report_end
 
 if TYPE_CHECKING:
     from holter.lab.setup import Setup
@@ -43,9 +51,13 @@ def recognise(
     out: Path | None = None,
     last: int | None = None,
     then: Callable[[Recognised], int],
+    writes: Sequence[Path | None] = (),
     leave: Leave = leave_process,
 ) -> int:
     """Run a script up to `steps` training steps or `seconds`, then hand over.
+
+    Files that the script writes go to a scratch folder, which is deleted at the end; those that
+    `then` writes are named by `writes`.
 
     `then` is called while the script is paused in its loop, with all objects alive, and its models
     as they were before the first step. The first batches are kept, or the `last` ones.
@@ -59,33 +71,57 @@ def recognise(
         require_free(out, 0)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise HolterError("A script is tried in one process: start it without a launcher.")
+    path = (out or new_folder(found.name)).absolute()  # wherever the script goes from here
+    own = [path, RUNS.absolute(), *(each for each in writes if each is not None)]
+    scratch = Scratch.over(Path.cwd(), Path(found.folder), free=own)
     began: list[Session] = []
     stdout = sys.stdout
 
     def hand_over(session: "Session") -> int:
-        from holter.scripts.recognition.assembling import assemble
-        from holter.scripts.recognition.contexts import as_in_training
-
-        with as_in_training(session.autocast):
-            try:
-                setup, exact, notes = assemble(session)
-            except HolterError:
-                raise
-            except Exception as error:
-                raise declined(
-                    f"{script} could not be understood: {type(error).__name__}: {error}."
-                ) from error
+        try:
             with contextlib.redirect_stdout(stdout):
-                path, numbers = _near(session.watch.path), session.last_site.steps
-                return then(Recognised(setup, path, exact, tuple(notes), tuple(numbers)))
+                return _hand_over(session, script, path, then)
+        finally:
+            scratch.remove()
 
     def begin() -> None:
+        import torch
+
         from holter.scripts.recognition.session import Session
 
+        redirect_torch(torch)
         pause = lambda session: leave(lambda: hand_over(session))  # noqa: E731
         limits: dict[str, Any] = {"steps": steps, "seconds": seconds, "last": last}
-        began.append(Session(found.name, out, pause=pause, **limits))
+        began.append(Session(path, pause=pause, **limits))
 
+    tell(
+        f"running {script} for up to {steps} training steps or {seconds:g} s;"
+        " files that it writes go to a scratch folder and are deleted"
+    )
+    with redirected(scratch) as redirect_torch:
+        error = _run(found, arguments, begin)
+        if isinstance(error, Left):
+            return error.outcome()
+        code = report_end(error)
+        try:
+            _require_training(script, began, error)
+            if isinstance(error, KeyboardInterrupt):
+                began[0].close()
+                began[0].watch.close(error=error)
+                return code
+        finally:
+            if not began or began[0].closed:
+                scratch.remove()
+        try:
+            leave(lambda: hand_over(began[0]))
+        except Left as left:
+            return left.outcome()
+
+
+def _run(
+    found: Script, arguments: Sequence[str], begin: Callable[[], None]
+) -> BaseException | None:
+    """Run the script, and call `begin` as soon as torch is imported."""
     waiting = AfterTorch(begin)
     if "torch" in sys.modules:
         begin()
@@ -95,27 +131,34 @@ def recognise(
         error = found.run(arguments)
     if waiting in sys.meta_path:
         sys.meta_path.remove(waiting)
-    if isinstance(error, Left):
-        return error.outcome()
-    code = report_end(error)
-    if isinstance(error, Exception):
-        _require_training(script, began, error)
-    if not began:
-        raise declined(f"{script} never imported torch: there is no training to experiment on.")
-    session = began[0]
-    if isinstance(error, KeyboardInterrupt):
-        session.close()
-        session.watch.close(error=error)
-        return code
-    try:
-        leave(lambda: hand_over(session))
-    except Left as left:
-        return left.outcome()
+    return error
 
 
-def _require_training(script: str, began: "Sequence[Session]", error: Exception) -> None:
+def _hand_over(
+    session: "Session", script: str, path: Path, then: Callable[[Recognised], int]
+) -> int:
+    from holter.scripts.recognition.assembling import assemble
+    from holter.scripts.recognition.contexts import as_in_training
+
+    with as_in_training(session.autocast):
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                setup, exact, notes = assemble(session)
+        except HolterError:
+            raise
+        except Exception as error:
+            raise declined(f"{script} could not be understood: {first_line(error)}.") from error
+        numbers = tuple(session.last_site.steps)
+        return then(Recognised(setup, _near(path), exact, tuple(notes), numbers))
+
+
+def _require_training(script: str, began: "Sequence[Session]", error: BaseException | None) -> None:
     """A script may break while it trains, but not before."""
-    if began and began[0].start.kept:
+    if not began and not isinstance(error, Exception):
+        raise declined(
+            f"{script} never imported torch: there is no training to examine.", WayOut.NO_TRAINING
+        )
+    if not isinstance(error, Exception) or (began and began[0].start.kept):
         return
     for session in began:
         session.close()

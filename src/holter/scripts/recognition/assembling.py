@@ -2,17 +2,19 @@
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import torch
+import numpy as np
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
+from torch.utils import _pytree as pytree
 
 from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.scripts.discovery import live_models
 from holter.scripts.recognition.capturing import Row
-from holter.scripts.recognition.declining import declined
+from holter.scripts.recognition.declining import WayOut, declined
 from holter.scripts.recognition.kinds import tensors
 from holter.scripts.recognition.phases import Pattern, patterns
 from holter.scripts.recognition.preparing import preparation
@@ -44,6 +46,9 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     found = patterns(session.timeline.whole())
     if not found:
         raise _nothing(session)
+    notes: list[str] = []
+    found = [_with_optimizer(each, session, notes) for each in found]
+    roster = roster or {str(n) if n else "": each for n, each in enumerate(session.start.modules)}
     order = [key for each in found for key in each.sites]
     for key in order:
         if key in session.refusals:
@@ -52,9 +57,10 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     for each in seen.values():
         if each.capture.proof is None:
             raise each.site.declined(
-                each.site.statement, "ran only once; two training steps are needed"
+                each.site.statement,
+                f"ran {_times(each)}; a step is extracted from two that were seen whole",
+                WayOut.LONGER,
             )
-    _require_steps_without_closure(found, seen)
     replays = {key: _replay(each) for key, each in seen.items()}
     batches = _batches(list(seen.values()), list(replays.values()))
     exact = True
@@ -77,9 +83,11 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
     models = {n: m for n, m in roster.items() if any(id(p) in trained for p in m.parameters())}
     if not models:
         raise seen[order[0]].site.declined(
-            seen[order[0]].site.statement, "trains tensors that belong to no torch.nn.Module"
+            seen[order[0]].site.statement,
+            "trains tensors that belong to no torch.nn.Module",
+            WayOut.MODULE,
         )
-    notes = _notes(session, seen, batches, exact=exact)
+    notes += _notes(session, seen, batches, exact=exact)
     setup = Setup(
         models=models,
         phases=tuple(_phase(each, replays) for each in found),
@@ -104,20 +112,46 @@ def _nothing(session: Session) -> Exception:
         return next(iter(session.refusals.values()))
     if session.sites:
         site = next(iter(session.sites.values())).site
-        return site.declined(site.statement, "is not followed by optimizer.step()")
-    return declined("The script never called backward(): no training step was seen.")
+        return site.declined(
+            site.statement,
+            "is followed by no optimizer.step(), and no weights changed after it",
+            WayOut.OPTIMIZER,
+        )
+    if session.processes:
+        return declined(
+            f"The script trains in {session.processes} other process"
+            f"{'es' if session.processes > 1 else ''} that it starts itself;"
+            " the step is looked for in the first process only.",
+            WayOut.ONE_PROCESS,
+        )
+    return declined(
+        "The script never called backward(): no training step was seen.", WayOut.NO_TRAINING
+    )
 
 
-def _require_steps_without_closure(found: Sequence[Pattern], seen: Mapping[Any, Seen]) -> None:
-    for each in found:
-        for optimizer in each.optimizers:
-            if isinstance(optimizer, torch.optim.LBFGS):
-                site = seen[each.sites[0]].site
-                raise site.declined(
-                    site.statement,
-                    "is called by the optimizer itself, several times a step, as LBFGS does;"
-                    " such steps cannot be repeated",
-                )
+def _times(seen: Seen) -> str:
+    return "only once" if not seen.rows else f"{len(seen.rows) + 1} times, never whole"
+
+
+def _with_optimizer(pattern: Pattern, session: Session, notes: list[str]) -> Pattern:
+    """Put the optimizer of torch that does the same in the place of updates without one."""
+    if session.own not in pattern.optimizers:
+        return pattern
+    made = session.own.optimizer()
+    if made is None:
+        site = session.sites[pattern.sites[-1]].site
+        raise site.declined(
+            site.statement,
+            "is followed by updates that no optimizer of torch makes: neither SGD nor Adam"
+            " changes the weights like this in its first step",
+            WayOut.OPTIMIZER,
+        )
+    rate = made.param_groups[0]["lr"]
+    notes.append(
+        "The weights are updated without an optimizer of torch; experiments use"
+        f" torch.optim.{type(made).__name__}(lr={rate:g}), which makes the same first update."
+    )
+    return replace(pattern, optimizers=(made,))
 
 
 def _replay(seen: Seen) -> Replay:
@@ -125,9 +159,17 @@ def _replay(seen: Seen) -> Replay:
     assert proof is not None
     if (name := seen.capture.changing) is not None:
         raise seen.site.declined(
-            seen.site.statement, f"trains several models in turn: `{name}` changes"
+            seen.site.statement,
+            f"trains several models in turn: `{name}` changes",
+            WayOut.ONE_MODEL,
         )
-    return Replay(seen.capture.plan, seen.frame.f_globals, seen.names, proof.belongings)
+    return Replay(
+        seen.capture.plan,
+        seen.frame.f_globals,
+        seen.names,
+        proof.belongings,
+        carries=seen.capture.carries,
+    )
 
 
 def _batches(seen: Sequence[Seen], replays: Sequence[Replay]) -> list[dict[str, Any]]:
@@ -160,7 +202,8 @@ def _batches(seen: Sequence[Seen], replays: Sequence[Replay]) -> list[dict[str, 
 def _is(one: Any, other: Any) -> bool:
     a, b = tensors(one), tensors(other)
     if not a and not b:
-        return bool(one == other)
+        x, y = pytree.tree_leaves(one), pytree.tree_leaves(other)
+        return len(x) == len(y) and all(map(np.array_equal, x, y))
     return len(a) == len(b) and all(x is y or same([x], [y]) for x, y in zip(a, b, strict=True))
 
 
@@ -214,6 +257,8 @@ def _notes(
     proofs = [each.capture.proof for each in seen.values()]
     if any(proof is not None and not proof.belongings.complete for proof in proofs):
         notes.append("The step uses more objects than can be put back between two repetitions.")
+    if any(each.capture.carries for each in seen.values()):
+        notes.append("Calls before the step compute a part of its loss: they are repeated as well.")
     if session.by_value:
         notes.append("Gradients are clipped one by one in the script; here they are not clipped.")
     if not any(tensors(batch) for batch in batches):

@@ -17,12 +17,14 @@ from holter.scripts.recognition.belongings import Belongings
 from holter.scripts.recognition.contexts import Autocast, autocast_now
 from holter.scripts.recognition.kinds import (
     involves_model,
+    is_model,
     is_plain,
     is_users,
     tensors,
 )
 from holter.scripts.recognition.matching import Match, match
 from holter.scripts.recognition.planning import Plan, Variable
+from holter.scripts.recognition.rollouts import ROLLOUT, Rollouts, carried, held, slots
 from holter.scripts.recognition.sites import visible
 
 Row = Mapping[str, Any]  # what a step was given, by variable
@@ -107,14 +109,19 @@ class StepCapture:
     copies: TensorCopies
     modules: Iterable[nn.Module]  # whose buffers a step may change
     delivered: Callable[[], list[object]]  # the last batches of loaders, the newest first
+    rollouts: Rollouts  # the calls since the last backward, once they are asked for
     proof: Proof | None = None  # of the first step that was seen from its beginning
     entry: Ready | None = None  # before the statements that make the data
     ready: Ready | None = None  # after them
-    changing: str | None = None  # a variable that is not the same model at every step
+    changing: str | None = None  # a variable that is one model, then another, then the first
+    carries: bool = False  # whether a step begins with values that have a graph
+    replaced: bool = False  # whether another model has just taken the place of one
     _trial: Proof | None = None
     _open: dict[str, Any] = field(default_factory=dict)
     _last: int | None = None
-    _models: dict[str, nn.Module] = field(default_factory=dict)
+    _entered: bool = False  # whether the script is in the first statement of all
+    _carried: set[Any] = field(default_factory=set)  # nodes of graphs that were there before
+    _models: dict[str, list[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._places: dict[int, list[int]] = {}
@@ -124,17 +131,30 @@ class StepCapture:
         self._wanted: dict[int, list[Variable]] = {}
         for variable in self.plan.variables:
             self._wanted.setdefault(variable.before, []).append(variable)
-        self._first = self.plan.data[0].lines if self.plan.data else range(0)
+        lines = [set(each.lines) for each in (*self.plan.data, *self.plan.forward)]
+        self._shares = sum(map(len, lines)) > len(set().union(*lines))
 
     def restart(self) -> None:
         """Start over: the function that contains the step is called again."""
         self._last = None
 
-    def line(self, number: int, frame: FrameType) -> None:
-        """The script is about to run a line."""
-        if number in self._first and self.proof is None:
+    @property
+    def shares_lines(self) -> bool:
+        """Whether two statements of the step are on one line."""
+        return self._shares
+
+    def at(self, where: int | tuple[int, int] | None, frame: FrameType) -> None:
+        """The script is about to run a line, or an instruction at a line and column."""
+        if where is None:
+            return
+        enters = self._enters(where)
+        if enters and not self._entered and self.proof is None:
             self.entry = self._ready(self.plan.entering, frame)
-        places = self._places.get(number)
+        self._entered = enters and not isinstance(where, int)
+        if isinstance(where, int):
+            places = self._places.get(where)
+        else:
+            places = [n for n, each in enumerate(self.plan.forward) if each.holds(where)] or None
         if places is None:
             self._last = None
         elif self._last not in places:
@@ -142,11 +162,18 @@ class StepCapture:
                 self._begin(place, frame)
             self._last = places[-1]
 
+    def _enters(self, where: int | tuple[int, int]) -> bool:
+        if not self.plan.data:
+            return False
+        first = self.plan.data[0]
+        return where in first.lines if isinstance(where, int) else first.holds(where)
+
     def _begin(self, place: int, frame: FrameType) -> None:
         if place == 0:
             self._open = {}
             names = visible(frame)
             self._look_at_models(names)
+            self._look_at_rollout(names)
             if self.proof is None:
                 if not self.plan.data:
                     self.entry = self._ready(self.plan.entering, frame)
@@ -160,10 +187,29 @@ class StepCapture:
             self._trial.random[place] = RandomState.now()
 
     def _look_at_models(self, names: Mapping[str, Any]) -> None:
+        """Notice another model; one that comes back means that several are trained in turn."""
         for name in self.plan.others:
             value = names.get(name)
-            if isinstance(value, nn.Module) and self._models.setdefault(name, value) is not value:
+            if not is_model(value):
+                continue
+            known = self._models.setdefault(name, [value])
+            if known[-1] is value:
+                continue
+            if any(each is value for each in known):
                 self.changing = name
+            else:
+                known.append(value)
+                self.proof = self.entry = self.ready = None
+                self.replaced = True
+
+    def _look_at_rollout(self, names: Mapping[str, Any]) -> None:
+        """Notice that functions have computed a part of the loss before the step began."""
+        places = slots(names, self.plan.others)
+        if not self.carries:
+            self._carried = carried(places)
+        elif self.rollouts.kept:
+            calls = list(self.rollouts.kept)
+            self._open[ROLLOUT] = {"calls": calls, "held": held(places)}
 
     def _ready(self, names: Iterable[str], frame: FrameType) -> Ready:
         """Which of these variables are what the loader has delivered."""
@@ -173,11 +219,15 @@ class StepCapture:
         found, batch = next((each for each in tried if each[0].is_whole), tried[0])
         return Ready(found, _kept(batch), RandomState.now())
 
-    def close(self) -> Row | None:
-        """Backward is called: what the step was given, if all of it was seen."""
+    def close(self, roots: Iterable[Tensor]) -> Row | None:
+        """Backward is called on `roots`: what the step was given, if all of it was seen."""
         self._last = None
+        if self._carried:
+            self.carries = not self._carried.isdisjoint(_nodes(roots))
+            self._carried = set()
         row, self._open = self._open, {}
         seen = all(variable.name in row for variable in self.plan.variables)
+        seen = seen and self.carries == (ROLLOUT in row)
         return row if seen else None
 
     def prove(self, row: Row, frame: FrameType, loss: Tensor, parameters: Iterable[Tensor]) -> None:
@@ -210,18 +260,21 @@ def _kept(delivered: object) -> object:
 
 def leaves_of(loss: Tensor) -> frozenset[int]:
     """The parameters that a loss depends on, by identity."""
-    found: set[int] = set()
+    return frozenset(
+        id(node.variable) for node in _nodes([loss]) if type(node).__name__ == "AccumulateGrad"
+    )
+
+
+def _nodes(roots: Iterable[Tensor]) -> set[Any]:
+    """The graph of some tensors."""
     seen: set[Any] = set()
-    waiting: list[Any] = [loss.grad_fn]
+    waiting: list[Any] = [root.grad_fn for root in roots]
     while waiting:
         node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if type(node).__name__ == "AccumulateGrad":
-            found.add(id(node.variable))
-        waiting += [each for each, _ in node.next_functions]
-    return frozenset(found)
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += [each for each, _ in node.next_functions]
+    return seen
 
 
 def _values(value: object) -> list[Tensor]:

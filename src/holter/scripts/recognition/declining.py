@@ -1,25 +1,65 @@
 """NotRecognisedError: the statement that prevents a step from being repeated, and what to do."""
 
+from enum import StrEnum
 from pathlib import Path
 
 from holter.record.errors import HolterError
 
-_INSTEAD = """\
+_SETUP = """\
 Write a setup function in a file of your own and pass it instead of the script:
-`holter try preflight {module}:setup`
+`holter try preflight my_setup:setup`
 
     def setup():
         loss = lambda model, batch: ...  # forward pass and loss of one batch
         return holter.Setup.of(model, optimizer, loss, train_loader)"""
 
 
+class WayOut(StrEnum):
+    """What to do instead, for each kind of reason."""
+
+    SETUP = _SETUP
+    LIBRARY = (
+        f"The library calls the training step. Repeat it without the library. {_SETUP}"
+        "\n\nOr run experiments from a callback of the library, with what `holter.watch` returned:"
+        "\n`holter.Setup.of_watch(watch, loss, train_loader)`"
+    )
+    LONGER = (
+        "Let the script train for longer: `--seconds 60`, arguments that give it more data or"
+        f" epochs, or smaller batches.\nOr leave the loop out. {_SETUP}"
+    )
+    NO_TRAINING = (
+        "Pass the arguments that make the script train, after its name:"
+        f" `holter try preflight train.py --mode train`.\nOr leave the script out. {_SETUP}"
+    )
+    ONE_PROCESS = (
+        "Let it train in the process that is started, if it has an argument for that, such as"
+        f" `--num-processes 0`.\nOr leave the processes out. {_SETUP}"
+    )
+    OPTIMIZER = (
+        "Replace the updates by an optimizer of torch:"
+        " `optimizer = torch.optim.SGD(model.parameters(), lr=0.1)`, then `optimizer.step()`."
+        f"\nOr name one for the experiments. {_SETUP}"
+    )
+    MODULE = (
+        "Keep the tensors in a module: `self.weight = torch.nn.Parameter(...)`, so that they can"
+        f" be put back after an experiment.\n{_SETUP}"
+    )
+    ONE_MODEL = f"Choose one of the models. {_SETUP}"
+
+
 class NotRecognisedError(HolterError):
     """The training step of a script cannot be repeated; the message names the statement."""
 
 
-def declined(why: str) -> NotRecognisedError:
-    """Return the error with what to write instead; `why` begins with the place, if there is one."""
-    return NotRecognisedError(f"{why}\n{_INSTEAD.format(module='my_setup')}")
+def declined(why: str, instead: WayOut = WayOut.SETUP) -> NotRecognisedError:
+    """Return the error with what to do instead; `why` begins with the place, if there is one."""
+    return NotRecognisedError(f"{why}\n{instead}")
+
+
+def first_line(error: Exception) -> str:
+    """Return the kind of an error and the first sentence of its message."""
+    text = str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def at(file: str, line: int, statement: str, why: str) -> str:

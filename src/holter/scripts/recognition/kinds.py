@@ -62,6 +62,12 @@ def tensors(value: object) -> list[Tensor]:
     return [each for each in pytree.tree_leaves(value) if isinstance(each, Tensor)]
 
 
+def dense(value: Tensor) -> Tensor:
+    """A tensor without a graph that can be compared: of a sparse one its values, place by place."""
+    value = value.detach()
+    return value if value.layout is torch.strided else value.to_dense()
+
+
 def has_graph(value: object) -> bool:
     """Whether it holds a tensor that was computed from parameters."""
     return any(tensor.grad_fn is not None for tensor in tensors(value))

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, Protocol
 
@@ -10,7 +11,10 @@ from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils.data import DataLoader, dataloader
 
 from holter.watching.taps import Tap
@@ -26,6 +30,12 @@ class ScriptListener(Protocol):
     ) -> None:
         """`backward()` was called on `roots`, each with a weight; `frame` is the innermost one."""
 
+    def backward_ended(self) -> None:
+        """It has returned."""
+
+    def process_begins(self) -> None:
+        """The script starts another process."""
+
     def clipped(self, norm: float) -> None:
         """Gradients were clipped to a norm."""
 
@@ -34,6 +44,9 @@ class ScriptListener(Protocol):
 
     def scaled(self, scaler: GradScaler) -> None:
         """A loss was multiplied by the scale of AMP."""
+
+    def step_begins(self) -> None:
+        """An optimizer is about to step; it may call backward itself."""
 
     def stepped(self, optimizer: Optimizer) -> None:
         """An optimizer has stepped, or its step was skipped."""
@@ -44,12 +57,15 @@ class ScriptListener(Protocol):
 
 def listen(listener: ScriptListener) -> list[Any]:
     """Tell `listener` of everything from now on; each of what is returned has a `remove()`."""
+    begins: Any = lambda *_: listener.step_begins()  # noqa: E731
     stepped: Any = lambda optimizer, *_: listener.stepped(optimizer)  # noqa: E731
     return [
         Tap(torch.autograd, "backward", lambda original: _backward(listener, original)),
         *_clipping(listener),
         *_scaling(listener),
         *_loading(listener),
+        Tap(BaseProcess, "start", lambda original: _starting(listener, original)),
+        register_optimizer_step_pre_hook(begins),
         register_optimizer_step_post_hook(stepped),
     ]
 
@@ -61,9 +77,19 @@ def _backward(listener: ScriptListener, original: Call) -> Call:
         if isinstance(roots, list | tuple) and all(isinstance(root, Tensor) for root in roots):
             weights = weights or [None] * len(roots)
             listener.backward_begins(roots, weights, sys._getframe())  # noqa: SLF001
-        return original(tensors, grad_tensors, *args, **kwargs)
+        result = original(tensors, grad_tensors, *args, **kwargs)
+        listener.backward_ended()
+        return result
 
     return backward
+
+
+def _starting(listener: ScriptListener, original: Call) -> Call:
+    def start(self: BaseProcess) -> None:
+        listener.process_begins()
+        original(self)
+
+    return start
 
 
 def _clipping(listener: ScriptListener) -> list[Tap]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from holter.scripts.recognition.kinds import PLAIN
+from holter.scripts.recognition.kinds import PLAIN, dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,13 @@ def _place(value: object, leaves: list[Any]) -> int | None:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    if one is other or (one.data_ptr() == other.data_ptr() and one.stride() == other.stride()):
+    if one is other:
         return True
-    if one.dtype != other.dtype:
+    if one.dtype != other.dtype or one.layout != other.layout:
         return False
+    one, other = dense(one), dense(other)
+    if one.data_ptr() == other.data_ptr() and one.stride() == other.stride():
+        return True
     near = other.detach().to(one.device)
     if one.is_floating_point():
         return torch.allclose(one, near, rtol=0, atol=0, equal_nan=True)

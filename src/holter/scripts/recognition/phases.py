@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch.amp import GradScaler
-from torch.optim import Optimizer
+from torch.optim import LBFGS, Optimizer
 
 Key = Any  # of a site
 
@@ -18,7 +18,7 @@ class Update:
     backwards: list[Key] = field(default_factory=list)
     max_norm: float | None = None
     scaler: GradScaler | None = None
-    optimizers: list[Optimizer] = field(default_factory=list)
+    optimizers: list[Any] = field(default_factory=list)
 
 
 class Timeline:
@@ -28,12 +28,17 @@ class Timeline:
         self.updates: list[Update] = []
         self._open = Update()
         self.scaler: GradScaler | None = None  # that has scaled a loss since the last backward
-        self._first: dict[frozenset[int], Optimizer] = {}  # of those with the same parameters
+        self._first: dict[frozenset[int], Any] = {}  # of those with the same parameters
 
     @property
     def steps(self) -> int:
         """How many updates there were."""
         return len(self.updates) + bool(self._open.optimizers)
+
+    @property
+    def optimized(self) -> bool:
+        """Whether an optimizer of torch has made an update."""
+        return any(isinstance(each, Optimizer) for each in self._first.values())
 
     def backward(self, key: Key) -> None:
         """Backward was called at a site."""
@@ -52,8 +57,8 @@ class Timeline:
         """A loss was scaled, for the backward that follows."""
         self.scaler = scaler
 
-    def stepped(self, optimizer: Optimizer) -> None:
-        """An optimizer has stepped; one that was re-created counts as the first."""
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has stepped, or the script itself; one made again counts as the first."""
         held = frozenset(
             id(parameter) for group in optimizer.param_groups for parameter in group["params"]
         )
@@ -71,7 +76,7 @@ class Pattern:
     """A kind of update that comes again and again."""
 
     sites: tuple[Key, ...]
-    optimizers: tuple[Optimizer, ...]
+    optimizers: tuple[Any, ...]
     max_norm: float | None
     scaler: GradScaler | None
     accumulation: int
@@ -99,10 +104,12 @@ def _pattern(sites: tuple[Key, ...], updates: Sequence[Update]) -> Pattern:
     optimizers = {id(optimizer): optimizer for update in updates for optimizer in update.optimizers}
     norms = [update.max_norm for update in updates]
     counts = Counter(Counter(update.backwards)[sites[0]] for update in updates)
+    # An optimizer that computes the loss several times in a step accumulates nothing.
+    repeats = any(isinstance(optimizer, LBFGS) for optimizer in optimizers.values())
     return Pattern(
         sites,
         tuple(optimizers.values()),
         Counter(norms).most_common(1)[0][0],
         next((update.scaler for update in updates if update.scaler is not None), None),
-        counts.most_common(1)[0][0],
+        1 if repeats else counts.most_common(1)[0][0],
     )

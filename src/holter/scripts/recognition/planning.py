@@ -41,6 +41,12 @@ class Statement:
     written: Roots  # variables
     touched: Roots  # variables that it writes or changes
 
+    def holds(self, place: tuple[int, int]) -> bool:
+        """Whether a line and column are inside of it."""
+        begin = (self.node.lineno, self.node.col_offset)
+        end = (self.node.end_lineno or begin[0], self.node.end_col_offset or begin[1])
+        return begin <= place < end
+
 
 @dataclass(frozen=True, eq=False)
 class Variable:
@@ -171,6 +177,7 @@ def _is_variable(value: object) -> bool:
     if isinstance(value, nn.Module | Optimizer | DataLoader | ModuleType | FunctionType | type):
         return False
     own = is_users(value) and not involves_model(value)
+    own = own and not any(has_graph(each) for each in vars(value).values())  # a loss left in it
     return is_data(value) or is_plain(value) or own or isinstance(value, Mapping)
 
 

@@ -36,6 +36,8 @@ def preparation(seen: Sequence[Seen], replays: Sequence[Replay]) -> Prepare | No
 
 def _part(seen: Seen, replay: Replay) -> Prepare | None:
     assert seen.capture.proof is not None
+    if seen.capture.carries:
+        return None
     own = replay.batch(seen.capture.proof.row)
     for ready, with_data in ((seen.capture.entry, True), (seen.capture.ready, False)):
         if ready is not None and ready.match.is_whole:

@@ -15,6 +15,7 @@ from holter.scripts.recognition.capturing import copied, opened
 from holter.scripts.recognition.declining import declined
 from holter.scripts.recognition.kinds import involves_model, is_users
 from holter.scripts.recognition.planning import Plan
+from holter.scripts.recognition.rollouts import ROLLOUT, Repeated
 from holter.scripts.recognition.sites import LOSS
 
 Batch = Mapping[str, Any]
@@ -25,10 +26,18 @@ class Replay:
     """Runs the forward statements of a plan where the script has run them, and cleans up."""
 
     def __init__(
-        self, plan: Plan, variables: dict[str, Any], own: dict[str, Any] | None, held: Belongings
+        self,
+        plan: Plan,
+        variables: dict[str, Any],
+        own: dict[str, Any] | None,
+        held: Belongings,
+        *,
+        carries: bool = False,
     ) -> None:
         self.plan = plan
         self.keys = {variable.name: variable.key for variable in plan.variables}
+        if carries:
+            self.keys[ROLLOUT] = "rollout"
         self.copies = plan.in_place  # whether what is given is copied first
         self._globals, self._locals = variables, own
         self._belongings = held
@@ -81,6 +90,7 @@ class Replay:
     def running(self, batch: Batch) -> Iterator[dict[str, Any]]:
         """The variables with those of a batch among them; afterwards all is as before."""
         given = {name: batch[key] for name, key in self.keys.items() if key in batch}
+        rollout = given.pop(ROLLOUT, None)
         given = _fresh(given, copies=self.copies)
         with contextlib.ExitStack() as stack:
             stack.callback(self._belongings.restore)
@@ -95,6 +105,8 @@ class Replay:
                 for cell, value in self._cells(given):
                     stack.callback(_fill, cell, cell.cell_contents)
                     cell.cell_contents = value
+            if rollout is not None:
+                stack.enter_context(Repeated(rollout))
             names.update(given)
             yield names
 

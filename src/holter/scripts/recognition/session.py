@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from holter.record import environment
-from holter.record.folders import new_folder
+from holter.record.notices import Progress
 from holter.scripts.discovery import Discovery
 from holter.scripts.recognition.capturing import Row, StepCapture, TensorCopies
 from holter.scripts.recognition.contexts import Autocast
@@ -27,9 +27,11 @@ from holter.scripts.recognition.names import dotted
 from holter.scripts.recognition.phases import Timeline
 from holter.scripts.recognition.planning import plan
 from holter.scripts.recognition.returning import Returns
+from holter.scripts.recognition.rollouts import Rollouts
 from holter.scripts.recognition.sites import Site, is_module_level, locate, visible
 from holter.scripts.recognition.start import Start
 from holter.scripts.recognition.tracing import Tracer
+from holter.scripts.recognition.updating import OwnUpdates
 from holter.watching.recorder import Recorder
 from holter.watching.watch import Watch
 
@@ -59,8 +61,7 @@ class Session:
 
     def __init__(
         self,
-        name: str,
-        out: Path | None,
+        path: Path,
         *,
         steps: int,
         seconds: float,
@@ -68,10 +69,7 @@ class Session:
         last: int | None = None,
     ) -> None:
         self.watch = Watch(
-            # Wherever the script goes from here.
-            Recorder(
-                (out or new_folder(name)).absolute(), rank=0, environment=environment.describe()
-            ),
+            Recorder(path, rank=0, environment=environment.describe()),
             budget=None,
             announce=False,
             black_box=False,
@@ -83,6 +81,8 @@ class Session:
         self.refusals: dict[Key, Exception] = {}  # why the step at a place cannot be repeated
         self.repeated: set[str] = set()  # places where backward is called again on the same loss
         self.by_value = False  # whether gradients are clipped one by one
+        self.own = OwnUpdates()
+        self.processes = 0  # that the script has started
         self.failure: Exception | None = None
         self.otherwise: NotRecognisedError | None = None  # what to say if a library defeats us
         self._steps, self._seconds, self._pause = steps, seconds, pause
@@ -91,15 +91,22 @@ class Session:
         self._thread: int | None = None  # that trains
         self._fetched: deque[tuple[DataLoader[Any], object]] = deque(maxlen=_AHEAD)
         self._fed: list[DataLoader[Any]] = []  # a loader for each backward that a fetch preceded
-        self._is_fed = False
+        self._is_fed = self._stepping = False
         self._roots: list[weakref.ref[Tensor]] = []  # on which backward was called in this step
         self._refused = self._late = self._clock = 0
         self._copies = TensorCopies()
         self._tracer = Tracer(self._fail)
         self._returns = Returns()
+        self._rollouts = Rollouts()
         self._own: tuple[Site, FrameType] | None = None  # the function that gives a library losses
+        self._progress = Progress()
         self._handles = listen(self)
         self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether it listens no longer."""
+        return self._closed
 
     @property
     def last_site(self) -> Seen:
@@ -124,6 +131,7 @@ class Session:
         """Listen no longer; the recording ends. Safe to call twice."""
         if not self._closed:
             self._closed = True
+            self._progress.clear()
             self._tracer.stop()
             self.start.stop_looking()
             for handle in reversed(self._handles):
@@ -144,6 +152,15 @@ class Session:
         except Exception as error:
             self._fail(error)
 
+    def backward_ended(self) -> None:
+        """Look at the gradients of an update that is not an optimizer's."""
+        if not self._is_deaf and not self.timeline.optimized:
+            self.own.backward_ended()
+
+    def process_begins(self) -> None:
+        """Remember that training may go on elsewhere."""
+        self.processes += 1
+
     def clipped(self, norm: float) -> None:
         """Remember the norm."""
         if not self._is_deaf:
@@ -158,11 +175,17 @@ class Session:
         if not self._is_deaf:
             self.timeline.scaled(scaler)
 
+    def step_begins(self) -> None:
+        """Take the changes of weights from now on for the optimizer's."""
+        self._stepping = True
+
     def stepped(self, optimizer: Optimizer) -> None:
         """Remember who steps after which backward."""
+        self._stepping = False
         if not self._is_deaf:
             self._roots.clear()
             self.timeline.stepped(optimizer)
+            self._progress.show(f"recording step {self.timeline.steps}/{self._steps}")
 
     def fetched(self, loader: DataLoader[Any], batch: object) -> None:
         """Remember the batch: the step that follows may be fed by it."""
@@ -177,7 +200,8 @@ class Session:
 
     def _pause_if_enough(self) -> None:
         over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
-        proven = any(site.capture.proof is not None for site in self.sites.values())
+        proofs = [site.capture.proof for site in self.sites.values()]
+        proven = bool(proofs) and all(proof is not None for proof in proofs)
         self._late += over
         hopeless = self._refused >= _TRIES or self._late >= _PATIENCE
         if self.failure is not None or hopeless or (over and proven):
@@ -197,6 +221,10 @@ class Session:
             self.start.keep()
             self._deadline = time.monotonic() + self._seconds
         self._clock += 1
+        looks = not self.timeline.optimized and not self._stepping
+        if looks and self.own.backward_begins(self.start.parameters()):
+            self._roots.clear()
+            self.timeline.stepped(self.own)
         try:
             site, at = self._locate(roots[0], frame)
         except NotRecognisedError as error:
@@ -206,7 +234,7 @@ class Session:
             self.repeated.add(site.place)
             return
         self._roots.append(weakref.ref(roots[0]))
-        key = (site.code, id(site.call))
+        key = site.key
         if key in self.refusals:
             self._refuse(key, self.refusals[key])
             return
@@ -226,6 +254,9 @@ class Session:
                 return
         self.timeline.backward(key)
         seen = self.sites[key]
+        if seen.capture.carries:
+            self._tracer.notice_calls(self._rollouts)
+        self._rollouts.backward()
         seen.frame, seen.names = at, None if is_module_level(at) else dict(at.f_locals)
 
     def _locate(self, root: Tensor, frame: FrameType) -> tuple[Site, FrameType]:
@@ -256,17 +287,29 @@ class Session:
     def _meet(self, key: Key, site: Site, frame: FrameType) -> None:
         """A backward at a new place; with an optimizer that is new, too, another training."""
         if self.start.is_outdated:
-            self.start.keep_anew()
-            self.sites.clear()
-            self._fed.clear()
-            self.timeline = Timeline()
-        capture = StepCapture(plan(site, frame), self._copies, self.start.modules, self._delivered)
+            self._begin_anew()
+        steps = plan(site, frame)
+        capture = StepCapture(
+            steps, self._copies, self.start.modules, self._delivered, self._rollouts
+        )
         self._tracer.follow(capture, frame)
         self.sites[key] = Seen(site, capture, frame)
 
+    def _begin_anew(self) -> None:
+        self.start.keep_anew()
+        self.sites.clear()
+        self._fed.clear()
+        self.timeline = Timeline()
+
     def _again(self, seen: Seen, frame: FrameType, roots: Sequence[Tensor]) -> None:
         """A backward at a place that is followed."""
-        row = seen.capture.close()
+        row = seen.capture.close(roots)
+        if seen.capture.replaced:  # another model is trained here, after one that is done
+            seen.capture.replaced = False
+            self._begin_anew()
+            self.sites[seen.site.key] = seen
+            seen.rows.clear()
+            seen.steps.clear()
         if row is None:
             return
         seen.rows.append((self._clock, row))

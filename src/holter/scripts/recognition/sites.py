@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 from torch.amp import GradScaler
 
-from holter.scripts.recognition.declining import NotRecognisedError, at, declined
+from holter.scripts.recognition.declining import NotRecognisedError, WayOut, at, declined
 from holter.scripts.recognition.kinds import (
     Namespace,
     first_with_graph,
@@ -42,6 +42,11 @@ class Site:
         return self.source.statement(self.call)
 
     @property
+    def key(self) -> tuple[CodeType, int]:
+        """What is the same at every backward here: the code, and which call it is."""
+        return self.code, id(self.call)
+
+    @property
     def place(self) -> str:
         """File and line."""
         return f"{self.source.file}:{self.call.lineno}"
@@ -51,8 +56,6 @@ class Site:
         """The statements of the innermost loop or function."""
         loops = self.source.loops(self.statement)
         around: Any = loops[0] if loops else self.source.function(self.statement)
-        if loops and around.body[0].lineno == around.lineno:
-            raise self.declined(around, "is on a single line; start a new line after the colon")
         return list(around.body)
 
     def straight(self) -> list[ast.stmt]:
@@ -84,10 +87,12 @@ class Site:
             raise self.declined(each, "calls backward() in a form that is not supported")
         raise self.declined(target, "is outside the loop that it runs in")
 
-    def declined(self, node: ast.AST, why: str) -> NotRecognisedError:
+    def declined(
+        self, node: ast.AST, why: str, instead: WayOut = WayOut.SETUP
+    ) -> NotRecognisedError:
         """An error that names a node of this site's file."""
         line = node.lineno if isinstance(node, ast.stmt | ast.expr) else 1
-        return declined(at(self.source.file, line, self.source.said(node), why))
+        return declined(at(self.source.file, line, self.source.said(node), why), instead)
 
 
 def locate(frame: FrameType | None) -> tuple[Site, FrameType]:
@@ -102,7 +107,10 @@ def locate(frame: FrameType | None) -> tuple[Site, FrameType]:
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
-        raise declined("backward() is called by a library; no statement of the script calls it.")
+        raise declined(
+            "backward() is called by a library; no statement of the script calls it.",
+            WayOut.LIBRARY,
+        )
     try:
         return _site(frame, in_library=frame is not inner)
     except NotRecognisedError as error:
@@ -189,8 +197,9 @@ def _given(source: Source, call: ast.Call, names: Namespace) -> ast.expr:
                 source.file,
                 call.lineno,
                 source.said(source.statement(call)),
-                "trains inside a library: the loss of a batch is not to be seen here",
-            )
+                "trains inside a library, whose own step could not be extracted either",
+            ),
+            WayOut.LIBRARY,
         )
     return arguments[place]
 
@@ -240,8 +249,7 @@ def _argument(
             return keyword.value, outer, made, caller
     code = frame.f_code
     place = code.co_varnames[: code.co_argcount].index(parameter)
-    bound = code.co_varnames[0] in ("self", "cls") and isinstance(made.func, ast.Attribute)
-    place -= bool(bound)
+    place -= code.co_varnames[0] in ("self", "cls")  # also of `scaler(loss)`, which is a method
     if place >= len(made.args) or any(isinstance(arg, ast.Starred) for arg in made.args):
         raise declined(at(outer.file, made.lineno, outer.said(made), why))
     return made.args[place], outer, made, caller

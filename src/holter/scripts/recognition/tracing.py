@@ -3,15 +3,31 @@
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
 from holter.scripts.recognition.capturing import StepCapture
 from holter.scripts.recognition.kinds import is_library
+from holter.scripts.recognition.rollouts import Rollouts
+
+
+def place_of(frame: FrameType) -> tuple[int, int] | None:
+    """Line and column of the instruction that a frame is at."""
+    line, _, column, _ = _positions(frame.f_code)[frame.f_lasti // 2]
+    return None if line is None or column is None else (line, column)
+
+
+@cache
+def _positions(code: CodeType) -> list[tuple[int | None, ...]]:
+    return list(code.co_positions())
 
 
 class Tracer:
-    """Follows the lines of some code of the script, and of no other."""
+    """Follows the lines of some code of the script, and of no other.
+
+    Where several statements share a line it follows single instructions.
+    """
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
         # By identity, with the code itself: its hash takes long, and every call is looked at.
@@ -22,10 +38,16 @@ class Tracer:
         self._process = os.getpid()
         self._failed = failed
         self._returned: Callable[[FrameType, Any], None] | None = None
+        self._rollouts: Rollouts | None = None
 
     def notice_returns(self, returned: Callable[[FrameType, Any], None]) -> None:
         """Tell of all that functions of the user return, from their next call on."""
         self._returned = returned
+        self._begin()
+
+    def notice_calls(self, rollouts: Rollouts) -> None:
+        """Tell of all calls of functions of the user, from the next one on."""
+        self._rollouts = rollouts
         self._begin()
 
     def _begin(self) -> None:
@@ -39,6 +61,7 @@ class Tracer:
         self._captures.setdefault(id(code), (code, []))[1].append(capture)
         self._begin()
         frame.f_trace = self._line
+        frame.f_trace_opcodes = capture.shares_lines
         self._frames.append(frame)
 
     def stop(self) -> None:
@@ -54,22 +77,31 @@ class Tracer:
         known = self._captures.get(id(frame.f_code))
         if not self._on or os.getpid() != self._process:
             return None
+        listens = self._returned is not None or self._rollouts is not None
+        users = listens and not is_library(frame.f_code.co_filename)
+        if users and self._rollouts is not None:
+            self._rollouts.begin(frame)
         if known is None:
-            users = self._returned is not None and not is_library(frame.f_code.co_filename)
             return self._line if users else None
         for each in known[1]:
             each.restart()
+        frame.f_trace_opcodes = any(each.shares_lines for each in known[1])
         return self._line
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if not self._on:
             return None
         try:
-            if event == "line" and (known := self._captures.get(id(frame.f_code))) is not None:
+            moves = event in ("line", "opcode")
+            if moves and (known := self._captures.get(id(frame.f_code))) is not None:
                 for capture in known[1]:
-                    capture.line(frame.f_lineno, frame)
-            elif event == "return" and self._returned is not None:
-                self._returned(frame, argument)
+                    if capture.shares_lines == (event == "opcode"):
+                        capture.at(place_of(frame) if event == "opcode" else frame.f_lineno, frame)
+            elif event == "return":
+                if self._returned is not None:
+                    self._returned(frame, argument)
+                if self._rollouts is not None:
+                    self._rollouts.end(frame)
         except Exception as error:
             self._failed(error)
         return self._line

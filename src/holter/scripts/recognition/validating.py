@@ -1,7 +1,10 @@
 """Validation batches: those of a second loader, made ready by the script's own statements."""
 
+import inspect
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -10,6 +13,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from holter.lab.setup import Setup
+from holter.scripts.recognition.kinds import is_ours
 from holter.scripts.recognition.preparing import Prepare
 from holter.scripts.recognition.session import Seen
 
@@ -60,7 +64,7 @@ def _validation_loader(train: DataLoader[Any], seen: Sequence[Seen]) -> DataLoad
         (name, value)
         for each in seen
         for name, value in _named(each)
-        if issubclass(type(value), DataLoader) and value.dataset is not train.dataset
+        if isinstance(value, DataLoader) and value.dataset is not train.dataset
     ]
     for valid in _VALID:
         fitting: dict[int, DataLoader[Any]] = {
@@ -72,15 +76,36 @@ def _validation_loader(train: DataLoader[Any], seen: Sequence[Seen]) -> DataLoad
 
 
 def _named(seen: Seen) -> Iterator[tuple[str, Any]]:
-    """The variables of a step and of its callers, and what their objects and dictionaries hold."""
-    frame: FrameType | None = seen.frame
-    variables = dict(seen.names or {})
+    """The variables of a step and of all callers, and what their objects and dictionaries hold."""
+    known: set[int] = set()
+    for frame in (*_frames(seen.frame), *_frames(sys._getframe())):  # noqa: SLF001
+        if id(frame) in known or is_ours(frame.f_code.co_filename):
+            continue
+        known.add(id(frame))
+        own = seen.names or {} if frame is seen.frame else {}
+        for name, value in {**frame.f_globals, **frame.f_locals, **own}.items():
+            yield name, value
+            if isinstance(value, dict):
+                yield from ((key, each) for key, each in value.items() if isinstance(key, str))
+            elif name == "self" and hasattr(value, "__dict__"):
+                yield from vars(value).items()
+                yield from _of_trainer(value)
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and its callers: at a pause those of the script are above those of holter."""
     while frame is not None:
-        variables = {**frame.f_globals, **frame.f_locals, **variables}
+        yield frame
         frame = frame.f_back
-    for name, value in variables.items():
-        yield name, value
-        if isinstance(value, dict):
-            yield from ((key, each) for key, each in value.items() if isinstance(key, str))
-        elif name == "self" and hasattr(value, "__dict__"):
-            yield from vars(value).items()
+
+
+def _of_trainer(value: Any) -> Iterator[tuple[str, Any]]:
+    """The validation loader that a library's trainer makes or keeps."""
+    with suppress(Exception):  # it may not be ready to
+        if vars(value).get("eval_dataset") is not None:  # Transformers
+            yield "eval_dataloader", value.get_eval_dataloader()
+        loaders = inspect.getattr_static(type(value), "val_dataloaders", None)  # Lightning
+        if isinstance(loaders, property):
+            found = value.val_dataloaders
+            for each in found if isinstance(found, list | tuple) else [found]:
+                yield "val_dataloader", each

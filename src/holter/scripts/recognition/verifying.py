@@ -9,8 +9,8 @@ from torch import Tensor
 from holter.lab.randomness import RandomState
 from holter.scripts.recognition.capturing import Proof, leaves_of
 from holter.scripts.recognition.contexts import as_in_training
-from holter.scripts.recognition.declining import NotRecognisedError, at, declined
-from holter.scripts.recognition.kinds import tensors
+from holter.scripts.recognition.declining import NotRecognisedError, at, declined, first_line
+from holter.scripts.recognition.kinds import dense, tensors
 from holter.scripts.recognition.replaying import Replay
 
 CLOSE = 1e-3  # of the loss; beyond, a replay is another computation
@@ -93,7 +93,7 @@ def _require_backward(replay: Replay, loss: Tensor) -> None:
             torch.autograd.backward(loss.mean())
     except Exception as error:
         last = len(replay.plan.forward) - 1
-        why = f"cannot be called otherwise: {type(error).__name__}: {error}"
+        why = f"cannot be called otherwise: {first_line(error)}"
         raise _refusal(replay, last, why) from error
 
 
@@ -124,7 +124,7 @@ def _run(
         raise
     except Exception as error:
         raise _refusal(
-            replay, running, f"fails when it is run again: {type(error).__name__}: {error}"
+            replay, running, f"fails when it is run again: {first_line(error)}"
         ) from error
     return loss, found
 
@@ -144,17 +144,21 @@ def _refusal(replay: Replay, place: int, why: str) -> NotRecognisedError:
 def same(one: list[Tensor], other: list[Tensor]) -> bool:
     """Whether tensors are the same bit for bit, NaN where NaN is."""
     return len(one) == len(other) and all(
-        a.shape == b.shape
-        and torch.equal(a.detach().isnan(), b.detach().isnan())
-        and torch.equal(a.detach().nan_to_num(), b.detach().nan_to_num())
+        a.shape == b.shape and a.layout == b.layout and _equal(dense(a), dense(b))
         for a, b in zip(one, other, strict=True)
+    )
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one.isnan(), other.isnan()) and torch.equal(
+        one.nan_to_num(), other.nan_to_num()
     )
 
 
 def close(one: list[Tensor], other: list[Tensor], limit: float = CLOSE) -> bool:
     """Whether tensors are the same but for rounding."""
     return len(one) == len(other) and all(
-        a.shape == b.shape and _near(a.detach(), b.detach(), limit)
+        a.shape == b.shape and _near(dense(a), dense(b), limit)
         for a, b in zip(one, other, strict=True)
     )
 

@@ -144,14 +144,22 @@ def is_one_hot(tensor: Tensor) -> bool:
 
 
 def _tells(loader: DataLoader[Any] | None) -> bool:
-    return loader is not None and loader.batch_size is not None
+    return _batch_size(loader) is not None
+
+
+def _batch_size(loader: DataLoader[Any] | None) -> int | None:
+    """What a loader says of the size of its batches, or the sampler that makes them."""
+    if loader is None or loader.batch_size is not None:
+        return None if loader is None else loader.batch_size
+    size = getattr(loader.batch_sampler, "batch_size", None)
+    return size if isinstance(size, int) else None
 
 
 def _count(loader: DataLoader[Any] | None, batch: Batch) -> int:
     """How many samples: as the loader says, else as the first dimension of all tensors says."""
     shapes = [tensor.shape for tensor in tensors(batch) if tensor.dim()]
-    if loader is not None and loader.batch_size is not None:
-        count = loader.batch_size
+    count = _batch_size(loader)
+    if loader is not None and count is not None:
         if not isinstance(loader.dataset, IterableDataset):
             count = min(count, len(loader.dataset))  # type: ignore[arg-type]
         if not any(count in shape[:2] for shape in shapes):
