@@ -194,7 +194,7 @@ def leading_first(checkup: Checkup) -> tuple[str, ...]:
 
 
 def python(
-    *arguments: str | Path, cwd: Path, variables: Mapping[str, str], timeout: float = 300
+    *arguments: str | Path, cwd: Path, variables: Mapping[str, str], timeout: float = 900
 ) -> Ended:
     """Run this Python with one thread, as a user would, and wait."""
     unset = ("FAULT", "RANK", "WORLD_SIZE", "NO_COLOR", "FORCE_COLOR", "HOLTER_DEBUG")
