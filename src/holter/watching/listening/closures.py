@@ -30,15 +30,19 @@ class ClosureListener:
         """Return the arguments of `optimizer.step()` with the closure counted, if there is one."""
         self._counted = None
         closure = closure_of(args, kwargs)
-        if closure is None or self._open.is_deaf or self.shield.is_closed:
+        if closure is not None:
+            self._count(optimizer, closure)
+        if self._counted is None:
             return None
-        subject = self._loop.stepper.roster.subject_of(optimizer)
-        if subject is None:
-            return None
-        self._counted = counted = _Counted(closure, self, subject)
         if kwargs.get("closure") is closure:
-            return args, {**kwargs, "closure": counted}
-        return tuple(counted if argument is closure else argument for argument in args), kwargs
+            return args, {**kwargs, "closure": self._counted}
+        return tuple(self._counted if given is closure else given for given in args), kwargs
+
+    @shielded
+    def _count(self, optimizer: Optimizer, closure: Closure) -> None:
+        subject = self._loop.stepper.roster.subject_of(optimizer)
+        if subject is not None:
+            self._counted = _Counted(closure, self, subject)
 
     @shielded
     def after_step(self, *_: Any) -> None:
