@@ -28,20 +28,20 @@ class ClosureListener:
 
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Return the arguments of `optimizer.step()` with the closure counted, if there is one."""
-        self._counted = None
         closure = closure_of(args, kwargs)
-        if closure is not None:
-            self._count(optimizer, closure)
-        if self._counted is None:
+        self._count(optimizer, closure)
+        counted = self._counted
+        if counted is None:
             return None
         if kwargs.get("closure") is closure:
-            return args, {**kwargs, "closure": self._counted}
-        return tuple(self._counted if given is closure else given for given in args), kwargs
+            return args, {**kwargs, "closure": counted}
+        return tuple(counted if given is closure else given for given in args), kwargs
 
     @shielded
-    def _count(self, optimizer: Optimizer, closure: Closure) -> None:
+    def _count(self, optimizer: Optimizer, closure: Closure | None) -> None:
+        self._counted = None
         subject = self._loop.stepper.roster.subject_of(optimizer)
-        if subject is not None:
+        if subject is not None and closure is not None:
             self._counted = _Counted(closure, self, subject)
 
     @shielded
