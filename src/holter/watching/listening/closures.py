@@ -29,8 +29,9 @@ class ClosureListener:
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Return the arguments of `optimizer.step()` with the closure counted, if there is one."""
         closure = closure_of(args, kwargs)
-        self._count(optimizer, closure)
-        counted = self._counted
+        made: list[_Counted] = []  # none where the shield lets nothing through
+        self._count(optimizer, closure, made)
+        counted = self._counted = made[0] if made else None
         if counted is None:
             return None
         if kwargs.get("closure") is closure:
@@ -38,11 +39,10 @@ class ClosureListener:
         return tuple(counted if given is closure else given for given in args), kwargs
 
     @shielded
-    def _count(self, optimizer: Optimizer, closure: Closure | None) -> None:
-        self._counted = None
+    def _count(self, optimizer: Optimizer, closure: Closure | None, made: "list[_Counted]") -> None:
         subject = self._loop.stepper.roster.subject_of(optimizer)
         if subject is not None and closure is not None:
-            self._counted = _Counted(closure, self, subject)
+            made.append(_Counted(closure, self, subject))
 
     @shielded
     def after_step(self, *_: Any) -> None:
