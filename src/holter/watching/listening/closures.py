@@ -28,17 +28,21 @@ class ClosureListener:
 
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Return the arguments of `optimizer.step()` with the closure counted, if there is one."""
-        self._counted = None
         closure = closure_of(args, kwargs)
-        if closure is None or self.shield.is_closed:
+        made: list[_Counted] = []  # none where the shield lets nothing through
+        self._count(optimizer, closure, made)
+        counted = self._counted = made[0] if made else None
+        if counted is None:
             return None
-        subject = self._loop.stepper.roster.subject_of(optimizer)
-        if subject is None:
-            return None
-        self._counted = counted = _Counted(closure, self, subject)
         if kwargs.get("closure") is closure:
             return args, {**kwargs, "closure": counted}
-        return tuple(counted if argument is closure else argument for argument in args), kwargs
+        return tuple(counted if given is closure else given for given in args), kwargs
+
+    @shielded
+    def _count(self, optimizer: Optimizer, closure: Closure | None, made: "list[_Counted]") -> None:
+        subject = self._loop.stepper.roster.subject_of(optimizer)
+        if subject is not None and closure is not None:
+            made.append(_Counted(closure, self, subject))
 
     @shielded
     def after_step(self, *_: Any) -> None:
