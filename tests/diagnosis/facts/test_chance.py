@@ -127,6 +127,12 @@ def test_a_loss_that_comes_back_from_an_explosion_is_not_on_its_way() -> None:
     assert chance(run(loss)).standing is Standing.AT_CHANCE
 
 
+def test_a_loss_of_other_orders_of_magnitude_is_not_on_its_way() -> None:
+    falling = CONSTANT * 10 ** (9 - 3 * AT / STEPS)
+    assert chance(run(falling)).standing is Standing.AT_CHANCE
+    assert chance(run(falling / 1e6)).standing is Standing.FALLING
+
+
 def test_a_squared_error_that_falls_in_validation_is_learning() -> None:
     """Validation targets may vary more than those of training."""
 

@@ -34,6 +34,7 @@ PATIENCE = 200
 
 _FEWEST = 20  # losses whose mean has a known error, however skewed they are
 _FAR = 2.0  # times the constant prediction from which correct predictions make up for no loss
+_BEYOND = 100.0  # times the constant prediction at which a fall of the loss means nothing
 _MEMORISED = 0.2  # gain in training, as a share, that memorised samples give without learning
 _CLOSE = 0.05  # gain in validation, as a share, that other targets may explain
 _FALLS = 0.005  # fall from the first validation to the last, as a share, that is a trend
@@ -93,9 +94,10 @@ class Chance:
     def falls_by(self, least: float) -> bool:
         """Whether the loss falls at the end by `least` or more, and by more than its noise.
 
-        A loss that comes back from an explosion is not on its way to learning.
+        A loss that comes back from an explosion, or is far from any prediction, is not on its way.
         """
-        if self.latest >= self.curve.values[0] / self.baseline.scale:
+        first = self.curve.values[0] / self.baseline.scale
+        if self.latest >= min(first, _BEYOND * self.constant):
             return False
         slow = max(4 * np.sqrt(2) * self.error, least)
         is_steady = self.fall > self.earlier_fall / 4  # half of it if the trend is a line

@@ -74,7 +74,7 @@ def unrelated_labels(
         yield unrelated_labels.not_examined(f"too few steps to tell: {measured}")
     elif samples < min_samples:
         yield unrelated_labels.not_examined(f"{samples} of the {min_samples} samples needed")
-    elif max(abs(held.score), abs(fit.score)) > max_score:
+    elif max(held.score, fit.score) > max_score or min(held.score, fit.score) < -clear_score:
         yield unrelated_labels.not_examined(f"too small a difference to tell: {measured}")
     else:
         batch = facts.run[LABEL_FIT][ONE_BATCH].values
