@@ -34,14 +34,17 @@ class OwnUpdates:
         before, self._mark = self._mark, mark
         changed = before is not None and (mark.shape != before.shape or not mark.equal(before))
         if changed and not self._changed:
+            # Another model may have gradients, too, but is not updated here.
+            moved = [
+                (parameter, was)
+                for parameter, was in self._before
+                if id(parameter) in self._gradients and not torch.equal(parameter, was)
+            ]
             self._changed = [
                 (was, self._gradients[id(parameter)], parameter.detach().clone())
-                for parameter, was in self._before
-                if id(parameter) in self._gradients
+                for parameter, was in moved
             ]
-            self.param_groups[0]["params"] = [
-                p for p, _ in self._before if id(p) in self._gradients
-            ]
+            self.param_groups[0]["params"] = [parameter for parameter, _ in moved]
         if not self._changed:
             self._before = [(p, p.detach().clone()) for p in parameters]
         return changed
@@ -58,6 +61,8 @@ class OwnUpdates:
     def optimizer(self) -> Optimizer | None:
         """Build the optimizer of torch whose first step is the update that was seen."""
         parameters = self.param_groups[0]["params"]
+        if not parameters:
+            return None
         gradient = torch.cat([each.flatten() for _, each, _ in self._changed]).double()
         update = torch.cat([(after - was).flatten() for was, _, after in self._changed]).double()
         rate = -float(update @ gradient / (gradient @ gradient).clamp_min(1e-300))
