@@ -15,12 +15,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names of specimens")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--sampled", action="store_true", help="as long runs are read")
+    parser.add_argument("--regime", type=Regime, choices=[*Regime], default=Regime.WHOLE)
     args = parser.parse_args()
     chosen = [each for each in corpus() if fnmatch.fnmatch(each.name, args.only)]
     total, began = len(chosen) * len(args.seeds), time.monotonic()
-    regime = Regime.SAMPLED if args.sampled else Regime.WHOLE
-    found = recordings(chosen, args.seeds, workers=args.workers, regime=regime)
+    found = recordings(chosen, args.seeds, workers=args.workers, regime=args.regime)
     for number, (specimen, seed, _) in enumerate(found, 1):
         spent = time.monotonic() - began
         print(f"{number}/{total} {spent:5.0f} s  {specimen.name} {seed}", flush=True)

@@ -25,6 +25,8 @@ _PRELOADED = [
     *("holter.diagnosis.engine", "holter.lab.running", "holter.scripts.recognition"),
 ]
 
+_REGIMES = (Regime.STRETCHED, Regime.SAMPLED)
+
 Recorded = tuple[Specimen, int, Path]  # the specimen, the seed, and the run
 
 
@@ -89,7 +91,7 @@ def folder_of(specimen: Specimen, seed: int, how: str | None = None) -> Path:
     `how` is the experiment that made it, or the regime; None for a run that is read whole.
     """
     script = script_of(specimen, seed, how)
-    recorder = digest_of(None if how == Regime.SAMPLED else how)
+    recorder = digest_of(None if how in _REGIMES else how)
     key = hashlib.sha256(f"{recorder}\0{script}".encode()).hexdigest()[:12]
     return CACHE / f"{_name(specimen, seed, how)}-{key}"
 
@@ -100,7 +102,7 @@ def _name(specimen: Specimen, seed: int, how: str | None) -> str:
 
 def script_of(specimen: Specimen, seed: int, how: str | None = None) -> str:
     """The specimen's script, drawing its random numbers from `seed`."""
-    text = stretched(specimen, specimen.script) if how == Regime.SAMPLED else specimen.script
+    text = stretched(specimen, specimen.script) if how in _REGIMES else specimen.script
     for fixed in ("torch.manual_seed(0)", 'parser.add_argument("--seed", type=int, default=0)'):
         text = text.replace(fixed, fixed.replace("0)", f"{seed})"))
     return text
@@ -114,11 +116,7 @@ def _record_apart(wanted: Recorded, how: str | None, processes: ForkServerContex
     if process.is_alive():
         process.kill()
         raise RuntimeError(f"{specimen.name} with seed {seed} took more than {LIMIT} s")
-    if (
-        how not in (None, Regime.SAMPLED)
-        and process.exitcode in (0, 1)
-        and (folder / "run").exists()
-    ):
+    if how not in (None, *_REGIMES) and process.exitcode in (0, 1) and (folder / "run").exists():
         (folder / "done").touch()  # a script that is tried ends without coming back
     if not (folder / "done").exists():
         raise RuntimeError(f"{specimen.name} with seed {seed} failed: see {folder}/output.txt")
@@ -129,9 +127,8 @@ def _record(specimen: Specimen, seed: int, folder: Path, how: str | None) -> Non
     """Run `holter run --no-check` on the script in this process, with its output in a file."""
     from holter._cli import main
 
-    regime = Regime.SAMPLED if how == Regime.SAMPLED else Regime.WHOLE
-    experiment = how if regime is Regime.WHOLE else None
-    begin(regime)
+    experiment = None if how in _REGIMES else how
+    begin(Regime(how) if how in _REGIMES else Regime.WHOLE)
     multiprocessing.set_start_method("fork", force=True)  # as it is where a script starts alone
     for old in CACHE.glob(f"{_name(specimen, seed, how)}-????????????"):
         shutil.rmtree(old)
