@@ -94,8 +94,8 @@ SPECIMENS = (
     Specimen(
         "tf32-lr-too-high",
         "mixed_precision",
-        "--dtype float32 --tf32 --lr 3",
-        "the learning rate of AdamW is 3",
+        "--dtype float32 --tf32 --lr 30",
+        "the learning rate of AdamW is 30",
         (*TOO_LARGE, *NONFINITE),
     ),
     # torch.compile.
