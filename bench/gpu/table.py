@@ -80,7 +80,7 @@ SPECIMENS = (
     Specimen(
         "fp16-uncleared",
         "mixed_precision",
-        "--dtype float16 --keep-gradients --optimizer sgd --lr 0.1",
+        "--dtype float16 --keep-gradients --optimizer sgd --lr 0.5",
         "zero_grad is missing",
         ("uncleared-gradients",),
     ),
@@ -94,8 +94,8 @@ SPECIMENS = (
     Specimen(
         "tf32-lr-too-high",
         "mixed_precision",
-        "--dtype float32 --tf32 --lr 3",
-        "the learning rate of AdamW is 3",
+        "--dtype float32 --tf32 --lr 30",
+        "the learning rate of AdamW is 30",
         (*TOO_LARGE, *NONFINITE),
     ),
     # torch.compile.
@@ -244,12 +244,14 @@ SPECIMENS = (
         " rounded away",
         ("rounded-away-updates", "motionless-weights", "tiny-updates"),
     ),
-    Specimen("float-loss", "half_loss"),
+    Specimen("float-loss", "half_loss", cpu=False),
     Specimen(
         "half-loss-overflow",
         "half_loss",
         "--half",
-        "the squared error is summed in float16 and exceeds 65,504: the loss is infinite",
+        "the squared error is summed in float16 and exceeds 65,504: the loss is infinite at every"
+        " step",
         (*NONFINITE, "collapsing-loss-scale", "skipped-steps"),
+        cpu=False,  # too slow there
     ),
 )

@@ -10,15 +10,15 @@ parser.add_argument("--half", action="store_true", help="sum the squared error i
 args = common.start(parser)
 
 basis = torch.randn(8, 64)
-clean = (torch.randn(16_000, 8) @ basis / 8**0.5).to(args.device)
-noisy = clean + 0.5 * torch.randn(16_000, 64).to(args.device)
+clean = (torch.randn(64_000, 8) @ basis / 8**0.5).to(args.device)
+noisy = clean + torch.randn(64_000, 64).to(args.device)
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)).to(args.device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
 scaler = torch.amp.GradScaler(args.device)
 
 losses = common.Losses()
-for _ in range(args.steps // 8):
-    for chosen in torch.randperm(16_000).to(args.device).split(2_000):
+for _ in range(args.steps // 4):
+    for chosen in torch.randperm(64_000).to(args.device).split(16_000):
         with torch.autocast(args.device, torch.float16):
             restored = model(noisy[chosen])
         if args.half:
