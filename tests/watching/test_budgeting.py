@@ -173,6 +173,6 @@ def test_a_bad_loss_has_its_neighbours_read_whole(tmp_path, monkeypatch) -> None
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    read = holter.Run.load(tmp_path / "run")[GRAD_NORM]["weight"].steps
+    read = holter.Run.load(tmp_path / "run")[UPDATE_RATIO]["weight"].steps
     assert len(read[(read > 200) & (read < 300)]) < 50
     assert len(read[(read >= 300) & (read < 330)]) >= ALERT_STEPS - 2

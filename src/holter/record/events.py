@@ -153,6 +153,17 @@ class SkippedStep(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class BatchInspected(Occurrence):
+    """The batch of the first step that went wrong was looked at afterwards."""
+
+    kind: ClassVar[str] = "batch"
+    of: int  # the step
+    loader: str
+    nonfinite: int  # NaN and infinities in it
+    elements: int  # floating-point numbers in it
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed(Occurrence):
     """A run is continued."""
 
@@ -382,6 +393,6 @@ _ALL: tuple[type[Occurrence], ...] = (
     *(SkippedStep, Resumed, ExceptionRaised, HolterFailed, CaptureWritten, ExperimentsChosen),
     *(ExperimentMade, NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor),
     *(LrRangeNote, LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
-    *(ChangeTried, ChangesTried, TriageMade),
+    *(ChangeTried, ChangesTried, TriageMade, BatchInspected),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

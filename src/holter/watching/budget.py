@@ -5,8 +5,10 @@ from holter.watching.collectors.moments import Depth
 ALLOWANCE = 2.0  # seconds of work before the budget applies: short runs are read whole
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _FIRST = 16  # steps that are read whole whatever they cost
-_DENSITY = {Depth.REGULAR: 40, Depth.FULL: 16}  # least samples for each e-fold of the step number
-_SPARE = 0.5  # seconds that these samples, and as many that alerts, may cost beyond the share
+# Samples for each e-fold of the step number: as long as the spare time lasts, and after that.
+_DENSITY = {Depth.REGULAR: 40, Depth.FULL: 16}
+_LEAST_DENSITY = {Depth.REGULAR: 20, Depth.FULL: 8}
+_SPARE = 0.5  # seconds that dense samples, and as many that alerts, may cost beyond the share
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _REGULAR_SHARE = 0.6  # of what light steps leave over; the rest is for full steps
 _LEAST = 0.2  # of the share that deeper steps may take even where light ones use it up
@@ -91,6 +93,7 @@ class Budget:
         if densest < every and self._extra <= _SPARE:
             self._extra += self._costs.get(depth, 0.0) * (1 - densest / every)
             every = densest
+        every = min(every, max(step // _LEAST_DENSITY[depth], 1))
         return every | 1  # odd: of two trainings that take turns, both are read
 
     def _choose(self, affordable: float) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FEWEST = 5  # losses that make a level
 _LOW = 0.2  # share of its start below which a loss has come far enough
 _RECENT = 200  # last steps whose updates count
+_FEWEST_RECENT = 5  # updates that count however far back they are
 
 
 def falling_loss(facts: "Facts") -> Series | None:
@@ -105,12 +106,17 @@ def median_update(facts: "Facts", first: int, last: int | None = None) -> float 
 
 def recent_update(facts: "Facts") -> float | None:
     """Return the median relative update of all parameters in the last steps, or None."""
-    return median_update(facts, facts.run.steps - _RECENT)
+    return median_update(facts, recent(facts)[0])
 
 
 def recent(facts: "Facts") -> tuple[int, int]:
     """Return the first and last step that `recent_update` covers."""
-    return max(facts.run.steps - _RECENT, 0), facts.run.steps - 1
+    first = max(facts.run.steps - _RECENT, 0)
+    if UPDATE_RATIO in facts.run:
+        # Of long runs updates are sampled, all at the same steps: some of them count at least.
+        one = next((series for series in facts.run[UPDATE_RATIO].values() if len(series)), None)
+        first = first if one is None else min(first, int(one.steps[-_FEWEST_RECENT:][0]))
+    return first, facts.run.steps - 1
 
 
 def learning_in_the_lab(facts: "Facts") -> Evidence | None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from holter.record import Series
 from holter.record.signals import AMP_SKIPPED, BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def discarded_steps(facts: "Facts") -> Steps:
     """Return the steps with a non-finite loss whose gradients the script itself discarded.
 
     Such a step has one backward pass more than the median, and the gradients that reached the
-    optimizer are finite. Empty if there are many: that is no guard against a rare bad batch.
+    optimizer are finite; where they were not read, the next loss is finite. Empty if there are
+    many: that is no guard against a rare bad batch.
     """
     none = np.empty(0, np.int64)
     if not all(signal in facts.run for signal in (LOSS, BACKWARD_CALLS, GRAD_TOTAL_NORM)):
@@ -41,7 +43,14 @@ def discarded_steps(facts: "Facts") -> Steps:
         return none
     repeated = calls.steps[calls.values > np.median(calls.values)]
     bad = np.unique(np.concatenate([loss.steps[~np.isfinite(loss.values)] for loss in losses]))
-    guarded = np.isin(bad, np.concatenate([norm.steps for norm in norms])) & np.isin(bad, repeated)
+    harmless = np.concatenate([norm.steps for norm in norms] + [_survived(loss) for loss in losses])
+    guarded = np.isin(bad, harmless) & np.isin(bad, repeated)
     if not guarded.all() or len(bad) > _RARE * max(map(len, losses)):
         return none
     return bad
+
+
+def _survived(loss: Series) -> Steps:
+    """Return the steps with a non-finite loss after which the next loss is finite."""
+    finite = np.isfinite(loss.values)
+    return loss.steps[:-1][~finite[:-1] & finite[1:]]

@@ -10,11 +10,13 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.nonfinite import first_nonfinite
 from holter.diagnosis.rule import exception, rule
 from holter.record import Series
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.events import BatchInspected
+from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import AMP_SCALE, GRAD_TOTAL_NORM, INPUT_NONFINITE, LOSS, Signal
 
 Steps = npt.NDArray[np.int64]
 
+_FIX = "impute or drop these rows where the data is read: `x = x[torch.isfinite(x).all(dim=1)]`"
 _VERBS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "the gradients are"}
 
 
@@ -54,8 +56,8 @@ def nonfinite_inputs(
     ## What it does
     Counts NaN and infinities in the first floating-point tensor that the model is called with in
     training. They are certain to be the cause if the loss or the gradients become non-finite at
-    that step or soon after. They are likely if the loss became non-finite earlier, at a step whose
-    inputs were not sampled.
+    that step or soon after. Where the inputs of the first bad step were not sampled, the batch that
+    the black box holds is counted, or later ones make it likely.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights:
@@ -72,7 +74,7 @@ def nonfinite_inputs(
     Standardising a constant column divides by zero: clamp the standard deviation.
 
     ## When it is wrong
-    Only sampled steps are seen: a bad batch may pass unseen. If several models are trained, one
+    Only sampled steps and the first bad one are seen. If several models are trained, one
     may be given what another has produced; the finding is then a hint.
 
     ## How to confirm
@@ -83,6 +85,10 @@ def nonfinite_inputs(
         if not len(count):
             continue
         bad = count.values > 0
+        inspected = None if bad.any() or len(facts.discarded_steps) else _inspected(facts, count)
+        if inspected is not None:
+            yield _unsampled(inspected)
+            continue
         if not bad.any():
             yield nonfinite_inputs.clear(f"the inputs of {owner} are finite on {len(count)} steps")
             continue
@@ -117,9 +123,34 @@ def nonfinite_inputs(
                 ),
                 effect,
             ),
-            fix="impute or drop these rows where the data is read:"
-            " `x = x[torch.isfinite(x).all(dim=1)]`",
+            fix=_FIX,
         )
+
+
+def _inspected(facts: Facts, count: Series) -> BatchInspected | None:
+    """Return the batch of the first non-finite loss, if it is bad and was not read in time."""
+    lost = first_nonfinite(facts, LOSS)
+    for event in facts.run.events_of(BatchInspected):
+        if event.what.nonfinite and event.what.of == lost and lost not in count.steps:
+            return event.what
+    return None
+
+
+def _unsampled(batch: BatchInspected) -> Finding:
+    where = f"the batch of step {batch.of} from {batch.loader}"
+    return nonfinite_inputs.finding(
+        f"{where} holds {batch.nonfinite} NaN or infinities; the loss is not finite from there on",
+        confidence=Confidence.CERTAIN,
+        onset=batch.of,
+        evidence=(
+            Evidence(
+                LOSS,
+                (batch.of, batch.of),
+                f"not finite; {batch.nonfinite} of {batch.elements} numbers of the batch are not",
+            ),
+        ),
+        fix=_FIX,
+    )
 
 
 def _spoiled(facts: Facts, bad: Steps, soon: int) -> Signal | None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.windows import recent
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -58,7 +59,7 @@ def overflow_headroom(
     ## How to confirm
     - Print the dtype and the largest absolute value of the named module's output over time.
     """
-    rows = facts.run[ACTIVATION_ABSMAX].rows(facts.run.steps - _READ)
+    rows = recent(facts, ACTIVATION_ABSMAX, _READ)
     values = np.where(rows.present, rows.values, np.nan).astype(np.float64)
     values[np.isinf(values)] = np.nan
     third = len(rows.steps) // 3

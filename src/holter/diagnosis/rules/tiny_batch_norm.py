@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.validation import mean_loss
+from holter.diagnosis.facts.windows import recent
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -59,7 +60,7 @@ def tiny_batch_norm(
     - Compute the loss of one batch in `train()` and in `eval()` mode: they should be close.
     - Double the batch size and halve the steps: validation should come closer to training.
     """
-    rows = facts.run[NORMALISATION_SAMPLES].rows(facts.run.steps - _WINDOW)
+    rows = recent(facts, NORMALISATION_SAMPLES, _WINDOW)
     enough = rows.present.sum(axis=0) >= min_samples
     if not enough.any():
         yield tiny_batch_norm.not_examined(

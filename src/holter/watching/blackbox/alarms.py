@@ -20,7 +20,7 @@ from holter.record.signals import (
 
 _FEWEST = 32  # before which there is no band
 _STILL_HIGH = 4.0  # spreads above the band from which it has not come back
-_LOOK_EVERY = 8  # losses between two looks at the band: medians take their time
+_LOOK_EVERY = 32  # losses between two looks at the band: medians take their time
 _PATIENCE = 24  # losses that a spike is given to come back
 _STAGES = 16  # whose bands are kept
 _CHANGES = 4096  # changes of stage between a step and the arrival of its loss

@@ -11,14 +11,14 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from holter.record.events import CaptureWritten, Occurrence, SkippedStep
+from holter.record.events import BatchInspected, CaptureWritten, Occurrence, SkippedStep
 from holter.record.meta import Meta
 from holter.record.notices import tell
 from holter.record.signals import Signal
 from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
 from holter.watching.blackbox.memory import free_memory
-from holter.watching.blackbox.ring import Fetch, Ring
+from holter.watching.blackbox.ring import Fetch, Ring, tensors_of
 from holter.watching.blackbox.shadow import Shadow, held_by
 from holter.watching.stats.shards import local
 
@@ -64,6 +64,7 @@ class BlackBox:
         self._event, self._note = event, note
         self._share = None if share is None else share * SHARE
         self._alarms = Alarms()
+        self._suspects = False  # a loss has left its band
         self._ring: Ring | None = None
         self._shadow: Shadow | None = None
         self._every = _SHORTEST_GAP
@@ -188,8 +189,21 @@ class BlackBox:
         """Look for an alarm in readings that have arrived on the host; True for odd ones."""
         alarm = self._alarms.see(step, readings)
         if alarm is not None:
+            if alarm.kind == "nonfinite" and alarm.kind not in self._written:
+                self._inspect(alarm.step)
             self.capture(alarm)
-        return alarm is not None or self._alarms.suspects
+        before, self._suspects = self._suspects, self._alarms.suspects
+        return alarm is not None or (self._suspects and not before)
+
+    def _inspect(self, step: int) -> None:
+        """Count what is not finite in the batch of a step, whose inputs may not have been read."""
+        entries = self._ring.since(step)[:1] if self._ring is not None else []
+        for fetch in [fetch for entry in entries if entry.step == step for fetch in entry.fetches]:
+            floats = [tensor for tensor in tensors_of(fetch.batch) if tensor.is_floating_point()]
+            if floats:
+                bad = sum(int((~torch.isfinite(tensor)).sum()) for tensor in floats)
+                size = sum(tensor.numel() for tensor in floats)
+                self._event(BatchInspected(step, fetch.loader, bad, size))
 
     def capture(self, alarm: Alarm) -> Path | None:
         """Write the last steps in a thread; return the folder they go to, or None."""

@@ -18,7 +18,7 @@ class Repeats:
 
     emits: ClassVar[tuple[Signal, ...]] = (BACKWARD_REPEATED,)
     at: ClassVar[tuple[type, ...]] = (BackwardBegins, StepEnds)
-    depth: ClassVar[Depth] = Depth.LIGHT
+    depth: ClassVar[Depth] = Depth.REGULAR
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
