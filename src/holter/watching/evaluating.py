@@ -57,5 +57,7 @@ class Evaluation:
 
     def take_undecided(self) -> list[EvaluatedLoss]:
         """Return the losses that are to be decided now."""
+        if not self._undecided:
+            return []
         losses, self._undecided = list(self._undecided.values()), {}
         return losses

@@ -29,6 +29,8 @@ class ClosureListener:
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Return the arguments of `optimizer.step()` with the closure counted, if there is one."""
         closure = closure_of(args, kwargs)
+        if closure is None:  # as for nearly all optimizers
+            return None
         made: list[_Counted] = []  # none where the shield lets nothing through
         self._count(optimizer, closure, made)
         counted = self._counted = made[0] if made else None
@@ -39,17 +41,20 @@ class ClosureListener:
         return tuple(counted if given is closure else given for given in args), kwargs
 
     @shielded
-    def _count(self, optimizer: Optimizer, closure: Closure | None, made: "list[_Counted]") -> None:
+    def _count(self, optimizer: Optimizer, closure: Closure, made: "list[_Counted]") -> None:
         subject = self._loop.stepper.roster.subject_of(optimizer)
-        if subject is not None and closure is not None:
+        if subject is not None:
             made.append(_Counted(closure, self, subject))
 
-    @shielded
     def after_step(self, *_: Any) -> None:
-        """Publish how often the closure was called."""
+        """Publish how often the closure was called, if there was one."""
         counted, self._counted = self._counted, None
         if counted is not None:
-            self._loop.stepper.publish(ClosureCalled(counted.calls))
+            self._publish(counted.calls)
+
+    @shielded
+    def _publish(self, calls: int) -> None:
+        self._loop.stepper.publish(ClosureCalled(calls))
 
     @shielded
     def first_call_ends(self, subject: Subject) -> None:

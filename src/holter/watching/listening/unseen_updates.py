@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from holter.watching.collectors.roster import Subject
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
@@ -54,6 +55,8 @@ class UnseenUpdates:
         self._roots: list[Any] = []  # nodes of the graph that backward was called on
         self._idle = 0  # backward passes that reached no followed parameter
         self._awaits = False  # whether an update may come
+        self._subjects: tuple[Subject, ...] | None = None  # of the roster that was looked at
+        self._is_seen = False  # a torch optimizer is among them
         self.backwards = 0  # while no torch optimizer was watched
 
     @property
@@ -62,7 +65,12 @@ class UnseenUpdates:
         if self.shield.is_closed or os.getpid() != self.shield.process:
             return True
         subjects = self._loop.stepper.roster.subjects
-        return any(not isinstance(s.optimizer(), UnseenOptimizer | None) for s in subjects)
+        if subjects is not self._subjects:  # asked at every backward: answered once a roster
+            self._subjects = subjects
+            self._is_seen = any(
+                not isinstance(s.optimizer(), UnseenOptimizer | None) for s in subjects
+            )
+        return self._is_seen
 
     @property
     def minds_backward_ends(self) -> bool:
