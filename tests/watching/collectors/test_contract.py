@@ -86,9 +86,13 @@ def regime(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.usefixtures("regime")
 @pytest.mark.parametrize("make", TRAININGS, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("name", [*NAMES, "all"])
+@pytest.mark.parametrize(
+    ("name", "regime"),
+    [*((name, "whole") for name in [*NAMES, "all"]), ("all", "sampled")],
+    indirect=["regime"],
+)
+@pytest.mark.usefixtures("regime")
 def test_training_is_bit_identical(name, make, tmp_path):
     training, run, generators = record(tmp_path / "run", make, chosen(name))
     weights, untouched = unwatched(make)
