@@ -12,6 +12,7 @@ from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
 
+_UPPER = 0.75  # quantile of the readings that is judged
 _EARLY = 10  # readings of the first layer, before its weights have changed much
 _SPARSE = 5.0  # largest input over the limit for small ones: few values are not small values
 
@@ -84,7 +85,8 @@ def unscaled_inputs(
         if len(deviations) < min_steps or not len(peaks):
             yield unscaled_inputs.not_examined(f"{len(deviations)} of the {min_steps} steps needed")
             continue
-        std, peak = float(np.median(deviations)), float(np.median(peaks))
+        # Of inputs that take turns, such as real and generated samples, the larger ones count.
+        std, peak = (float(np.quantile(read, _UPPER)) for read in (deviations, peaks))
         measured = f"inputs of {model} have a standard deviation of {std:.3g} and reach {peak:.3g}"
         if not std > large and not (std < small and 0 < peak < _SPARSE * small):
             yield unscaled_inputs.clear(measured)
@@ -103,8 +105,8 @@ def unscaled_inputs(
             continue
         span = (series.first, series.last)
         evidence = (
-            Evidence(INPUT_STD, span, f"median {std:.3g}", model),
-            Evidence(INPUT_ABSMAX, span, f"median {peak:.3g}", model),
+            Evidence(INPUT_STD, span, f"upper quartile {std:.3g}", model),
+            Evidence(INPUT_ABSMAX, span, f"upper quartile {peak:.3g}", model),
         )
         size = "large" if std > large else "small"
         course = damage.says if damage is not None else curve
