@@ -21,7 +21,8 @@ TORCH = os.environ.get("HOLTER_TORCH", "torch==2.13.0")
 COMMANDS = {
     "setup": "create .venv with holter and everything its tests need",
     "demo": "record and diagnose a small broken training",
-    "test": "run all tests; --quick leaves out the slow ones; other arguments go to pytest",
+    "test": "run the tests; --quick leaves out the slow ones, --all adds exhaustive ones;"
+    " other arguments go to pytest",
     "lint": "check format, lint, types and layers",
     "run": "run holter from this checkout: python3 dev.py run check holter-runs/...",
 }
@@ -79,9 +80,10 @@ def set_up() -> None:
 
 def test(arguments: Sequence[str]) -> int:
     """Run the tests in two processes; with arguments, run pytest with these."""
-    rest = [argument for argument in arguments if argument != "--quick"]
-    quick = ["-m", "not slow"] if len(rest) < len(arguments) else []
-    return call("pytest", *quick, *(rest or ["-n", "2", "--dist", "worksteal"]))
+    rest = [argument for argument in arguments if argument not in ("--quick", "--all")]
+    chosen = "not slow and not exhaustive" if "--quick" in arguments else "not exhaustive"
+    marks = [] if rest or "--all" in arguments else ["-m", chosen]
+    return call("pytest", *marks, *(rest or ["-n", "2", "--dist", "worksteal"]))
 
 
 def lint() -> int:

@@ -73,6 +73,7 @@ KNOWN_GAPS = (
 LAUNCHES = launches()
 HEALTHY = [launch for launch in LAUNCHES if launch.fault is None]
 FAULTS = [launch for launch in LAUNCHES if launch.fault is not None]
+WATCHED = tuple(launch.name for launch in HEALTHY)
 
 
 @pytest.fixture(scope="session")
@@ -101,8 +102,30 @@ def preflight(launch: Launch, folder: Path, outcome: Outcome) -> Preflight:
     return preflight_of(launch, folder)
 
 
-def of_each(chosen: list[Launch]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("launch", chosen, ids=lambda launch: launch.name)
+# What every test run includes: all healthy scripts watched, the faults that were once missed on
+# public scripts, and preflight on loops of each form. The others are exhaustive.
+USUAL_FAULTS = (
+    *("mnist shuffled-labels", "mnist no-zero-grad", "word_language_model no-clipping"),
+    *("scaler_long nan-late", "finetune_head old-head", "resume model-only"),
+    *("manual_sgd rate-too-high", "hf_trainer_bert random-labels", "keras_fit shuffled-labels"),
+    *("tabular_long reseeded-order", "pytorch_cifar eval-mode-never-left"),
+)
+USUAL_PREFLIGHTS = (
+    *("mnist", "time_sequence_prediction", "reinforce", "nanogpt", "one_line_loop", "gcn"),
+    *("hf_trainer_bert", "lightning_module", "accelerate_loop", "fastai_learner"),
+)
+
+
+def of_each(chosen: list[Launch], *, usual: tuple[str, ...] = ()) -> pytest.MarkDecorator:
+    """One test a launch; those that are not usual are exhaustive."""
+    usual = (*usual, *USUAL_FAULTS)
+    params = [
+        pytest.param(launch, id=launch.name)
+        if launch.name in usual
+        else pytest.param(launch, id=launch.name, marks=pytest.mark.exhaustive)
+        for launch in chosen
+    ]
+    return pytest.mark.parametrize("launch", params)
 
 
 def test_there_are_enough_and_each_has_its_truth() -> None:
@@ -118,39 +141,39 @@ def test_causes_are_rules() -> None:
     assert causes - set(all_rules()) == set()
 
 
-@of_each(LAUNCHES)
+@of_each(LAUNCHES, usual=WATCHED)
 def test_output_is_identical(outcome: Outcome) -> None:
     assert outcome.plain.code == 0, outcome.plain.err
     assert outcome.watched.out == outcome.plain.out
     assert outcome.identical, outcome.watched.err
 
 
-@of_each(LAUNCHES)
+@of_each(LAUNCHES, usual=WATCHED)
 def test_every_step_is_counted(outcome: Outcome) -> None:
     assert outcome.steps == outcome.launch.script.steps
 
 
-@of_each(LAUNCHES)
+@of_each(LAUNCHES, usual=WATCHED)
 def test_training_losses_are_those_printed(outcome: Outcome) -> None:
     assert outcome.losses_hold, outcome.training
 
 
-@of_each(LAUNCHES)
+@of_each(LAUNCHES, usual=WATCHED)
 def test_every_loss_is_kept(outcome: Outcome) -> None:
     assert outcome.training.kept == outcome.launch.script.steps
 
 
-@of_each(LAUNCHES)
+@of_each(LAUNCHES, usual=WATCHED)
 def test_validation_passes_are_those_printed(outcome: Outcome) -> None:
     assert outcome.passes_hold, (outcome.passes, outcome.other_passes)
 
 
-@of_each(LAUNCHES)
+@of_each(LAUNCHES, usual=WATCHED)
 def test_nothing_of_holter_failed(outcome: Outcome) -> None:
     assert outcome.failures == ()
 
 
-@of_each(HEALTHY)
+@of_each(HEALTHY, usual=WATCHED)
 def test_a_healthy_script_has_no_finding(outcome: Outcome) -> None:
     assert outcome.causes == ()
     assert outcome.captures == 0
@@ -176,19 +199,19 @@ def test_a_ruined_training_is_an_error(launch: Launch, outcome: Outcome, folder:
         assert outcome.watched.code == 1
 
 
-@of_each(HEALTHY)
+@of_each(HEALTHY, usual=USUAL_PREFLIGHTS)
 def test_preflight_recognises_the_loop(launch: Launch, preflight: Preflight) -> None:
     assert bool(preflight.declined) == bool(launch.script.undecided), preflight.declined
 
 
-@of_each(HEALTHY)
+@of_each(HEALTHY, usual=USUAL_PREFLIGHTS)
 def test_preflight_fails_nothing_on_a_healthy_script(preflight: Preflight) -> None:
     assert preflight.failed == ()
     assert preflight.broken == ()
     assert preflight.code == (2 if preflight.declined else 0)
 
 
-@of_each(HEALTHY)
+@of_each(HEALTHY, usual=USUAL_PREFLIGHTS)
 def test_preflight_changes_no_file_of_the_user(preflight: Preflight) -> None:
     assert preflight.changed == ()
 
