@@ -30,3 +30,15 @@ def here(tmp_path: Path) -> Path:
     folder = tmp_path / "here"
     folder.mkdir()
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let all tests of one real script follow each other: two workers then run different ones."""
+    places = [at for at, item in enumerate(items) if item.path.stem == "test_real_scripts"]
+    ordered = sorted((items[at] for at in places), key=_launch_of)
+    for at, item in zip(places, ordered, strict=True):
+        items[at] = item
+
+
+def _launch_of(item: pytest.Item) -> str:
+    return item.name.partition("[")[2]
