@@ -5,6 +5,7 @@ import pytest
 from bench.accuracy import Result, judge, render
 from holter.diagnosis.engine import all_rules
 from zoo.recording import recording, script_of
+from zoo.regimes import Regime
 from zoo.specimens import WORKLOADS, Specimen, corpus
 
 specimens = pytest.mark.parametrize("specimen", corpus(), ids=lambda each: each.name)
@@ -54,6 +55,6 @@ def test_a_fault_and_a_healthy_run_are_judged() -> None:
     assert fault.seen is not None
     assert fault.seen <= 50
     assert (sound.verdict, sound.findings) == ("clear", ())
-    page = render(results, chosen)
+    page = render(results, chosen, Regime.WHOLE)
     assert "right 100.0% (1 of 1)" in page
     assert "| tabular-softmax-in-model |" in page

@@ -70,7 +70,7 @@ def test_updates_without_a_torch_optimizer(
 
 @pytest.mark.parametrize(
     ("rate", "rule", "code"),
-    [("30", "huge-updates", 1), ("1e-5", "tiny-updates", 0)],
+    [("30", "huge-updates", 1), ("1e-5", "tiny-updates", 1)],
 )
 def test_faults_of_updates_by_hand_are_found(rate: str, rule: str, code: int, here: Path) -> None:
     ended = holter_run("--out", "run", UPDATES / "by_hand.py", rate, cwd=here)

@@ -122,9 +122,8 @@ def test_every_step_is_recorded(path, update):
     assert values(run, INPUT_MEAN, *run[INPUT_MEAN]) == pytest.approx(truth.inputs, abs=1e-6)
     assert LR not in run
     assert any("without a torch optimizer" in note for note in run.meta.notes)
-    unexamined = [v for v in holter.check(run).not_examined if v.lacks == (LR.name,)]
-    assert unexamined
-    assert all("The script updates the weights itself" in v.because for v in unexamined)
+    reasons = [verdict.because for verdict in holter.check(run).not_examined]
+    assert any("The script updates the weights itself" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("update", SPELLINGS, ids=lambda update: update.__name__)

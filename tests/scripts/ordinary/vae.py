@@ -56,7 +56,7 @@ class VAE(nn.Module):
 model = VAE()
 optimizer = optim.Adam(model.parameters(), lr=3e-3)
 
-# val_loss is the reconstruction term, val_objective both terms; the batch's sum in both
+# val_loss is the reconstruction term of a pixel, val_objective both terms of a batch
 history = {"loss": [], "val_loss": [], "val_objective": [], "grad_norm": [], "lr": []}
 
 
@@ -86,15 +86,16 @@ def train(epoch):
 
 def test():
     model.eval()
-    test_loss = test_bce = 0
+    test_loss = test_bce = pixels = 0
     with torch.no_grad():
         for data in test_loader:
             recon_batch, mu, logvar = model(data)
             loss, bce = loss_function(recon_batch, data, mu, logvar)
             test_loss += loss.item() * len(data)
-            test_bce += bce.item() * len(data)
+            test_bce += bce.item()
+            pixels += data.numel()
     steps = len(history["loss"])
-    history["val_loss"].append([steps, test_bce / len(test_data)])
+    history["val_loss"].append([steps, test_bce / pixels])
     history["val_objective"].append([steps, test_loss / len(test_data)])
     print(f"====> Test set loss per batch: {test_loss / len(test_data):.4f}")
 

@@ -243,7 +243,9 @@ SCHEDULES = {
 def test_what_is_known_of_a_scheduler_is_told_once(tmp_path, model, optimizer, name):
     make, facts = SCHEDULES[name]
     counts(tmp_path / "run", model, optimizer, make, every=1, steps=3)
-    assert told(tmp_path / "run") == [SchedulerSeen(name, **facts)]
+    (seen,) = told(tmp_path / "run")
+    assert seen == SchedulerSeen(name, position=seen.position, **facts)
+    assert seen.position == 1  # it was stepped once when it was first seen
 
 
 @pytest.mark.parametrize(("calls", "early"), [(1, True), (3, False)])

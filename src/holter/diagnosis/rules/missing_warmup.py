@@ -40,7 +40,7 @@ def missing_warmup(
     min_ratio: Annotated[float, "first relative updates over later ones"] = 3.0,
     max_gradient: Annotated[
         float, "share that is left of the gradient of the lower half, over that of the last layers"
-    ] = 1 / 30,
+    ] = 1 / 15,
 ) -> Iterator[Verdict]:
     """A transformer is stuck after first steps of Adam at its full learning rate.
 

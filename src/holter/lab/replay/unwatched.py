@@ -13,6 +13,7 @@ class Unwatched:
 
     steps = 0
     backwards = 0
+    has_trained = False
 
     def __init__(
         self, model: Models, optimizer: Optimizers, path: str | Path | None = None, **_: Any
@@ -29,6 +30,12 @@ class Unwatched:
     def add(self, models: Models, optimizers: Optimizers) -> None:
         """Put models and optimizers on the roster."""
         self.roster = self.roster.joined_by(labelled(models), labelled(optimizers))
+
+    def follow(self, *_: Any, **__: Any) -> None:
+        """Follow nothing."""
+
+    def release(self) -> None:
+        """Let go of nothing."""
 
     def send(self, scout: object) -> None:
         """Let nobody look for models."""
