@@ -1,4 +1,4 @@
-"""Trainings whose inputs are no plain dense tensors, made anew for each test."""
+"""Trainings whose inputs are no plain dense tensors, made again for each test."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Small trainings of many kinds for the contract of experiments, made anew for each test."""
+"""Small trainings of many kinds for the contract of experiments, made again for each test."""
 
 from collections.abc import Callable
 

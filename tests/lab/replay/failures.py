@@ -52,6 +52,6 @@ def failed(path: Path, setup: Setup, *, epochs: int = 2) -> Path:
 
 
 def window(run: Path, setup: Setup) -> FailureWindow:
-    """The failure of a run in a setup made anew."""
+    """The failure of a run in a new setup."""
     (folder, *_) = captures_in(run)
     return FailureWindow(setup, load_capture(folder), holter.Run.load(run))

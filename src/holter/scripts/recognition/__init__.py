@@ -90,7 +90,10 @@ def recognise(
         from holter.scripts.recognition.session import Session
 
         redirect_torch(torch)
-        pause = lambda session: leave(lambda: hand_over(session))  # noqa: E731
+
+        def pause(session: Session) -> None:
+            leave(lambda: hand_over(session))
+
         limits: dict[str, Any] = {"steps": steps, "seconds": seconds, "last": last}
         began.append(Session(path, pause=pause, **limits))
 

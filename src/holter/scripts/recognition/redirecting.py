@@ -150,10 +150,15 @@ def _file(scratch: Scratch, original: Call) -> Call:
         opener: Any = None,
     ) -> Any:
         if opener is None and scratch.mapped(file) is not None:
-            opener = lambda path, flags: os.open(path, flags, 0o666)  # noqa: E731
+            opener = _open_plainly
         return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
     return call
+
+
+def _open_plainly(path: str, flags: int) -> int:
+    """Open a file with the mode that `open` gives new ones."""
+    return os.open(path, flags, 0o666)
 
 
 def _mkdir(scratch: Scratch, original: Call) -> Call:

@@ -1,0 +1,67 @@
+"""What reading a step lightly costs on a CPU: `python -m bench.light_step [--no-black-box]`.
+
+An MLP of a quarter of a millisecond a step, one thread. Chunks of steps are timed in processor
+time of the thread, bare and watched by turns, and the lowest tenth is printed: what else the
+machine does must not count.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import holter
+from holter.watching.budget import Budget
+from holter.watching.collectors.moments import Depth
+
+CHUNK, CHUNKS, TURNS = 50, 60, 3
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--no-black-box", action="store_true")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    # All steps but the first few are light.
+    Budget.depth = lambda _, step: Depth.LIGHT if step > 3 else Depth.FULL  # type: ignore[method-assign]
+    lowest(model, optimizer)
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(TURNS):
+            bare = lowest(model, optimizer)
+            path = Path(folder, str(turn))
+            with holter.watch(model, optimizer, path, quiet=True, black_box=not args.no_black_box):
+                chunk(model, optimizer)
+                watched = lowest(model, optimizer)
+            print(f"bare {bare:.0f} µs, watched {watched:.0f} µs: +{watched - bare:.0f} µs a step")
+    return 0
+
+
+def lowest(model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+    """Return the microseconds of a step, of the lowest tenth of the chunks."""
+    return sorted(chunk(model, optimizer) for _ in range(CHUNKS))[CHUNKS // 10]
+
+
+def chunk(model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+    """Train some steps; return the microseconds of one."""
+    x, y = torch.randn(32, 64), torch.randint(10, (32,))
+    began = time.thread_time()
+    for _ in range(CHUNK):
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return (time.thread_time() - began) / CHUNK * 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())
