@@ -54,7 +54,7 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
         ),
         _change(COMPILE_OFF, "" if used.compiled else "nothing is compiled"),
         _change(FLOAT32, "" if used.reduced else "everything is in float32 already"),
-        _change(DROPOUT_OFF, "" if used.dropout else "there is no dropout"),
+        _change(DROPOUT_OFF.on_setup, "" if used.dropout else "there is no dropout"),
         _edit(
             TrialKind.EARLIER_RATE,
             None if lower is None else WindowEdit(rates_of=lower),
@@ -66,7 +66,7 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
             clip_to(_CLIP),
             f"gradients are clipped to {used.clipped:g} already" if used.clipped else "",
         ),
-        _change(LARGER_EPSILON, "" if used.adam else "the optimizer has no second moment"),
+        _change(LARGER_EPSILON.on_setup, "" if used.adam else "the optimizer has no second moment"),
         _edit(
             TrialKind.SECOND_MOMENT_RESET,
             reset if used.adam else None,
