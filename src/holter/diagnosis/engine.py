@@ -12,6 +12,7 @@ from typing import Any
 
 from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
+from holter.diagnosis.confirming import confirmed
 from holter.diagnosis.damage import graded
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
@@ -80,14 +81,17 @@ def check(
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))
-    findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
+    clear = [verdict for verdict in verdicts if isinstance(verdict, Clear)]
+    graded_findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
+    after = confirmed(graded_findings, facts, all_rules(), clear)
+    findings = list(after.findings)
     unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
     experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
         tuple(findings),
         tuple(verdict for verdict in verdicts if isinstance(verdict, Normal)),
-        tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
+        (*clear, *after.excluded),
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
     )

@@ -75,7 +75,7 @@ def _passing(altered: Altered, _: Callable[..., Any]) -> Callable[..., Any]:
     def same(
         input: Any,  # noqa: A002  (as torch calls it)
         p: float = 0.5,
-        training: bool = True,  # noqa: FBT001, FBT002
+        training: bool = True,
         *_: Any,
         **__: Any,
     ) -> Any:

@@ -1,0 +1,76 @@
+"""`holter try cures`: repeat a training under one change at a time, and name what restores it."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter.record.errors import HolterError
+from holter.record.notices import tell
+
+if TYPE_CHECKING:
+    from holter.record import Run
+    from holter.scripts.cures.bench import ScriptBench
+    from holter.scripts.cures.trial import Command
+
+_TIMES = 9.0  # the time of the script that trials may take by default
+_RUN = 0.25  # share of `--minutes` after which the recorded run is ended
+
+
+def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
+    """Record the script, or take a recorded run, then try changes on it."""
+    from holter.lab.setup_functions import is_function
+    from holter.record import Run
+    from holter.record.folders import new_folder, require_free
+
+    seconds = None if args.minutes is None else 60.0 * args.minutes
+    if is_function(args.target) and not Path(args.target).exists():
+        raise HolterError("cures needs a script; it runs the script again under each change.")
+    folder = Path(args.target)
+    if (folder / "meta.json").is_file():
+        command = command_of(Run.load(folder))
+        bench = bench_for(command, folder, args.jobs)
+        taken = bench.known_pace(Run.load(folder))
+    else:
+        command = command_from(args)
+        folder = args.out or new_folder(command.find().name)
+        require_free(folder, 0)
+        bench = bench_for(command, folder, args.jobs)
+        tell(f"running {args.target}; files that it writes go to a scratch folder and are deleted")
+        taken = bench.record(seconds=None if seconds is None else _RUN * seconds)
+    search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+    return report(folder)
+
+
+def search(bench: "ScriptBench", folder: Path, seconds: float) -> None:
+    """Try changes for so many seconds."""
+    from holter.lab.cures.searching import Search
+    from holter.lab.writing import Lab
+
+    with Lab(folder, quiet=False) as lab:
+        Search(bench, lab, bench.pace, seconds=seconds, tell=tell).search()
+
+
+def bench_for(command: "Command", folder: Path, jobs: int) -> "ScriptBench":
+    """Import what takes long, and return where trials are run."""
+    from holter.scripts.cures.bench import ScriptBench
+
+    return ScriptBench(command, folder, jobs=jobs)
+
+
+def command_from(args: argparse.Namespace) -> "Command":
+    """Return the script and its arguments as they were given."""
+    from holter.scripts.cures.trial import Command
+
+    return Command(args.target, tuple(args.arguments), args.as_module)
+
+
+def command_of(run: "Run") -> "Command":
+    """Return the command that made a run."""
+    from holter.scripts.cures.trial import Command
+
+    described = run.meta.environment
+    if not described.command:
+        raise HolterError(f"The script that recorded {run.path} is unknown; name it instead.")
+    script, *arguments = described.command
+    return Command(described.module or script, tuple(arguments), described.module is not None)

@@ -1,0 +1,274 @@
+"""What became of a training that was repeated under one change at a time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holter.diagnosis.facts.cure_causes import CureCause, cause_of, size_of
+from holter.diagnosis.facts.robust import midmean
+from holter.record import Run
+from holter.record.errors import HolterError
+from holter.record.events import CureTried, OutOfTime
+from holter.record.findings import Confidence, Evidence
+from holter.record.signals import CURE_LOSS, LOSS
+from holter.record.trials import UNCHANGED
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts.outcome import Outcome
+
+EXPERIMENT = "cures"
+_VISIBLE = 0.05  # least difference of two levels that counts, as a share of the initial loss
+_SIGMAS = 3.0  # of the noise between repeats
+_RESTORED = 0.5  # least share of the best improvement that a cure reaches
+_BROKEN = 2.0  # times its start: a loss that ends there or higher has diverged
+_WHOLE = 0.9  # least share of the steps compared that a trial has to make
+_CONFIRMED = 2  # repeats that confirm a cure
+
+
+class Effect(StrEnum):
+    """What a change does to a training, beyond the noise of the unchanged one."""
+
+    CURES = "cures"  # it learns
+    HELPS = "helps"  # the loss ends lower
+    NONE = "no effect"
+    WORSE = "worse"
+    IDLE = "nothing to change"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEnd:
+    """How one repeat of a trial ended."""
+
+    repeat: int
+    steps: int
+    start: float
+    level: float  # of the loss at the end; infinite if it is not finite
+    bad: bool | None  # the outcome; None if it cannot be judged
+
+    def share(self, start: float) -> float:
+        """Return the final level as a share of an initial loss."""
+        return self.level / max(abs(start), 1e-30)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedChange:
+    """A change and its effect."""
+
+    name: str
+    effect: Effect
+    ends: tuple[TrialEnd, ...] = ()
+    gain: float = 0.0  # by which the loss ends lower, as a share of the initial loss
+    instead: float = math.nan  # the level of the unchanged training after as many steps
+    failed: str = ""
+
+    @property
+    def cause(self) -> CureCause:
+        """What it implies if it cures."""
+        return cause_of(self.name)
+
+    @property
+    def level(self) -> float:
+        """The median level of all repeats."""
+        return float(np.median([end.level for end in self.ends])) if self.ends else math.nan
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether several repeats agree."""
+        return len(self.ends) >= _CONFIRMED
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure the effect is."""
+        return Confidence.CERTAIN if self.confirmed else Confidence.HINT
+
+    @property
+    def says(self) -> str:
+        """The loss with and without the change."""
+        if not self.ends:
+            return self.failed
+        repeats = f" ({len(self.ends)} repeats)" if len(self.ends) > 1 else ""
+        own = [f"{end.level / max(abs(end.start), 1e-30):.0%}" for end in self.ends]
+        if self.cause.rescales:
+            return f"the loss ends at {own[0]} of its initial value{repeats}"
+        return f"the loss ends at {_level(self.level)} instead of {_level(self.instead)}{repeats}"
+
+    @property
+    def evidence(self) -> Evidence:
+        """The loss curve of the changed training."""
+        return Evidence(
+            CURE_LOSS, (0, max(end.steps for end in self.ends) - 1), self.says, self.name
+        )
+
+
+@dataclass(frozen=True)
+class Cures:
+    """All changes that were tried on a training, and the noise of the unchanged one."""
+
+    outcome: "Outcome | None"
+    unchanged: tuple[TrialEnd, ...]
+    noise: float  # between repeats, as a share of the initial loss
+    tried: Mapping[str, TriedChange]
+    untried: tuple[str, ...] = ()  # for lack of time
+
+    @property
+    def failed(self) -> bool:
+        """Whether the unchanged training fails, in every repeat."""
+        return bool(self.unchanged) and all(end.bad for end in self.unchanged)
+
+    @cached_property
+    def cures(self) -> tuple[TriedChange, ...]:
+        """The changes that restore learning, the smallest first."""
+        found = [
+            change
+            for change in self.tried.values()
+            if change.effect is Effect.CURES and not change.cause.is_control
+        ]
+        best = max((change.gain for change in found if not change.cause.is_swap), default=0.0)
+        enough = [change for change in found if change.gain >= _RESTORED * best]
+        return tuple(sorted(enough, key=lambda change: size_of(change.name)))
+
+    @property
+    def smallest(self) -> TriedChange | None:
+        """The smallest confirmed change that restores learning and is a fix, or None."""
+        return next((c for c in self.cures if c.confirmed and not c.cause.is_swap), None)
+
+    @property
+    def localising(self) -> TriedChange | None:
+        """The smallest confirmed swap that restores learning, or None."""
+        swaps = [c for c in self.cures if c.confirmed and c.cause.is_swap]
+        control = self.tried.get("labels computed from the inputs")
+        if (
+            not swaps
+            and control is not None
+            and control.effect is Effect.CURES
+            and control.confirmed
+        ):
+            return control
+        return swaps[0] if swaps else None
+
+    def with_effect(self, effect: Effect) -> tuple[str, ...]:
+        """Return the names of changes with an effect."""
+        return tuple(name for name, change in self.tried.items() if change.effect is effect)
+
+
+def cures_of(run: Run) -> Cures | None:
+    """Return what repeated trainings showed, or None if there are none."""
+    from holter.diagnosis.facts import Facts
+
+    if CURE_LOSS not in run:
+        return None
+    events = [event.what for event in run.events_of(CureTried)]
+    latest = {(event.trial, event.repeat): event for event in events}  # the longest comes last
+    length = max((event.steps for event in latest.values()), default=run.steps)
+    references = {0: run}
+    for (trial, repeat), event in latest.items():
+        if trial == UNCHANGED and (repeated := _load(run, event)) is not None:
+            references[repeat] = repeated
+    unchanged = [_end(repeat, each, length) for repeat, each in references.items()]
+    ends = tuple(end for end in unchanged if end is not None)
+    noise = _noise(ends)
+    names = dict.fromkeys(trial for trial, _ in latest if trial != UNCHANGED)
+    tried = {}
+    for name in names:
+        chosen = [event for (trial, _), event in latest.items() if trial == name]
+        tried[name] = _tried(run, name, chosen, references, length, noise)
+    untried = [e.what.trial for e in run.events_of(OutOfTime) if e.what.experiment == EXPERIMENT]
+    return Cures(
+        Facts(run).outcome, ends, noise, tried, tuple(n for n in untried if n not in tried)
+    )
+
+
+def _tried(
+    run: Run,
+    name: str,
+    events: Sequence[CureTried],
+    references: Mapping[int, Run],
+    length: int,
+    noise: float,
+) -> TriedChange:
+    failed = next((event.failed for event in events if event.failed), "")
+    if failed:
+        return TriedChange(name, Effect.FAILED, failed=failed)
+    if not any(event.altered for event in events):
+        return TriedChange(name, Effect.IDLE, failed="the training has nothing of the kind")
+    pairs: list[tuple[TrialEnd, TrialEnd]] = []
+    for event in events:
+        made = _load(run, event)
+        steps = min(event.steps, length)
+        end = None if made is None else _end(event.repeat, made, steps)
+        reference = _end(event.repeat, references.get(event.repeat, references[0]), steps)
+        if end is not None and reference is not None:
+            pairs.append((end, reference))
+    if not pairs:
+        return TriedChange(name, Effect.FAILED, failed="no loss was recorded")
+    gains = [_gain(name, end, reference) for end, reference in pairs]
+    limit = max(_VISIBLE, _SIGMAS * noise)
+    ends = tuple(end for end, _ in pairs)
+    instead = float(np.median([reference.level for _, reference in pairs]))
+    effect = Effect.NONE
+    if min(gains) > limit:
+        whole = all(end.steps >= _WHOLE * length for end in ends)
+        failing = all(reference.bad for _, reference in pairs)
+        learned = all(end.bad is False for end in ends)
+        effect = Effect.CURES if whole and failing and learned else Effect.HELPS
+    elif max(gains) < -limit:
+        effect = Effect.WORSE
+    return TriedChange(name, effect, ends, float(np.median(gains)), instead)
+
+
+def _gain(name: str, end: TrialEnd, reference: TrialEnd) -> float:
+    """Return by how much lower a loss ends than without the change, as a share of its start.
+
+    A loss above twice its start counts as that. A training that breaks counts as one that learned
+    nothing, and as worse than any that does not break.
+    """
+    if not math.isfinite(end.level) or not math.isfinite(reference.level):
+        if not math.isfinite(end.level):
+            return 0.0 if not math.isfinite(reference.level) else -_BROKEN
+        return 1.0 - min(end.share(end.start), _BROKEN)
+    own = end.share(end.start if cause_of(name).rescales else reference.start)
+    return min(reference.share(reference.start), _BROKEN) - min(own, _BROKEN)
+
+
+def _noise(ends: Sequence[TrialEnd]) -> float:
+    shares = [end.share(end.start) for end in ends if math.isfinite(end.level)]
+    return float(np.std(shares, ddof=1)) if len(shares) > 1 else 0.0
+
+
+def _end(repeat: int, run: Run, steps: int) -> TrialEnd | None:
+    """Return the end of a training after so many steps, or None if it has no loss to judge."""
+    from holter.diagnosis.facts import Facts
+
+    facts = Facts(run if steps >= run.steps else run.until(steps - 1))
+    outcome = facts.outcome
+    bad = None if outcome is None else outcome.bad
+    curve = facts.signed_curve
+    if isinstance(curve, str) or not len(curve):
+        if bad is None:
+            return None
+        return TrialEnd(repeat, facts.run.steps, math.nan, math.inf, bad)
+    broken = outcome is not None and not outcome.finite
+    level = math.inf if broken else midmean(curve.part(0.8))
+    start = float(np.median(curve.values[:5]))
+    return TrialEnd(repeat, facts.run.steps, start, level, bad)
+
+
+def _load(run: Run, event: CureTried) -> Run | None:
+    if run.path is None:
+        return None
+    try:
+        loaded = Run.load(Path(run.path, event.folder))
+    except HolterError:
+        return None
+    return loaded if LOSS in loaded else None
+
+
+def _level(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "NaN or infinity"

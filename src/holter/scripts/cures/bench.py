@@ -1,0 +1,163 @@
+"""Trials of a script in processes, forked from one that has imported torch."""
+
+import math
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from holter.lab.cures.searching import CureTrial, Pace
+from holter.record import Run
+from holter.record.events import CureTried
+from holter.scripts.cures.trial import (
+    Command,
+    ScriptTrial,
+    TrialResult,
+    folder_name,
+    last_line,
+    result_in,
+    run_trial,
+)
+
+_SLACK, _LEAST = 4.0, 20.0  # times its pace, and seconds, that a trial may take at least
+_GRACE = 5.0  # seconds in which a process that was asked to end closes its recording
+
+
+@dataclass(slots=True)
+class _Running:
+    process: BaseProcess
+    trial: CureTrial
+    folder: str
+    began: float
+    until: float
+
+
+class ScriptBench:
+    """Runs a script again and again, under changes, into folders of a run."""
+
+    def __init__(self, command: Command, run: Path, *, jobs: int = 1) -> None:
+        self._command, self._run = command, run.absolute()
+        self.jobs = jobs
+        self.pace = Pace(0.0, 0.0)
+        # A fork costs next to nothing; where torch cannot be forked, each process imports it.
+        self._context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+
+    def record(self, *, seconds: float | None = None) -> float:
+        """Run the unchanged script, recorded whole, for at most so many seconds; return them."""
+        began = time.monotonic()
+        trial = ScriptTrial(self._command, self._run, whole=True, free=(self._run,))
+        process = self._start(trial)
+        until = began + (seconds or math.inf)
+        try:
+            while process.is_alive() and time.monotonic() < until:
+                wait([process.sentinel], timeout=0.2)
+        finally:
+            _end(process)
+        taken = time.monotonic() - began
+        self._learn(result_in(self._run), taken)
+        return taken
+
+    def known_pace(self, run: Run) -> float:
+        """Take the pace from a recorded run; return the seconds that it took."""
+        taken = run.meta.duration or 1.0
+        self._learn(result_in(self._run), taken)
+        if not self.pace.step:
+            self.pace = Pace(2.0, taken / max(run.steps, 1))
+        return taken
+
+    def _learn(self, result: TrialResult | None, taken: float) -> None:
+        """Learn the pace from a trial."""
+        if result is None or not result.steps:
+            self.pace = self.pace if self.pace.start else Pace(taken, 0.0)
+            return
+        training = max(result.seconds - result.start, 0.0) / result.steps
+        self.pace = Pace(taken - result.seconds + result.start, training)
+
+    def run(self, trials: Sequence[CureTrial], until: float) -> Iterator[CureTried]:
+        """Run trials, as many at a time as there are jobs; begin none that would end too late."""
+        waiting, running = list(trials), list[_Running]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    expected = self.pace.seconds(waiting[0].steps)
+                    if time.monotonic() + expected > until:
+                        waiting.clear()
+                        break
+                    running.append(self._begin(waiting.pop(0), expected))
+                if not running:
+                    return
+                wait([each.process.sentinel for each in running], timeout=0.2)
+                for each in list(running):
+                    late = time.monotonic() > each.until
+                    if each.process.is_alive() and not late:
+                        continue
+                    _end(each.process)
+                    running.remove(each)
+                    yield self._done(each)
+        finally:
+            for each in running:
+                _end(each.process, now=True)
+
+    def _begin(self, trial: CureTrial, expected: float) -> _Running:
+        folder = folder_name(trial.trial, trial.repeat)
+        path = self._run / folder
+        shutil.rmtree(path, ignore_errors=True)
+        process = self._start(
+            ScriptTrial(
+                self._command,
+                path,
+                trial.trial,
+                trial.repeat,
+                trial.steps,
+                free=(self._run,),
+            )
+        )
+        now = time.monotonic()
+        return _Running(process, trial, folder, now, now + max(_SLACK * expected, _LEAST))
+
+    def _start(self, trial: ScriptTrial) -> BaseProcess:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        process = self._context.Process(target=run_trial, args=(trial,))
+        process.start()
+        return process
+
+    def _done(self, running: _Running) -> CureTried:
+        path = self._run / running.folder
+        result = result_in(path)
+        trial, failed = running.trial, ""
+        taken = time.monotonic() - running.began
+        self._learn(result, taken)
+        if result is None:
+            failed = last_line(path) or f"the process ended with {running.process.exitcode}"
+        return CureTried(
+            trial.trial,
+            trial.repeat,
+            running.folder,
+            trial.steps,
+            taken,
+            0 if result is None else result.altered,
+            failed,
+        )
+
+
+def _end(process: BaseProcess, *, now: bool = False) -> None:
+    """End a process and those that it started, after it has closed its recording."""
+    if process.pid is None:
+        return
+    if process.is_alive() and not now:
+        process.terminate()
+        process.join(_GRACE)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.is_alive():
+        process.kill()
+    process.join()
