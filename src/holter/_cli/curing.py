@@ -29,16 +29,17 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     folder = Path(args.target)
     if (folder / "meta.json").is_file():
         command = command_of(Run.load(folder))
-        bench = bench_for(command, folder, args.jobs)
-        taken = bench.known_pace(Run.load(folder))
     else:
         command = command_from(args)
         folder = args.out or new_folder(command.find().name)
         require_free(folder, 0)
-        bench = bench_for(command, folder, args.jobs)
-        tell(f"running {args.target}; files that it writes go to a scratch folder and are deleted")
-        taken = bench.record(seconds=None if seconds is None else _RUN * seconds)
-    search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+    with bench_for(command, folder, args.jobs) as bench:
+        if folder.exists():
+            taken = bench.known_pace(Run.load(folder))
+        else:
+            tell(f"running {command.script}; files that it writes are deleted at the end")
+            taken = bench.record(seconds=None if seconds is None else _RUN * seconds)
+        search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
     return report(folder)
 
 

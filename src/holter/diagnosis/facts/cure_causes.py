@@ -131,7 +131,7 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
         TrialKind.ALL_TRAINABLE: CureCause(
             Part.MODEL,
             ("unreached-parameters", "parameters-outside-optimizer"),
-            "Unfreeze the parameters: `parameter.requires_grad_()`, and give them to the optimizer.",
+            "Unfreeze the parameters with `requires_grad_()`, and give them to the optimizer.",
         ),
         TrialKind.CLIP_OUTLIERS: CureCause(
             Part.OPTIMIZER,

@@ -158,69 +158,92 @@ class Cures:
         return tuple(name for name, change in self.tried.items() if change.effect is effect)
 
 
-def cures_of(run: Run) -> Cures | None:
-    """Return what repeated trainings showed, or None if there are none."""
+Known = dict[tuple[str, int], "TrialEnd | None"]  # ends that were read before
+
+
+def cures_of(run: Run, known: Known | None = None) -> Cures | None:
+    """Return what repeated trainings showed, or None if there are none.
+
+    Trials that have ended do not change: `known` keeps what was read of them.
+    """
     from holter.diagnosis.facts import Facts
 
     if CURE_LOSS not in run:
         return None
     events = [event.what for event in run.events_of(CureTried)]
     latest = {(event.trial, event.repeat): event for event in events}  # the longest comes last
-    length = max((event.steps for event in latest.values()), default=run.steps)
-    references = {0: run}
-    for (trial, repeat), event in latest.items():
-        if trial == UNCHANGED and (repeated := _load(run, event)) is not None:
-            references[repeat] = repeated
-    unchanged = [_end(repeat, each, length) for repeat, each in references.items()]
-    ends = tuple(end for end in unchanged if end is not None)
-    noise = _noise(ends)
+    trials = _Trials(run, latest, {} if known is None else known)
     names = dict.fromkeys(trial for trial, _ in latest if trial != UNCHANGED)
-    tried = {}
-    for name in names:
-        chosen = [event for (trial, _), event in latest.items() if trial == name]
-        tried[name] = _tried(run, name, chosen, references, length, noise)
     untried = [e.what.trial for e in run.events_of(OutOfTime) if e.what.experiment == EXPERIMENT]
     return Cures(
-        Facts(run).outcome, ends, noise, tried, tuple(n for n in untried if n not in tried)
+        Facts(run).outcome,
+        trials.unchanged,
+        _noise(trials.unchanged),
+        {name: trials.tried(name) for name in names},
+        tuple(name for name in untried if name not in names),
     )
 
 
-def _tried(
-    run: Run,
-    name: str,
-    events: Sequence[CureTried],
-    references: Mapping[int, Run],
-    length: int,
-    noise: float,
-) -> TriedChange:
-    failed = next((event.failed for event in events if event.failed), "")
-    if failed:
-        return TriedChange(name, Effect.FAILED, failed=failed)
-    if not any(event.altered for event in events):
-        return TriedChange(name, Effect.IDLE, failed="the training has nothing of the kind")
-    pairs: list[tuple[TrialEnd, TrialEnd]] = []
-    for event in events:
-        made = _load(run, event)
-        steps = min(event.steps, length)
-        end = None if made is None else _end(event.repeat, made, steps)
-        reference = _end(event.repeat, references.get(event.repeat, references[0]), steps)
-        if end is not None and reference is not None:
-            pairs.append((end, reference))
-    if not pairs:
-        return TriedChange(name, Effect.FAILED, failed="no loss was recorded")
-    gains = [_gain(name, end, reference) for end, reference in pairs]
-    limit = max(_VISIBLE, _SIGMAS * noise)
-    ends = tuple(end for end, _ in pairs)
-    instead = float(np.median([reference.level for _, reference in pairs]))
-    effect = Effect.NONE
-    if min(gains) > limit:
-        whole = all(end.steps >= _WHOLE * length for end in ends)
+class _Trials:
+    """The repeated trainings of a run, compared with the unchanged one."""
+
+    def __init__(self, run: Run, events: Mapping[tuple[str, int], CureTried], known: Known) -> None:
+        self._run, self._events, self._known = run, events, known
+        self._length = max((event.steps for event in events.values()), default=run.steps)
+        repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
+        ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
+        self.unchanged = tuple(end for end in ends if end is not None)
+
+    def tried(self, name: str) -> TriedChange:
+        """Return the effect of a change."""
+        events = [event for (trial, _), event in self._events.items() if trial == name]
+        if failed := next((event.failed for event in events if event.failed), ""):
+            return TriedChange(name, Effect.FAILED, failed=failed)
+        if not any(event.altered for event in events):
+            return TriedChange(name, Effect.IDLE, failed="the training has nothing of the kind")
+        pairs = [
+            (end, reference)
+            for event in events
+            if (end := self._end(event, event.steps)) is not None
+            and (reference := self._unchanged(event.repeat, event.steps)) is not None
+        ]
+        if not pairs:
+            return TriedChange(name, Effect.FAILED, failed="no loss was recorded")
+        gains = [_gain(name, end, reference) for end, reference in pairs]
+        ends = tuple(end for end, _ in pairs)
+        instead = float(np.median([reference.level for _, reference in pairs]))
+        effect = self._effect(pairs, gains)
+        return TriedChange(name, effect, ends, float(np.median(gains)), instead)
+
+    def _effect(self, pairs: Sequence[tuple[TrialEnd, TrialEnd]], gains: Sequence[float]) -> Effect:
+        limit = max(_VISIBLE, _SIGMAS * _noise(self.unchanged))
+        if max(gains) < -limit:
+            return Effect.WORSE
+        if min(gains) <= limit:
+            return Effect.NONE
+        whole = all(end.steps >= _WHOLE * self._length for end, _ in pairs)
         failing = all(reference.bad for _, reference in pairs)
-        learned = all(end.bad is False for end in ends)
-        effect = Effect.CURES if whole and failing and learned else Effect.HELPS
-    elif max(gains) < -limit:
-        effect = Effect.WORSE
-    return TriedChange(name, effect, ends, float(np.median(gains)), instead)
+        learned = all(end.bad is False for end, _ in pairs)
+        return Effect.CURES if whole and failing and learned else Effect.HELPS
+
+    def _unchanged(self, repeat: int, steps: int) -> TrialEnd | None:
+        """Return the end of the unchanged training; of a repeat that was not made, the first."""
+        event = self._events.get((UNCHANGED, repeat))
+        if repeat and event is not None and (end := self._end(event, steps)) is not None:
+            return end
+        return self._read("", self._run, steps, 0)
+
+    def _end(self, event: CureTried, steps: int) -> TrialEnd | None:
+        if self._run.path is None:
+            return None
+        return self._read(event.folder, None, steps, event.repeat)
+
+    def _read(self, folder: str, run: Run | None, steps: int, repeat: int) -> TrialEnd | None:
+        key = folder, min(steps, self._length)
+        if key not in self._known:
+            run = _load(Path(self._run.path or "", folder)) if run is None else run
+            self._known[key] = None if run is None else _end(repeat, run, steps)
+        return self._known[key]
 
 
 def _gain(name: str, end: TrialEnd, reference: TrialEnd) -> float:
@@ -260,14 +283,12 @@ def _end(repeat: int, run: Run, steps: int) -> TrialEnd | None:
     return TrialEnd(repeat, facts.run.steps, start, level, bad)
 
 
-def _load(run: Run, event: CureTried) -> Run | None:
-    if run.path is None:
-        return None
+def _load(path: Path) -> Run | None:
     try:
-        loaded = Run.load(Path(run.path, event.folder))
+        run = Run.load(path)
     except HolterError:
         return None
-    return loaded if LOSS in loaded else None
+    return run if LOSS in run else None
 
 
 def _level(value: float) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import cause_of, size_of
-from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Effect, TriedChange
+from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Effect, Known, TriedChange, cures_of
 from holter.lab.cures.library import by_suspicion, singles, swaps
 from holter.lab.writing import Lab
 from holter.record import Run
@@ -77,6 +77,8 @@ class Search:
         self._planned = 0
         self._made = 0
         self._untried: dict[str, None] = {}
+        self._ends: Known = {}
+        self._curves = set(self._run[CURE_LOSS]) if CURE_LOSS in self._run else set[str]()
 
     def search(self) -> None:
         """Try changes until a cure is confirmed, all are tried, or the time is over."""
@@ -219,27 +221,20 @@ class Search:
         return None if change is None else change.effect
 
     def _graded(self) -> Cures:
-        cures = Facts(self._run).cures
+        cures = cures_of(self._run, self._ends)
         assert cures is not None
         return cures
 
     def _write_curve(self, trial: str, repeat: int, run: Run | None) -> None:
-        if run is None or LOSS not in run or any(True for _ in self._known_curve(trial, repeat)):
+        owner = trial if not repeat else f"{trial}, repeat {repeat}"
+        if run is None or LOSS not in run or owner in self._curves:
             return
+        self._curves.add(owner)
         series = max(run[LOSS].values(), key=len)
         every = max(-(-len(series) // _CURVE), 1)
-        owner = trial if not repeat else f"{trial}, repeat {repeat}"
         for step, value in zip(series.steps[::every], series.values[::every], strict=True):
             self._lab.write(CURE_LOSS, [float(value)], trial=owner, first=int(step))
         self._run = Run.load(self._lab.path)
-
-    def _known_curve(self, trial: str, repeat: int) -> Iterator[str]:
-        owner = trial if not repeat else f"{trial}, repeat {repeat}"
-        return (
-            name
-            for name in (self._run[CURE_LOSS] if CURE_LOSS in self._run else ())
-            if name == owner
-        )
 
 
 def _length(facts: Facts) -> int:

@@ -7,6 +7,6 @@ CURE_LOSS = Signal(
     Per.TRIAL,
     Phase.FORWARD,
     "",
-    "Loss of a training that was repeated with one thing changed (a trial each), or unchanged. Steps"
-    " are those of the training.",
+    "Loss of a training that was repeated with one thing changed (a trial each), or unchanged."
+    " Steps are those of the training.",
 )

@@ -2,33 +2,32 @@
 
 import math
 import multiprocessing
-import os
 import shutil
-import signal
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from holter.lab.cures.searching import CureTrial, Pace
 from holter.record import Run
 from holter.record.events import CureTried
+from holter.scripts.cures.apart import end, last_line, run_apart
 from holter.scripts.cures.trial import (
     Command,
     ScriptTrial,
     TrialResult,
     folder_name,
-    last_line,
     result_in,
     run_trial,
 )
 
 _SLACK, _LEAST = 4.0, 20.0  # times its pace, and seconds, that a trial may take at least
-_GRACE = 5.0  # seconds in which a process that was asked to end closes its recording
+_OUTPUT = "output.txt"
 
 
 @dataclass(slots=True)
@@ -47,20 +46,42 @@ class ScriptBench:
         self._command, self._run = command, run.absolute()
         self.jobs = jobs
         self.pace = Pace(0.0, 0.0)
+        self._place = Path(tempfile.mkdtemp(prefix="holter-"))
         # A fork costs next to nothing; where torch cannot be forked, each process imports it.
         self._context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+
+    def close(self) -> None:
+        """Remove the temporary files of all processes."""
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def __enter__(self) -> "ScriptBench":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def apart(self, name: str, function: Callable[..., int], *args: Any, seconds: float) -> str:
+        """Call a function in a process for at most so many seconds; return why it failed, or ""."""
+        output = self._run / f"{name}.txt"
+        process = self._start(function, output, *args)
+        process.join(seconds)
+        late = process.is_alive()
+        end(process)
+        if late:
+            return f"not all of it: {seconds:.0f} s were over"
+        return "" if process.exitcode in (0, 1) else last_line(output)
 
     def record(self, *, seconds: float | None = None) -> float:
         """Run the unchanged script, recorded whole, for at most so many seconds; return them."""
         began = time.monotonic()
         trial = ScriptTrial(self._command, self._run, whole=True, free=(self._run,))
-        process = self._start(trial)
+        process = self._start(run_trial, None, trial)
         until = began + (seconds or math.inf)
         try:
             while process.is_alive() and time.monotonic() < until:
                 wait([process.sentinel], timeout=0.2)
         finally:
-            _end(process)
+            end(process)
         taken = time.monotonic() - began
         self._learn(result_in(self._run), taken)
         return taken
@@ -99,34 +120,30 @@ class ScriptBench:
                     late = time.monotonic() > each.until
                     if each.process.is_alive() and not late:
                         continue
-                    _end(each.process)
+                    end(each.process)
                     running.remove(each)
                     yield self._done(each)
         finally:
             for each in running:
-                _end(each.process, now=True)
+                end(each.process, now=True)
 
     def _begin(self, trial: CureTrial, expected: float) -> _Running:
         folder = folder_name(trial.trial, trial.repeat)
         path = self._run / folder
         shutil.rmtree(path, ignore_errors=True)
-        process = self._start(
-            ScriptTrial(
-                self._command,
-                path,
-                trial.trial,
-                trial.repeat,
-                trial.steps,
-                free=(self._run,),
-            )
+        wanted = ScriptTrial(
+            self._command, path, trial.trial, trial.repeat, trial.steps, free=(self._run,)
         )
+        process = self._start(run_trial, path / _OUTPUT, wanted)
         now = time.monotonic()
         return _Running(process, trial, folder, now, now + max(_SLACK * expected, _LEAST))
 
-    def _start(self, trial: ScriptTrial) -> BaseProcess:
+    def _start(self, function: Callable[..., int], output: Path | None, *args: Any) -> BaseProcess:
         sys.stdout.flush()
         sys.stderr.flush()
-        process = self._context.Process(target=run_trial, args=(trial,))
+        process = self._context.Process(
+            target=run_apart, args=(function, self._place, output, *args)
+        )
         process.start()
         return process
 
@@ -137,7 +154,9 @@ class ScriptBench:
         taken = time.monotonic() - running.began
         self._learn(result, taken)
         if result is None:
-            failed = last_line(path) or f"the process ended with {running.process.exitcode}"
+            failed = (
+                last_line(path / _OUTPUT) or f"the process ended with {running.process.exitcode}"
+            )
         return CureTried(
             trial.trial,
             trial.repeat,
@@ -147,17 +166,3 @@ class ScriptBench:
             0 if result is None else result.altered,
             failed,
         )
-
-
-def _end(process: BaseProcess, *, now: bool = False) -> None:
-    """End a process and those that it started, after it has closed its recording."""
-    if process.pid is None:
-        return
-    if process.is_alive() and not now:
-        process.terminate()
-        process.join(_GRACE)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    if process.is_alive():
-        process.kill()
-    process.join()

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import random
 import signal
 import sys
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
 RESULT = "trial.json"
-OUTPUT = "output.txt"
 _IDLE = 8  # steps after which a change that has altered nothing is not tried any longer
 _APART = 1_000_003  # between the seeds of two repeats
 
@@ -53,7 +51,7 @@ class ScriptTrial:
     trial: str = UNCHANGED
     repeat: int = 0
     steps: int | None = None  # after which it ends; None for all
-    whole: bool = False  # read every signal and keep a black box, and show what the script prints
+    whole: bool = False  # read every signal and keep a black box
     free: tuple[Path, ...] = ()  # folders that holter writes to
 
 
@@ -67,9 +65,9 @@ class TrialResult:
     seconds: float
 
 
-def run_trial(trial: ScriptTrial) -> NoReturn:
-    """Run a trial, and end the process."""
-    leave_process(lambda: _Trial(trial).run())
+def run_trial(trial: ScriptTrial) -> int:
+    """Run a trial in this process, which ends with it."""
+    return _Trial(trial).run()
 
 
 class _Trial:
@@ -86,10 +84,7 @@ class _Trial:
 
     def run(self) -> int:
         trial = self._trial
-        os.setpgid(0, 0)  # a signal of the terminal is for the parent, which ends this group
         trial.folder.mkdir(parents=True, exist_ok=True)
-        self._direct_output()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         found = trial.command.find()
         own = [trial.folder, *trial.free, RUNS.absolute()]
@@ -105,18 +100,6 @@ class _Trial:
             code = report_end(error)
             self._close(error)
         return code
-
-    def _direct_output(self) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        if self._trial.whole:
-            os.dup2(2, 1)
-            return
-        output = os.open(self._trial.folder / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
 
     def _begin(self, redirect_torch: Callable[[Any], None]) -> None:
         import torch
@@ -246,15 +229,6 @@ def result_in(folder: Path) -> TrialResult | None:
         return TrialResult(**json.loads((folder / RESULT).read_text()))
     except (OSError, ValueError):
         return None
-
-
-def last_line(folder: Path) -> str:
-    """Return the last line that a trial printed."""
-    try:
-        lines = (folder / OUTPUT).read_text(errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return lines[-1] if lines else ""
 
 
 def folder_name(trial: str, repeat: int) -> str:
