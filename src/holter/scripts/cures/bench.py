@@ -28,6 +28,7 @@ from holter.scripts.cures.trial import (
 
 _SLACK, _LEAST = 4.0, 20.0  # times its pace, and seconds, that a trial may take at least
 _OUTPUT = "output.txt"
+_TELLING = 20  # steps that tell the pace
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ class ScriptBench:
 
     def _learn(self, result: TrialResult | None, taken: float) -> None:
         """Learn the pace from a trial."""
-        if result is None or not result.steps:
+        if result is None or result.steps < _TELLING:
             self.pace = self.pace if self.pace.start else Pace(taken, 0.0)
             return
         training = max(result.seconds - result.start, 0.0) / result.steps

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from holter.record import environment
-from holter.record.folders import RUNS
 from holter.record.trials import UNCHANGED, parts
 from holter.scripts.discovery import Discovery
 from holter.scripts.recognition.leaving import leave_process
@@ -87,7 +86,7 @@ class _Trial:
         trial.folder.mkdir(parents=True, exist_ok=True)
         signal.signal(signal.SIGTERM, lambda *_: self._end())
         found = trial.command.find()
-        own = [trial.folder, *trial.free, RUNS.absolute()]
+        own = [trial.folder, *trial.free]
         self._scratch = Scratch.over(Path.cwd(), Path(found.folder), free=own)
         with redirected(self._scratch) as redirect_torch:
             waiting = AfterTorch(lambda: self._begin(redirect_torch))
@@ -104,12 +103,15 @@ class _Trial:
     def _begin(self, redirect_torch: Callable[[Any], None]) -> None:
         import torch
 
+        from holter.lab.replay.unwatched import Unwatched
+        from holter.watching import watch as watching
         from holter.watching.recorder import Recorder
         from holter.watching.taps import Tap
         from holter.watching.watch import Watch
 
         trial, command = self._trial, self._trial.command
         redirect_torch(torch)
+        watching.watch = Unwatched  # type: ignore[assignment]  # a script may record itself
         torch.default_generator.manual_seed(trial.repeat)
         described = replace(
             environment.describe(),
