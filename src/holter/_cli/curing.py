@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from holter.scripts.cures.trial import Command
 
 _TIMES = 9.0  # the time of the script that trials may take by default
+# Imported before processes are forked; the first optimizer imports torch._dynamo.
+_IMPORTED_ONCE = (
+    *("torch", "torch._dynamo", "torch.utils.data", "holter.diagnosis.engine"),
+    *("holter.lab.cures.library", "holter.scripts.cures.trial", "holter.watching.watch"),
+)
 _RUN = 0.25  # share of `--minutes` after which the recorded run is ended
 
 
@@ -53,9 +59,13 @@ def search(bench: "ScriptBench", folder: Path, seconds: float) -> None:
 
 
 def bench_for(command: "Command", folder: Path, jobs: int) -> "ScriptBench":
-    """Import what takes long, and return where trials are run."""
+    """Return where trials are run, after importing what every trial would have to import."""
+    for name in _IMPORTED_ONCE:
+        import_module(name)
     from holter.scripts.cures.bench import ScriptBench
+    from holter.watching.collectors import all_collectors
 
+    all_collectors()
     return ScriptBench(command, folder, jobs=jobs)
 
 

@@ -261,7 +261,8 @@ def _gain(name: str, end: TrialEnd, reference: TrialEnd) -> float:
 
 
 def _noise(ends: Sequence[TrialEnd]) -> float:
-    shares = [end.share(end.start) for end in ends if math.isfinite(end.level)]
+    """Return the spread between repeats; how far a training diverges is no part of it."""
+    shares = [min(end.share(end.start), 1.0) if math.isfinite(end.level) else 1.0 for end in ends]
     return float(np.std(shares, ddof=1)) if len(shares) > 1 else 0.0
 
 

@@ -1,6 +1,6 @@
 """The changes that are tried on a training that failed, by name and in the order of trial."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from holter.lab.changes.swaps import (
     together,
 )
 from holter.lab.changes.weights import DEFAULT_INITIALISATION
+from holter.record.findings import Finding
 from holter.record.signals import BACKWARD_CALLS, CLIP_LIMIT, LR
 from holter.record.trials import TrialKind, TrialName, parts
 
@@ -99,6 +100,7 @@ def _may_alter(kind: TrialKind, facts: Facts) -> bool:
     return True
 
 
-def by_suspicion(trials: list[str], suspected: set[str]) -> list[str]:
-    """Put the changes that remove a suspected cause first; the order is kept otherwise."""
-    return sorted(trials, key=lambda trial: not suspected & set(cause_of(trial).implies))
+def suspicion(trial: str, findings: Iterable[Finding]) -> int:
+    """Return how sure a cause is that a change removes: -1 if nothing speaks for it."""
+    implied = cause_of(trial).implies
+    return max((int(f.confidence) for f in findings if f.rule in implied), default=-1)

@@ -10,7 +10,7 @@ from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import cause_of, size_of
 from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Effect, Known, TriedChange, cures_of
-from holter.lab.cures.library import by_suspicion, singles, swaps
+from holter.lab.cures.library import singles, suspicion, swaps
 from holter.lab.writing import Lab
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -102,21 +102,18 @@ class Search:
         self._lab.clear()
 
     def _try(self) -> None:
-        suspected = {
-            finding.rule
-            for finding in check(self._run).findings
-            if finding.confidence >= Confidence.HINT
-        }
-        every = by_suspicion(singles(self._facts, self._length), suspected)
-        first = [trial for trial in every if suspected & set(cause_of(trial).implies)]
-        others = [trial for trial in every if trial not in first]
+        findings = check(self._run).findings
+        every = singles(self._facts, self._length)
+        suspected = {trial: suspicion(trial, findings) for trial in every}
         short = self._short()
         self._announce(len(every) + len(swaps()), short)
         self._repeat(UNCHANGED, 1)
-        self._attempt(first, self._length)
-        self._confirm()
-        if self._done():
-            return
+        for confidence in sorted(Confidence, reverse=True):
+            self._attempt([t for t in every if suspected[t] == confidence], self._length)
+            self._confirm()
+            if self._graded().smallest is not None:
+                return
+        others = [trial for trial in every if suspected[trial] < 0]
         self._attempt(swaps(), short)
         self._attempt(_localised(others, self._graded()), short)
         self._prolong(every)
@@ -211,10 +208,6 @@ class Search:
             return None if len(change.ends) >= _REPEATS else change
         control = cures.localising if swapped else None
         return None if control is None or len(control.ends) >= _REPEATS else control
-
-    def _done(self) -> bool:
-        """Whether a cure is confirmed that no smaller change could replace."""
-        return self._graded().smallest is not None
 
     def _effect(self, trial: str) -> Effect | None:
         change = self._graded().tried.get(trial)
