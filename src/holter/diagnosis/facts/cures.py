@@ -124,34 +124,40 @@ class Cures:
 
     @cached_property
     def cures(self) -> tuple[TriedChange, ...]:
-        """The changes that restore learning, the smallest first."""
-        found = [
+        """The changes that restore learning and are a fix, the smallest first."""
+        found = [c for c in self._curing if not c.cause.is_swap]
+        best = max((change.gain for change in found), default=0.0)
+        return tuple(change for change in found if change.gain >= _RESTORED * best)
+
+    @cached_property
+    def swaps(self) -> tuple[TriedChange, ...]:
+        """The swaps of a part that restore learning, the smallest first.
+
+        Labels that can be learned tell about the data only if no other part is at fault.
+        """
+        found = [change for change in self._curing if change.cause.is_swap]
+        others = [
             change
             for change in self.tried.values()
-            if change.effect is Effect.CURES and not change.cause.is_control
+            if change.cause.is_swap and not change.cause.is_control
         ]
-        best = max((change.gain for change in found if not change.cause.is_swap), default=0.0)
-        enough = [change for change in found if change.gain >= _RESTORED * best]
-        return tuple(sorted(enough, key=lambda change: size_of(change.name)))
+        tried = [each for each in others if each.effect in (Effect.NONE, Effect.WORSE)]
+        return tuple(change for change in found if not change.cause.is_control or tried)
+
+    @property
+    def _curing(self) -> list[TriedChange]:
+        found = [change for change in self.tried.values() if change.effect is Effect.CURES]
+        return sorted(found, key=lambda change: size_of(change.name))
 
     @property
     def smallest(self) -> TriedChange | None:
         """The smallest confirmed change that restores learning and is a fix, or None."""
-        return next((c for c in self.cures if c.confirmed and not c.cause.is_swap), None)
+        return next((change for change in self.cures if change.confirmed), None)
 
     @property
     def localising(self) -> TriedChange | None:
         """The smallest confirmed swap that restores learning, or None."""
-        swaps = [c for c in self.cures if c.confirmed and c.cause.is_swap]
-        control = self.tried.get("labels computed from the inputs")
-        if (
-            not swaps
-            and control is not None
-            and control.effect is Effect.CURES
-            and control.confirmed
-        ):
-            return control
-        return swaps[0] if swaps else None
+        return next((change for change in self.swaps if change.confirmed), None)
 
     def with_effect(self, effect: Effect) -> tuple[str, ...]:
         """Return the names of changes with an effect."""

@@ -73,7 +73,8 @@ def _sums_to_one(shares: Tensor, of: Tensor) -> bool:
 
 
 def _shaped(_: str, arguments: Any) -> Tensor:
-    given, target = arguments["input"], arguments.get("target")
+    given: Tensor = arguments["input"]
+    target = arguments.get("target")
     floating = isinstance(target, Tensor) and target.is_floating_point()
     if not floating or given.shape == target.shape or given.numel() != target.numel():
         return given

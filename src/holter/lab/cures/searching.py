@@ -88,6 +88,7 @@ class Search:
             self._lab.event(NotApplicable(EXPERIMENT, why, (CURE_LOSS.name,)))
             return
         self._write_curve(UNCHANGED, 0, self._run)
+        self._run = Run.load(self._lab.path)
         if not outcome.bad:
             return
         try:
@@ -111,19 +112,26 @@ class Search:
         for confidence in sorted(Confidence, reverse=True):
             self._attempt([t for t in every if suspected[t] == confidence], self._length)
             self._confirm()
-            if self._graded().smallest is not None:
-                return
-        others = [trial for trial in every if suspected[trial] < 0]
-        self._attempt(swaps(), short)
-        self._attempt(_localised(others, self._graded()), short)
-        self._prolong(every)
+            if self._cure is not None:
+                break
+        if self._cure is None:
+            self._attempt(swaps(), short)
+        elif suspected.get(self._cure.name) == Confidence.CERTAIN:
+            return
+        smaller = [t for t in every if self._cure is None or size_of(t) < size_of(self._cure.name)]
+        self._attempt(_localised(smaller, self._graded()), short)
+        self._prolong(smaller)
         self._confirm()
-        if self._graded().smallest is None:
+        if self._cure is None:
             self._combine()
             self._confirm()
-        if self._graded().smallest is None:
+        if self._cure is None:
             self._attempt([t for t in swaps() if self._effect(t) is Effect.HELPS], self._length)
             self._confirm(swapped=True)
+
+    @property
+    def _cure(self) -> TriedChange | None:
+        return self._graded().smallest
 
     def _announce(self, count: int, short: int) -> None:
         whole = self._pace.seconds(self._length)
@@ -200,14 +208,10 @@ class Search:
                 return  # out of time
 
     def _unconfirmed(self, *, swapped: bool) -> TriedChange | None:
-        """Return the smallest cure that is not confirmed, if none that is smaller is."""
+        """Return the smallest cure, or swap, that is not confirmed; None if a smaller one is."""
         cures = self._graded()
-        for change in cures.cures:
-            if change.cause.is_swap and not swapped:
-                continue
-            return None if len(change.ends) >= _REPEATS else change
-        control = cures.localising if swapped else None
-        return None if control is None or len(control.ends) >= _REPEATS else control
+        found = next(iter(cures.swaps if swapped else cures.cures), None)
+        return None if found is None or len(found.ends) >= _REPEATS else found
 
     def _effect(self, trial: str) -> Effect | None:
         change = self._graded().tried.get(trial)
@@ -227,7 +231,6 @@ class Search:
         every = max(-(-len(series) // _CURVE), 1)
         for step, value in zip(series.steps[::every], series.values[::every], strict=True):
             self._lab.write(CURE_LOSS, [float(value)], trial=owner, first=int(step))
-        self._run = Run.load(self._lab.path)
 
 
 def _length(facts: Facts) -> int:
