@@ -143,9 +143,9 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
         return bench.apart("replay", replay, path, seconds=_REPLAY * clock.left) or "done"
 
     _timed("preflight", preflown)
+    if any((path / "captures").glob("*")):
+        _timed("replay", replayed)
     if bad:
-        if any((path / "captures").glob("*")):
-            _timed("replay", replayed)
         _timed("cures", lambda: _cured(bench, path, clock))
 
 

@@ -52,6 +52,9 @@ class KnownBench:
         self._path, self._curves, self._unchanged = path, curves, unchanged
         self.made: list[CureTrial] = []
 
+    def probe(self, trials: Sequence[str]) -> set[str]:
+        return set(trials) & set(self._curves)
+
     def run(self, trials: Sequence[CureTrial], until: float) -> Iterator[CureTried]:
         for trial in trials:
             if time.monotonic() > until:

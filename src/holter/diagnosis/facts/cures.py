@@ -29,6 +29,8 @@ _RESTORED = 0.5  # least share of the best improvement that a cure reaches
 _BROKEN = 2.0  # times its start: a loss that ends there or higher has diverged
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
 _CONFIRMED = 2  # repeats that confirm a cure
+# Outcomes that the validation loss decides: trials are compared by it.
+_OF_VALIDATION = ("overfits", "learned only the training data")
 
 
 class Effect(StrEnum):
@@ -178,11 +180,12 @@ def cures_of(run: Run, known: Known | None = None) -> Cures | None:
         return None
     events = [event.what for event in run.events_of(CureTried)]
     latest = {(event.trial, event.repeat): event for event in events}  # the longest comes last
-    trials = _Trials(run, latest, {} if known is None else known)
+    outcome = Facts(run).outcome
+    trials = _Trials(run, outcome, latest, {} if known is None else known)
     names = dict.fromkeys(trial for trial, _ in latest if trial != UNCHANGED)
     untried = [e.what.trial for e in run.events_of(OutOfTime) if e.what.experiment == EXPERIMENT]
     return Cures(
-        Facts(run).outcome,
+        outcome,
         trials.unchanged,
         _noise(trials.unchanged),
         {name: trials.tried(name) for name in names},
@@ -193,8 +196,15 @@ def cures_of(run: Run, known: Known | None = None) -> Cures | None:
 class _Trials:
     """The repeated trainings of a run, compared with the unchanged one."""
 
-    def __init__(self, run: Run, events: Mapping[tuple[str, int], CureTried], known: Known) -> None:
+    def __init__(
+        self,
+        run: Run,
+        outcome: "Outcome | None",
+        events: Mapping[tuple[str, int], CureTried],
+        known: Known,
+    ) -> None:
         self._run, self._events, self._known = run, events, known
+        self._of_validation = outcome is not None and str(outcome.state) in _OF_VALIDATION
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
         ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
@@ -248,7 +258,9 @@ class _Trials:
         key = folder, min(steps, self._length)
         if key not in self._known:
             run = _load(Path(self._run.path or "", folder)) if run is None else run
-            self._known[key] = None if run is None else _end(repeat, run, steps)
+            self._known[key] = (
+                None if run is None else _end(repeat, run, steps, of_validation=self._of_validation)
+            )
         return self._known[key]
 
 
@@ -272,7 +284,7 @@ def _noise(ends: Sequence[TrialEnd]) -> float:
     return float(np.std(shares, ddof=1)) if len(shares) > 1 else 0.0
 
 
-def _end(repeat: int, run: Run, steps: int) -> TrialEnd | None:
+def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd | None:
     """Return the end of a training after so many steps, or None if it has no loss to judge."""
     from holter.diagnosis.facts import Facts
 
@@ -287,6 +299,9 @@ def _end(repeat: int, run: Run, steps: int) -> TrialEnd | None:
     broken = outcome is not None and not outcome.finite
     level = math.inf if broken else midmean(curve.part(0.8))
     start = float(np.median(curve.values[:5]))
+    validation = facts.validation if of_validation else ""
+    if not isinstance(validation, str) and len(validation) and not broken:
+        level = float(np.median(validation.validation[-validation.third :]))
     return TrialEnd(repeat, facts.run.steps, start, level, bad)
 
 

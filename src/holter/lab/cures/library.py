@@ -36,6 +36,7 @@ from holter.record.signals import BACKWARD_CALLS, CLIP_LIMIT, LR
 from holter.record.trials import TrialKind, TrialName, parts
 
 FACTORS = (0.1, 10.0, 0.01, 100.0)  # of the learning rate
+FURTHER = (1e3, 1e-3, 1e4)  # tried if another optimizer restores learning
 
 _CHANGES = {
     change.id.kind: change
@@ -48,6 +49,15 @@ _CHANGES = {
         *(REFERENCE_OPTIMIZER, REFERENCE_MODEL, LEARNABLE_LABELS),
     )
 }
+# Changes that alter nothing in most trainings; whether they do is seen in the first steps.
+_PROBED = (
+    *(TrialKind.ALL_IN_OPTIMIZER, TrialKind.GRADIENTS_CLEARED, TrialKind.TRAIN_MODE),
+    *(TrialKind.TARGET_SHAPE, TrialKind.LOGITS, TrialKind.LOG_PROBABILITIES, TrialKind.MEAN_LOSS),
+    *(TrialKind.ACCUMULATION_DIVIDED, TrialKind.SHUFFLED_LOADER, TrialKind.STANDARDISED_INPUTS),
+    *(TrialKind.STANDARDISED_TARGETS, TrialKind.NO_WEIGHT_DECAY, TrialKind.DROPOUT_OFF),
+    *(TrialKind.AUTOCAST_OFF, TrialKind.DEFAULT_SETTINGS, TrialKind.ALL_TRAINABLE),
+    TrialKind.CLASS_WEIGHTS,
+)
 # Changes that may find something to alter late in a training; all others do so from the start.
 LATE = frozenset((TrialKind.SCHEDULE_CONSTANT, TrialKind.CLIP_OUTLIERS, TrialKind.CLIPPING_OFF))
 
@@ -69,6 +79,11 @@ def _single(name: TrialName) -> TappedChange:
 def swaps() -> list[str]:
     """Return the trials that put a known-good part in the place of the script's own."""
     return [str(TrialName(kind)) for kind, cause in CURE_CAUSES.items() if cause.is_swap]
+
+
+def is_probed(trial: str) -> bool:
+    """Whether a few steps with many changes at once tell if this one alters anything."""
+    return all(name.kind in _PROBED for name in parts(trial))
 
 
 def singles(facts: Facts, steps: int) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cure_causes import cause_of, size_of
+from holter.diagnosis.facts.cure_causes import Part, cause_of, size_of
 from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Effect, Known, TriedChange, cures_of
-from holter.lab.cures.library import singles, suspicion, swaps
+from holter.lab.changes.learning_rate import rates_times
+from holter.lab.cures.library import FURTHER, is_probed, singles, suspicion, swaps
 from holter.lab.writing import Lab
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -53,6 +54,9 @@ class Bench(Protocol):
     """Where trials are run: a script in processes of its own, or a setup in this one."""
 
     jobs: int
+
+    def probe(self, trials: Sequence[str]) -> set[str] | None:
+        """Return which changes have something to alter in the training; None if unknown."""
 
     def run(self, trials: Sequence[CureTrial], until: float) -> Iterator[CureTried]:
         """Run trials, as many at a time as there are jobs; begin none that would end too late."""
@@ -108,6 +112,7 @@ class Search:
         suspected = {trial: suspicion(trial, findings) for trial in every}
         short = self._short()
         self._announce(len(every) + len(swaps()), short)
+        every = self._altering(every)
         self._repeat(UNCHANGED, 1)
         for confidence in sorted(Confidence, reverse=True):
             self._attempt([t for t in every if suspected[t] == confidence], self._length)
@@ -119,15 +124,38 @@ class Search:
         elif suspected.get(self._cure.name) == Confidence.CERTAIN:
             return
         smaller = [t for t in every if self._cure is None or size_of(t) < size_of(self._cure.name)]
-        self._attempt(_localised(smaller, self._graded()), short)
-        self._prolong(smaller)
+        smaller = _localised(smaller, self._graded())
+        self._attempt(smaller, short)
+        self._prolong([*smaller, *swaps()])
         self._confirm()
         if self._cure is None:
             self._combine()
             self._confirm()
         if self._cure is None:
-            self._attempt([t for t in swaps() if self._effect(t) is Effect.HELPS], self._length)
             self._confirm(swapped=True)
+        if self._cure is None:
+            self._extend(every)
+            self._confirm()
+
+    def _altering(self, trials: list[str]) -> list[str]:
+        """Leave out changes that have nothing to alter, as a few steps with all of them tell."""
+        known = {event.what.trial for event in self._run.events_of(CureTried)}
+        probed = [trial for trial in trials if is_probed(trial) and trial not in known]
+        altering = self._bench.probe(probed) if probed else None
+        idle = set() if altering is None else set(probed) - altering
+        for trial in idle:
+            self._lab.event(CureTried(trial, 0, "", self._length, 0.0, 0))
+        return [trial for trial in trials if trial not in idle]
+
+    def _extend(self, every: Sequence[str]) -> None:
+        """Try at full length what a swap that restores learning, or nothing else, leaves open."""
+        swapped = {change.cause.part for change in self._graded().swaps}
+        if Part.OPTIMIZER in swapped:
+            self._attempt([str(rates_times(factor).id) for factor in FURTHER], self._length)
+        if not self._graded().cures:
+            open_parts = [t for t in every if not swapped or cause_of(t).part in swapped]
+            active = (Effect.NONE, Effect.HELPS, Effect.WORSE)
+            self._attempt([t for t in open_parts if self._effect(t) in active], self._length)
 
     @property
     def _cure(self) -> TriedChange | None:
@@ -175,15 +203,12 @@ class Search:
         self._attempt([trial], self._length, repeats)
 
     def _prolong(self, every: Sequence[str]) -> None:
-        """Repeat at full length what differs after a short time; all, as long as nothing does."""
+        """Repeat at full length what helps after a short time."""
         helped = [trial for trial in every if self._effect(trial) is Effect.HELPS]
         if helped:
             gains = self._graded().tried
             most = sorted(helped, key=lambda trial: -gains[trial].gain)[:_PROLONGED]
             self._attempt([trial for trial in helped if trial in most], self._length)
-        if not self._graded().cures:
-            active = (Effect.NONE, Effect.HELPS, Effect.WORSE)
-            self._attempt([t for t in every if self._effect(t) in active], self._length)
 
     def _combine(self) -> None:
         """Try the two changes together that help most, if they act on different parts."""

@@ -27,7 +27,7 @@ from holter.scripts.cures.trial import (
 )
 
 _SLACK, _LEAST = 4.0, 20.0  # times its pace, and seconds, that a trial may take at least
-_OUTPUT = "output.txt"
+_OUTPUT, _PROBE = "output.txt", "cures/probe"
 _TELLING = 20  # steps that tell the pace
 
 
@@ -103,6 +103,21 @@ class ScriptBench:
         training = max(result.seconds - result.start, 0.0) / result.steps
         self.pace = Pace(taken - result.seconds + result.start, training)
 
+    def probe(self, trials: Sequence[str]) -> set[str] | None:
+        """Make all changes at once for a few steps; return those with something to alter."""
+        path = self._run / _PROBE
+        wanted = ScriptTrial(
+            self._command, path, steps=_TELLING, free=(self._run,), probed=tuple(trials)
+        )
+        process = self._start(run_trial, path / _OUTPUT, wanted)
+        process.join(_SLACK * self.pace.seconds(_TELLING) + _LEAST)
+        end(process)
+        result = result_in(path)
+        shutil.rmtree(path, ignore_errors=True)
+        if result is None or result.steps < _TELLING:
+            return None
+        return {name for name, count in result.altered.items() if count}
+
     def run(self, trials: Sequence[CureTrial], until: float) -> Iterator[CureTried]:
         """Run trials, as many at a time as there are jobs; begin none that would end too late."""
         waiting, running = list(trials), list[_Running]()
@@ -164,6 +179,6 @@ class ScriptBench:
             running.folder,
             trial.steps,
             taken,
-            0 if result is None else result.altered,
+            0 if result is None else sum(result.altered.values()),
             failed,
         )

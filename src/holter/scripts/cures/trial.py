@@ -6,7 +6,8 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,6 +21,7 @@ from holter.scripts.recognition.scratch import Scratch
 from holter.scripts.running import AfterTorch, Script, find_module, find_script, report_end
 
 if TYPE_CHECKING:
+    from holter.lab.changes import TappedChange
     from holter.watching.collectors import Collector
     from holter.watching.watch import Watch
 
@@ -52,13 +54,14 @@ class ScriptTrial:
     steps: int | None = None  # after which it ends; None for all
     whole: bool = False  # read every signal and keep a black box
     free: tuple[Path, ...] = ()  # folders that holter writes to
+    probed: tuple[str, ...] = ()  # changes that are made together, to see what each alters
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
     """What a trial leaves in its folder beside the recording."""
 
-    altered: int  # times the change altered something
+    altered: Mapping[str, int]  # times that each change altered something
     steps: int
     start: float  # seconds until the first backward pass
     seconds: float
@@ -76,7 +79,7 @@ class _Trial:
         self._trial = trial
         self._watch: Watch | None = None
         self._change = contextlib.ExitStack()
-        self._altered = 0
+        self._altered: Counter[str] = Counter()
         self._began = time.monotonic()
         self._first: float | None = None  # seconds until the first backward pass
         self._scratch: Scratch | None = None
@@ -129,7 +132,11 @@ class _Trial:
         if trial.trial != UNCHANGED:
             from holter.lab.cures.library import change_named
 
-            self._change.enter_context(change_named(trial.trial).entered(self._alter))
+            self._make(change_named(trial.trial), trial.trial)
+        for name in trial.probed:
+            from holter.lab.cures.library import change_named
+
+            self._make(change_named(name), name)
 
         def around(original: Callable[..., Any]) -> Callable[..., Any]:
             def backward(*args: Any, **kwargs: Any) -> Any:
@@ -143,8 +150,8 @@ class _Trial:
 
         Tap(torch.autograd, "backward", around)  # it stays until the process ends
 
-    def _alter(self) -> None:
-        self._altered += 1
+    def _make(self, change: "TappedChange", name: str) -> None:
+        self._change.enter_context(change.entered(lambda: self._altered.update((name,))))
 
     def _is_over(self) -> bool:
         assert self._watch is not None
@@ -171,7 +178,7 @@ class _Trial:
             steps = self._watch.steps
         assert self._scratch is not None
         with self._scratch.aside():
-            result = TrialResult(self._altered, steps, self._first or taken, taken)
+            result = TrialResult(dict(self._altered), steps, self._first or taken, taken)
             (self._trial.folder / RESULT).write_text(json.dumps(asdict(result)))
         self._scratch.remove()
         return 0
