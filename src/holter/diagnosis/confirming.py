@@ -27,10 +27,12 @@ def confirmed(
     clear: Iterable[Clear] = (),
 ) -> Confirmed:
     """Confirm the findings that the smallest cure implies, and withdraw those it contradicts."""
-    concluded = next((finding for finding in findings if finding.rule == CURABLE), None)
-    cures = facts.cures if concluded is not None else None
-    if concluded is None or cures is None:
+    cures = facts.cures
+    if cures is None:
         return Confirmed(tuple(findings))
+    concluded = next((finding for finding in findings if finding.rule == CURABLE), None)
+    if concluded is None:
+        return Confirmed(tuple(_strengthened(finding, cures) for finding in findings))
     change = cures.smallest or cures.localising
     assert change is not None
     implied = [f for f in findings if f.rule in change.cause.implies and not f.preview]
@@ -50,6 +52,27 @@ def confirmed(
     else:
         kept.append(_named(concluded, change, rules, {verdict.rule for verdict in clear}))
     return Confirmed(tuple(kept), tuple(verdict for verdict in excluded if verdict is not None))
+
+
+def _strengthened(finding: Finding, cures: Cures) -> Finding:
+    """Return a likely finding as certain if the change that removes its cause helps."""
+    helping = [
+        change
+        for change in cures.tried.values()
+        if change.effect is Effect.HELPS
+        and change.confirmed
+        and not change.cause.is_swap
+        and finding.rule in change.cause.implies
+    ]
+    if not helping or finding.confidence is not Confidence.LIKELY:
+        return finding
+    best = max(helping, key=lambda change: change.gain)
+    return replace(
+        finding,
+        confidence=Confidence.CERTAIN,
+        evidence=(*finding.evidence, best.evidence),
+        confirmed_by=best.name,
+    )
 
 
 def _named(

@@ -16,7 +16,7 @@ from holter.lab.writing import Lab
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, ExperimentMade, NotApplicable, OutOfTime
-from holter.record.findings import Confidence
+from holter.record.findings import Confidence, Severity
 from holter.record.signals import CURE_LOSS, LOSS
 from holter.record.trials import UNCHANGED
 
@@ -93,10 +93,14 @@ class Search:
             return
         self._write_curve(UNCHANGED, 0, self._run)
         self._run = Run.load(self._lab.path)
-        if not outcome.bad:
+        if not outcome.bad and not self._suspects():
             return
         try:
-            self._try()
+            if outcome.bad:
+                self._try()
+            else:
+                self._attempt(self._suspects(), self._length, (0, 1))
+                self._repeat(UNCHANGED, 1)
         except KeyboardInterrupt:
             self._tell("interrupted; the results so far are kept")
         cures = self._graded()
@@ -136,6 +140,21 @@ class Search:
         if self._cure is None:
             self._extend(every)
             self._confirm()
+
+    def _suspects(self) -> list[str]:
+        """Return the changes that would confirm what rules have found in a training that learned.
+
+        No other change is tried on it: many make a healthy training a little better.
+        """
+        findings = [
+            finding
+            for finding in check(self._run).findings
+            if finding.confidence >= Confidence.LIKELY
+            and finding.severity >= Severity.WARNING
+            and not finding.preview
+        ]
+        every = singles(self._facts, self._length)
+        return [trial for trial in every if suspicion(trial, findings) >= 0]
 
     def _altering(self, trials: list[str]) -> list[str]:
         """Leave out changes that have nothing to alter, as a few steps with all of them tell."""
