@@ -10,6 +10,7 @@ from holter.record.errors import HolterError
 from holter.record.notices import tell
 
 if TYPE_CHECKING:
+    from holter.lab.cures.setups import SetupBench
     from holter.record import Run
     from holter.scripts.cures.bench import ScriptBench
     from holter.scripts.cures.trial import Command
@@ -30,8 +31,8 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     from holter.record.folders import new_folder, require_free
 
     seconds = None if args.minutes is None else 60.0 * args.minutes
-    if is_function(args.target) and not Path(args.target).exists():
-        raise HolterError("cures needs a script; it runs the script again under each change.")
+    if is_function(args.target):
+        return report(_on_setup(args, seconds))
     folder = Path(args.target)
     if (folder / "meta.json").is_file():
         command = command_of(Run.load(folder))
@@ -49,7 +50,20 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     return report(folder)
 
 
-def search(bench: "ScriptBench", folder: Path, seconds: float) -> None:
+def _on_setup(args: argparse.Namespace, seconds: float | None) -> Path:
+    from holter.lab.cures.setups import SetupBench
+    from holter.lab.setup_functions import setup_from
+    from holter.record.folders import new_folder, require_free
+
+    folder: Path = args.out or new_folder("cures")
+    require_free(folder, 0)
+    bench = SetupBench(setup_from(args.target), folder)
+    taken = bench.record(args.steps)
+    search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+    return folder
+
+
+def search(bench: "ScriptBench | SetupBench", folder: Path, seconds: float) -> None:
     """Try changes for so many seconds."""
     from holter.lab.cures.searching import Search
     from holter.lab.writing import Lab

@@ -2,7 +2,8 @@
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,17 @@ def execute(args: argparse.Namespace) -> int:
     return check_and_report(Run.load(path), args, settings)
 
 
+@contextmanager
+def _interruptible(path: Path) -> Iterator[None]:
+    """Keep what is known at Ctrl-C: the report is about that."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (path / "meta.json").is_file():
+            raise
+        tell("interrupted; the report is about what is known")
+
+
 @dataclass(slots=True)
 class _Clock:
     """The time that everything may take."""
@@ -113,7 +125,7 @@ def _examined(args: argparse.Namespace) -> Path:
     limit = None if args.minutes is None else 60.0 * args.minutes
     most = "ten times as long as the script" if limit is None else f"{limit:.0f} s"
     tell(f"examining {args.target}: at most {most}; files that it writes are deleted at the end")
-    with curing.bench_for(command, path, args.jobs) as bench:
+    with curing.bench_for(command, path, args.jobs) as bench, _interruptible(path):
         loading = time.monotonic() - began  # which the script alone has to do as well
         taken = bench.record(seconds=None if limit is None else _RUN * limit)
         clock = _Clock(began, _TIMES * (loading + taken) if limit is None else limit)
@@ -145,8 +157,7 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
     _timed("preflight", preflown)
     if any((path / "captures").glob("*")):
         _timed("replay", replayed)
-    if bad:
-        _timed("cures", lambda: _cured(bench, path, clock))
+    _timed("cures", lambda: _cured(bench, path, clock))
 
 
 def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
@@ -156,12 +167,14 @@ def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
 
     curing.search(bench, path, clock.left)
     cures = Facts(Run.load(path)).cures
-    if cures is None:
-        return "how the training went cannot be judged"
+    if cures is None or not cures.tried:
+        return ""
     total = len(cures.tried) + len(cures.untried)
+    tried = f"{len(cures.tried)} of {total} changes tried"
+    if not cures.failed:
+        return tried
     found = cures.smallest or cures.localising
-    result = "none restores learning" if found is None else f"{found.name} restores learning"
-    return f"{len(cures.tried)} of {total} changes tried, {result}"
+    return f"{tried}, {'none' if found is None else found.name} restores learning"
 
 
 def _preflight_summary(path: Path) -> str:
@@ -199,7 +212,8 @@ def _estimate(bench: "ScriptBench", clock: _Clock, *, bad: bool) -> float:
 
 def _timed(name: str, stage: Callable[[], str]) -> None:
     began = time.monotonic()
-    _stage(name, stage(), time.monotonic() - began)
+    if says := stage():
+        _stage(name, says, time.monotonic() - began)
 
 
 def _stage(name: str, says: str, seconds: float) -> None:

@@ -78,10 +78,15 @@ def _strengthened(finding: Finding, cures: Cures) -> Finding:
 def _named(
     concluded: Finding, change: TriedChange, rules: Mapping[str, Rule], absent: set[str]
 ) -> Finding:
-    """Name the conclusion by the rule of the implied cause, unless that was measured absent."""
-    name = next((rule for rule in change.cause.implies if rule in rules), None)
-    if name is None or name in absent or rules[name].preview or rules[name].symptom:
+    """Name the conclusion by the rule of the implied cause, rather by one not measured absent."""
+    implied = [
+        name
+        for name in change.cause.implies
+        if name in rules and not rules[name].preview and not rules[name].symptom
+    ]
+    if not implied:
         return replace(concluded, confirmed_by=change.name)
+    name = min(implied, key=lambda rule: rule in absent)
     return replace(concluded, rule=name, level=rules[name].level, confirmed_by=change.name)
 
 

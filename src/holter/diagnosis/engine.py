@@ -85,13 +85,14 @@ def check(
     graded_findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
     after = confirmed(graded_findings, facts, all_rules(), clear)
     findings = list(after.findings)
+    named = {finding.rule for finding in findings if finding.confirmed_by}
     unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
     experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
         tuple(findings),
         tuple(verdict for verdict in verdicts if isinstance(verdict, Normal)),
-        (*clear, *after.excluded),
+        tuple(each for each in (*clear, *after.excluded) if each.rule not in named),
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
     )

@@ -8,6 +8,9 @@ from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
 from holter.diagnosis.rule import rule
 from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import CURE_LOSS
+from holter.record.trials import TrialKind, TrialName
+
+_CONTROLS = (str(TrialName(TrialKind.LEARNABLE_LABELS)),)  # no part of the training is changed
 
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(CURE_LOSS,))
@@ -75,7 +78,7 @@ def _evidence(cures: Cures, change: TriedChange, named: int) -> Iterator[Evidenc
     others = [each for each in cures.cures if each is not change]
     if others:
         yield others[0].evidence
-    without = cures.with_effect(Effect.NONE)
+    without = [name for name in cures.with_effect(Effect.NONE) if name not in _CONTROLS]
     if without:
         more = f" and {len(without) - named} more" if len(without) > named else ""
         steps = change.evidence.steps

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import random
 import signal
 import sys
@@ -80,7 +81,7 @@ class _Trial:
         self._watch: Watch | None = None
         self._change = contextlib.ExitStack()
         self._altered: Counter[str] = Counter()
-        self._began = time.monotonic()
+        self._began, self._parent = time.monotonic(), os.getppid()
         self._first: float | None = None  # seconds until the first backward pass
         self._scratch: Scratch | None = None
 
@@ -155,6 +156,8 @@ class _Trial:
 
     def _is_over(self) -> bool:
         assert self._watch is not None
+        if os.getppid() != self._parent:  # which was killed: nobody waits for the result
+            return True
         steps, limit = self._watch.steps, self._trial.steps
         if limit is not None and steps >= limit:
             return True
