@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cure_causes import cause_of
 from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
 from holter.diagnosis.rule import Rule
 from holter.record.findings import Clear, Confidence, Finding, Severity
@@ -86,7 +85,7 @@ def _named(
     ]
     if not implied:
         return replace(concluded, confirmed_by=change.name)
-    name = min(implied, key=lambda rule: rule in absent)
+    name = implied[-1] if change.cause.is_swap else min(implied, key=absent.__contains__)
     return replace(concluded, rule=name, level=rules[name].level, confirmed_by=change.name)
 
 
@@ -98,7 +97,9 @@ def _excluded(
     if finding.confidence is Confidence.CERTAIN or rule is None or rule.symptom:
         return None
     deciding = [
-        change for change in cures.tried.values() if finding.rule in cause_of(change.name).implies
+        change
+        for change in cures.tried.values()
+        if change.cause.decides and finding.rule in change.cause.implies
     ]
     if not deciding or any(change.effect is not Effect.NONE for change in deciding):
         return None

@@ -145,7 +145,8 @@ def test_a_reference_that_learns_localises_the_fault(tmp_path: Path) -> None:
 
 
 def test_learnable_labels_that_are_learned_blame_the_data(tmp_path: Path) -> None:
-    searched(tmp_path / "run", {"labels computed from the inputs": learned})
+    curves: dict[str, Curve] = {"labels computed from the inputs": learned}
+    searched(tmp_path / "run", {**curves, "reference optimizer": flat})
     finding = diagnose(check(Run.load(tmp_path / "run"))).leading
     assert finding is not None
     assert finding.rule == "unrelated-labels"

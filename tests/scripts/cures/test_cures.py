@@ -38,7 +38,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
         {"uncleared-gradients"},
     ),
     "rate too low": (
-        (("lr=0.1", "lr=1e-6"),),
+        (("lr=0.1", "lr=1e-4"),),
         {"tiny-updates", "unsuitable-learning-rate"},
     ),
     "rate too high": (

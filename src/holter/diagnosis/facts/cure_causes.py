@@ -32,6 +32,7 @@ class CureCause:
     rescales: bool = False  # the loss of the changed training has another scale
     is_swap: bool = False  # it localises the fault, and is no fix
     is_control: bool = False  # it replaces what is to be learned: no cure
+    decides: bool = True  # it removes the cause wholly: without an effect, there is no such cause
 
 
 _SLOWER = (
@@ -137,11 +138,13 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             Part.OPTIMIZER,
             ("late-clipping", "idle-clipping", "exploding-gradients"),
             "Clip the gradients before `optimizer.step()`.",
+            decides=False,
         ),
         TrialKind.WARM_UP: CureCause(
             Part.OPTIMIZER,
             ("missing-warmup", *_SLOWER),
             "Raise the learning rate over the first steps, or lower it.",
+            decides=False,
         ),
         TrialKind.LEARNING_RATE: CureCause(Part.OPTIMIZER, (), ""),  # see `cause_of`
         TrialKind.REINITIALISED: CureCause(
@@ -152,12 +155,14 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
                 *("large-initial-loss", "dead-gradients"),
             ),
             "Keep the default initialisation of the layers.",
+            decides=False,
         ),
         TrialKind.CLASS_WEIGHTS: CureCause(
             Part.DATA,
             ("imbalanced-classes",),
             "Weight the classes in the loss by the inverse of their frequency.",
             rescales=True,
+            decides=False,
         ),
         TrialKind.PLAIN_LOOP: CureCause(
             Part.LOOP,
@@ -167,9 +172,15 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
         ),
         TrialKind.REFERENCE_OPTIMIZER: CureCause(
             Part.OPTIMIZER,
-            ("unsuitable-learning-rate",),
+            (
+                *("tiny-updates", "unusable-learning-rate", "huge-updates", "missing-warmup"),
+                *("large-epsilon", "collapsed-weights", "rushed-schedule"),
+                *("decayed-learning-rate", "stalled-schedule", "exploding-weights"),
+                "unsuitable-learning-rate",
+            ),
             "Use Adam at a learning rate of 1e-3.",
             is_swap=True,
+            decides=False,
         ),
         TrialKind.REFERENCE_MODEL: CureCause(
             Part.MODEL,
@@ -184,6 +195,7 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             rescales=True,
             is_swap=True,
             is_control=True,
+            decides=False,
         ),
     }
 )
@@ -197,7 +209,7 @@ def cause_of(trial: str) -> CureCause:
     if name.kind is TrialKind.LEARNING_RATE:
         slower = name.amount < 1
         fix = f"{'Lower' if slower else 'Raise'} the learning rate {_times(name.amount)} times."
-        return CureCause(cause.part, _SLOWER if slower else _FASTER, fix)
+        return CureCause(cause.part, _SLOWER if slower else _FASTER, fix, decides=False)
     return cause
 
 

@@ -49,7 +49,11 @@ class ScriptBench:
         self.pace = Pace(0.0, 0.0)
         self._place = Path(tempfile.mkdtemp(prefix="holter-"))
         # A fork costs next to nothing; where torch cannot be forked, each process imports it.
-        self._context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self._context = (
+            multiprocessing.get_context("fork")
+            if sys.platform == "linux"
+            else multiprocessing.get_context("spawn")
+        )
 
     def close(self) -> None:
         """Remove the temporary files of all processes."""
