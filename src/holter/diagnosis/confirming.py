@@ -38,17 +38,17 @@ def confirmed(
     others = [f for f in findings if f is not concluded and f not in implied]
     excluded = [_excluded(f, cures, change, rules) for f in others]
     kept = [f for f, verdict in zip(others, excluded, strict=True) if verdict is None]
-    best = min(implied, key=lambda f: change.cause.implies.index(f.rule), default=None)
-    if best is not None:
-        certain = replace(
-            best,
+    kept += [
+        replace(
+            finding,
             severity=Severity.ERROR,
             confidence=concluded.confidence,
-            evidence=(*concluded.evidence[:1], *best.evidence, *concluded.evidence[1:]),
+            evidence=(*concluded.evidence[:1], *finding.evidence, *concluded.evidence[1:]),
             confirmed_by=change.name,
         )
-        kept += [certain, *(f for f in implied if f is not best)]
-    else:
+        for finding in implied
+    ]
+    if not implied:
         kept.append(_named(concluded, change, rules, {verdict.rule for verdict in clear}))
     return Confirmed(tuple(kept), tuple(verdict for verdict in excluded if verdict is not None))
 

@@ -118,6 +118,8 @@ def _actions(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     if not diagnosis.known:
         return [("next", experiment) for experiment in diagnosis.experiments]
     actions = [("fix", finding.fix)] if finding.fix else []
+    if finding.confirmed_by:
+        return actions
     return actions + [("prove", experiment) for experiment in diagnosis.experiments[:1]]
 
 

@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import os
 import shutil
 import sys
 import tempfile
@@ -152,7 +153,13 @@ class ScriptBench:
         path = self._run / folder
         shutil.rmtree(path, ignore_errors=True)
         wanted = ScriptTrial(
-            self._command, path, trial.trial, trial.repeat, trial.steps, free=(self._run,)
+            self._command,
+            path,
+            trial.trial,
+            trial.repeat,
+            trial.steps,
+            free=(self._run,),
+            threads=None if self.jobs == 1 else max((os.cpu_count() or 1) // self.jobs, 1),
         )
         process = self._start(run_trial, path / _OUTPUT, wanted)
         now = time.monotonic()

@@ -56,6 +56,7 @@ class ScriptTrial:
     whole: bool = False  # read every signal and keep a black box
     free: tuple[Path, ...] = ()  # folders that holter writes to
     probed: tuple[str, ...] = ()  # changes that are made together, to see what each alters
+    threads: int | None = None  # of torch, where several trials share the cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class _Trial:
 
         trial, command = self._trial, self._trial.command
         redirect_torch(torch)
+        if trial.threads is not None:
+            torch.set_num_threads(trial.threads)
         watching.watch = Unwatched  # type: ignore[assignment]  # a script may record itself
         torch.default_generator.manual_seed(trial.repeat)
         described = replace(
