@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 from holter import Run, check, diagnose
+from holter.diagnosis.confirming import confirmed
+from holter.diagnosis.engine import all_rules
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cures import Cures, Effect
+from holter.diagnosis.rules.curable_failure import curable_failure
 from holter.lab.cures.searching import CureTrial, Pace, Search
 from holter.lab.writing import Lab
 from holter.record import Writer
 from holter.record.events import CureTried
-from holter.record.signals import LOSS, LR
+from holter.record.findings import Confidence, Finding
+from holter.record.signals import CURE_LOSS, LOSS, LR
 from holter.record.trials import UNCHANGED
 
 STEPS = 200
@@ -177,3 +181,54 @@ def test_differences_within_the_noise_are_none(tmp_path: Path, level: float) -> 
 
     cures, _ = searched(tmp_path / "run", {"dropout off": near})
     assert cures.tried["dropout off"].effect is (Effect.NONE if level < 2.3 else Effect.WORSE)
+
+
+def suspected(rule: str, confidence: Confidence) -> Finding:
+    known = all_rules()[rule]
+    return known.finding("seen", confidence=confidence, onset=0, evidence=(), fix="")
+
+
+def test_a_contradicted_cause_is_withdrawn_unless_it_is_certain(tmp_path: Path) -> None:
+    curves: dict[str, Curve] = {
+        "gradients cleared after each step": learned,
+        "inputs standardised": flat,
+        "learning rate x 0.1": flat,
+    }
+    searched(tmp_path / "run", curves)
+    facts = Facts(Run.load(tmp_path / "run"))
+    (concluded,) = curable_failure.function(facts)
+    given = [
+        suspected("unscaled-inputs", Confidence.LIKELY),
+        suspected("huge-updates", Confidence.LIKELY),  # another factor might help
+        suspected("uncleared-gradients", Confidence.HINT),
+        concluded,
+    ]
+    after = confirmed(given, facts, all_rules())
+    rules = {finding.rule: finding for finding in after.findings}
+    assert set(rules) == {"huge-updates", "uncleared-gradients"}
+    assert rules["uncleared-gradients"].confidence is Confidence.CERTAIN
+    assert [clear.rule for clear in after.excluded] == ["unscaled-inputs"]
+    certain = [suspected("unscaled-inputs", Confidence.CERTAIN), concluded]
+    assert "unscaled-inputs" in {f.rule for f in confirmed(certain, facts, all_rules()).findings}
+
+
+def test_a_finding_of_a_training_that_learned_is_confirmed_if_its_change_helps(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "run"
+    record(path, learned_less)
+    for repeat in (0, 1):
+        record(path / f"cures/{repeat}", learned, seed=repeat)
+        with Lab(path) as lab:
+            name = "inputs standardised"
+            lab.write(CURE_LOSS, [1.0], trial=name, first=repeat)
+            lab.event(CureTried(name, repeat, f"cures/{repeat}", STEPS, 0.1, 5))
+    facts = Facts(Run.load(path))
+    given = [suspected("unscaled-inputs", Confidence.LIKELY)]
+    (finding,) = confirmed(given, facts, all_rules()).findings
+    assert finding.confidence is Confidence.CERTAIN
+    assert finding.confirmed_by == "inputs standardised"
+
+
+def learned_less(step: int) -> float:
+    return 1.3 * 0.98**step + 1.0
