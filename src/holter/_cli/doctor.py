@@ -24,6 +24,7 @@ _RUN = 0.25  # share of `--minutes` after which the recorded run is ended
 _PREFLIGHT = 0.3  # share of the time that is left for it after the run
 _REPLAY = 0.3
 _STEPS = 150  # that preflight records before its experiments
+_PREFLIGHT_SECONDS, _TRIALS = 10.0, 16  # what preflight and cures take in most cases
 
 EPILOG = f"""\
 examples:
@@ -141,7 +142,9 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
 
     assert run.path is not None
     path, bad = run.path.absolute(), _is_bad(run)
-    tell(f"estimated {_estimate(bench, clock, bad=bad):.0f} s more, at most {clock.left:.0f} s")
+    tell(
+        f"estimated {_estimate(bench, run, clock, bad=bad):.0f} s more, at most {clock.left:.0f} s"
+    )
 
     def preflown() -> str:
         seconds = _PREFLIGHT * clock.left
@@ -204,10 +207,11 @@ def _summary(run: "Run") -> str:
     return f"{run.steps} steps, {outcome.state}: {outcome.says}"
 
 
-def _estimate(bench: "ScriptBench", clock: _Clock, *, bad: bool) -> float:
+def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, bad: bool) -> float:
     """Return what the examination will take, by the pace of the run."""
-    preflight = min(10.0 + bench.pace.start, _PREFLIGHT * clock.left)
-    return clock.left if bad else preflight
+    preflight = min(_PREFLIGHT_SECONDS + bench.pace.start, _PREFLIGHT * clock.left)
+    cures = _TRIALS * bench.pace.seconds(run.steps) / bench.jobs if bad else 0.0
+    return min(preflight + cures, clock.left)
 
 
 def _timed(name: str, stage: Callable[[], str]) -> None:

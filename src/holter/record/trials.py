@@ -56,6 +56,7 @@ class TrialKind(StrEnum):
     MEAN_LOSS = "loss averaged in place of summed"
     CLASS_WEIGHTS = "classes weighted by their frequency"
     LOG_PROBABILITIES = "log-probabilities in place of raw outputs"
+    LAST_ACTIVATION_OFF = "last activation left out"
     PLAIN_LOOP = "plain training loop"
     REFERENCE_OPTIMIZER = "reference optimizer"
     REFERENCE_MODEL = "reference model with the reference optimizer"

@@ -10,6 +10,7 @@ from torch.optim import optimizer
 from torch.utils.data import DataLoader, TensorDataset
 
 from holter.lab.changes import UNCHANGED, Change, TappedChange
+from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF, clip_to
 from holter.lab.changes.data import (
     CLASS_WEIGHTS,
@@ -56,7 +57,7 @@ TAPPED: list[TappedChange] = [
     *(ALL_IN_OPTIMIZER, ALL_TRAINABLE, TRAIN_MODE, EVAL_MODE, AUTOCAST_OFF),
     *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, MEAN_LOSS, CLASS_WEIGHTS, SHUFFLED_LOADER),
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),
-    LEARNABLE_LABELS,
+    *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF),
 ]
 CHANGES: list[Change] = [
     *(UNCHANGED, clip_to(0.1), DETERMINISTIC, MATH_ATTENTION, COMPILE_OFF),

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import learning_rate_times
@@ -130,3 +131,23 @@ def test_half_precision_weights_and_moments_are_widened_and_narrow_afterwards() 
         assert moments["exp_avg"].dtype is torch.float32
     assert {each.dtype for each in model.parameters()} == {torch.bfloat16}
     assert moments["exp_avg"].dtype is torch.bfloat16
+
+
+def test_the_last_activation_is_left_out_as_module_and_as_function() -> None:
+    class Squeezed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.relu(self.head(x)).squeeze(-1)
+
+    x = torch.randn(5, 4)
+    model, squeezed = (
+        nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2), nn.Tanh()),
+        Squeezed(),
+    )
+    with LAST_ACTIVATION_OFF.on_setup.applied(of(model)):
+        assert torch.equal(model(x), model[:3](x))
+        assert torch.equal(squeezed(x), squeezed.head(x)[:, 0])
+    assert torch.equal(model(x), model[:3](x).tanh())

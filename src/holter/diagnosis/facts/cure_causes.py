@@ -99,6 +99,13 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             "Standardise the targets by the mean and standard deviation of the training set.",
             rescales=True,
         ),
+        TrialKind.LAST_ACTIVATION_OFF: CureCause(
+            Part.MODEL,
+            ("limited-outputs", "doubled-softmax", "doubled-sigmoid", "saturated-units"),
+            "End the model with a linear layer.",
+            rescales=True,
+            decides=False,
+        ),
         TrialKind.SCHEDULE_CONSTANT: CureCause(
             Part.OPTIMIZER,
             (

@@ -7,6 +7,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import CURE_CAUSES, cause_of
 from holter.lab.changes import TappedChange
+from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF
 from holter.lab.changes.data import (
     CLASS_WEIGHTS,
@@ -42,7 +43,7 @@ _CHANGES = {
     change.id.kind: change
     for change in (
         *(ALL_IN_OPTIMIZER, GRADIENTS_CLEARED, TRAIN_MODE, EVAL_MODE, TARGET_SHAPE, LOGITS),
-        *(LOG_PROBABILITIES, MEAN_LOSS, ACCUMULATION_DIVIDED, SHUFFLED_LOADER),
+        *(LAST_ACTIVATION_OFF, LOG_PROBABILITIES, MEAN_LOSS, ACCUMULATION_DIVIDED, SHUFFLED_LOADER),
         *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, SCHEDULE_CONSTANT, CLIPPING_OFF),
         *(NO_WEIGHT_DECAY, DROPOUT_OFF, AUTOCAST_OFF, DEFAULT_SETTINGS, ALL_TRAINABLE),
         *(CLIP_OUTLIERS, DEFAULT_INITIALISATION, CLASS_WEIGHTS, PLAIN_LOOP),
@@ -56,7 +57,7 @@ _PROBED = (
     *(TrialKind.ACCUMULATION_DIVIDED, TrialKind.SHUFFLED_LOADER, TrialKind.STANDARDISED_INPUTS),
     *(TrialKind.STANDARDISED_TARGETS, TrialKind.NO_WEIGHT_DECAY, TrialKind.DROPOUT_OFF),
     *(TrialKind.AUTOCAST_OFF, TrialKind.DEFAULT_SETTINGS, TrialKind.ALL_TRAINABLE),
-    TrialKind.CLASS_WEIGHTS,
+    *(TrialKind.CLASS_WEIGHTS, TrialKind.LAST_ACTIVATION_OFF),
 )
 # Changes that may find something to alter late in a training; all others do so from the start.
 LATE = frozenset((TrialKind.SCHEDULE_CONSTANT, TrialKind.CLIP_OUTLIERS, TrialKind.CLIPPING_OFF))
