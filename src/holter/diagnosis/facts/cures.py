@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts.outcome import Outcome
 
 EXPERIMENT = "cures"
-_VISIBLE = 0.05  # least difference of two levels that counts, as a share of the initial loss
+_VISIBLE = 0.1  # least difference of two levels that counts, as a share of the unchanged one
 _SIGMAS = 3.0  # of the noise between repeats
 _RESTORED = 0.5  # least share of the best improvement that a cure reaches
-_BROKEN = 2.0  # times its start: a loss that ends there or higher has diverged
+_DIVERGED = 2.0  # times the median level of all repeats: one that ends higher has diverged
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
 _CONFIRMED = 2  # repeats that confirm a cure
 # Outcomes that the validation loss decides: trials are compared by it.
@@ -66,7 +66,7 @@ class TriedChange:
     name: str
     effect: Effect
     ends: tuple[TrialEnd, ...] = ()
-    gain: float = 0.0  # by which the loss ends lower, as a share of the initial loss
+    gain: float = 0.0  # share by which the loss ends lower
     instead: float = math.nan  # the level of the unchanged training after as many steps
     failed: str = ""
 
@@ -115,7 +115,7 @@ class Cures:
 
     outcome: "Outcome | None"
     unchanged: tuple[TrialEnd, ...]
-    noise: float  # between repeats, as a share of the initial loss
+    noise: float  # between repeats, as a share of their level
     tried: Mapping[str, TriedChange]
     untried: tuple[str, ...] = ()  # for lack of time
 
@@ -265,23 +265,32 @@ class _Trials:
 
 
 def _gain(name: str, end: TrialEnd, reference: TrialEnd) -> float:
-    """Return by how much lower a loss ends than without the change, as a share of its start.
+    """Return the share by which a loss ends lower than without the change, from -1 to 1.
 
-    A loss above twice its start counts as that. A training that breaks counts as one that learned
-    nothing, and as worse than any that does not break.
+    Losses of another scale are compared by the share of their start that is left. A training that
+    breaks counts as one that learned nothing, and as worse than any that does not break.
     """
-    if not math.isfinite(end.level) or not math.isfinite(reference.level):
-        if not math.isfinite(end.level):
-            return 0.0 if not math.isfinite(reference.level) else -_BROKEN
-        return 1.0 - min(end.share(end.start), _BROKEN)
-    own = end.share(end.start if cause_of(name).rescales else reference.start)
-    return min(reference.share(reference.start), _BROKEN) - min(own, _BROKEN)
+    if not math.isfinite(end.level):
+        return -1.0 if math.isfinite(reference.level) else 0.0
+    if not math.isfinite(reference.level):
+        return max(1.0 - end.share(end.start), -1.0)
+    own, other = end.level, reference.level
+    if cause_of(name).rescales:
+        own, other = end.share(end.start), reference.share(reference.start)
+    if min(own, other) < 0:  # a loss without a lower bound at zero
+        own, other = own / abs(reference.start), other / abs(reference.start)
+        return float(np.clip(other - own, -1.0, 1.0))
+    return max(1.0 - own / max(other, 1e-30), -1.0)
 
 
 def _noise(ends: Sequence[TrialEnd]) -> float:
-    """Return the spread between repeats; how far a training diverges is no part of it."""
-    shares = [min(end.share(end.start), 1.0) if math.isfinite(end.level) else 1.0 for end in ends]
-    return float(np.std(shares, ddof=1)) if len(shares) > 1 else 0.0
+    """Return the spread between repeats over their level; divergence is no part of it."""
+    levels = [end.level for end in ends if math.isfinite(end.level)]
+    middle = float(np.median(levels)) if levels else 0.0
+    near = [level for level in levels if level <= _DIVERGED * middle]
+    if len(near) < 2 or middle <= 0:
+        return 0.0
+    return float(np.std(near, ddof=1)) / middle
 
 
 def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd | None:

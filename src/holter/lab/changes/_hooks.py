@@ -1,4 +1,4 @@
-"""Where tapped changes take hold: around optimizer steps, and around calls of whole models."""
+"""Where tapped changes act: around optimizer steps, and around calls of whole models."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
