@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
 
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
+from holter.lab.changes.data import SHUFFLED_LOADER
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import learning_rate_times
 from holter.lab.changes.precision import FLOAT32
@@ -151,3 +153,16 @@ def test_the_last_activation_is_left_out_as_module_and_as_function() -> None:
         assert torch.equal(model(x), model[:3](x))
         assert torch.equal(squeezed(x), squeezed.head(x)[:, 0])
     assert torch.equal(model(x), model[:3](x).tanh())
+
+
+def test_only_loaders_of_training_are_shuffled_and_restored() -> None:
+    torch.manual_seed(0)
+    data = TensorDataset(torch.arange(64.0))
+    train, valid = DataLoader(data, 8), DataLoader(data, 8)
+    with SHUFFLED_LOADER.on_setup.applied(linear()):
+        batches = torch.cat([x for (x,) in train])
+        with torch.no_grad():
+            assert torch.equal(torch.cat([x for (x,) in valid]), torch.arange(64.0))
+    assert not torch.equal(batches, torch.arange(64.0))
+    assert torch.equal(batches.sort().values, torch.arange(64.0))
+    assert torch.equal(torch.cat([x for (x,) in train]), torch.arange(64.0))

@@ -1,6 +1,5 @@
 """Data: inputs and targets standardised, batches shuffled, losses averaged or weighted."""
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -9,12 +8,18 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+)
 
 from holter.lab.batches import leaves, replaced
 from holter.lab.calls import arguments_replaced, targets_replaced
 from holter.lab.changes import Altered, TappedChange
-from holter.lab.changes._hooks import Arguments, around_models
+from holter.lab.changes._hooks import Arguments, around_models, is_training
 from holter.lab.changes.passes import is_data
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.taps import Tap
@@ -164,39 +169,39 @@ CLASS_WEIGHTS = TappedChange(
 
 @contextmanager
 def _shuffled(altered: Altered) -> Iterator[None]:
-    """Shuffle loaders of data sets that have an order, also over epochs."""
+    """Shuffle loaders that deliver samples in order while gradients are on, also over epochs."""
     epochs: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+    replaced_in: list[tuple[DataLoader[Any], Any, Any]] = []
 
-    def make(original: Callable[..., None]) -> Callable[..., None]:
-        names = list(inspect.signature(original).parameters)[1:]
-
-        def made(self: DataLoader[Any], *args: Any, **kwargs: Any) -> None:
-            named = {**dict(zip(names, args, strict=False)), **kwargs}
-            ordered = not any(named.get(n) for n in ("shuffle", "sampler", "batch_sampler"))
-            if ordered and not isinstance(named.get("dataset"), IterableDataset):
-                altered()
-                named["shuffle"] = True
-            original(self, **named)
-
-        return made
+    def shuffle(loader: DataLoader[Any]) -> None:
+        if type(loader.sampler) is SequentialSampler and type(loader.batch_sampler) is BatchSampler:
+            altered()
+            replaced_in.append((loader, loader.sampler, loader.batch_sampler))
+            sampler: Any = RandomSampler(loader.dataset)  # type: ignore[arg-type]
+            batches = BatchSampler(sampler, loader.batch_sampler.batch_size, loader.drop_last)
+            vars(loader).update(sampler=sampler, batch_sampler=batches)
 
     def iterate(original: Callable[..., Any]) -> Callable[..., Any]:
         def begun(self: DataLoader[Any]) -> Any:
+            if is_training():
+                shuffle(self)
             sampler = self.sampler
-            if callable(vars(type(sampler)).get("set_epoch")) and epochs.get(sampler, -1) >= 0:
-                altered()
-                sampler.set_epoch(epochs[sampler] + 1)  # type: ignore[attr-defined]
-            epochs[sampler] = epochs.get(sampler, -1) + 1
+            if isinstance(sampler, DistributedSampler):
+                epochs[sampler] = epochs.get(sampler, -1) + 1
+                if epochs[sampler] and sampler.epoch == 0:
+                    altered()
+                    sampler.set_epoch(epochs[sampler])
             return original(self)
 
         return begun
 
-    taps = [Tap(DataLoader, "__init__", make), Tap(DataLoader, "__iter__", iterate)]
+    tap = Tap(DataLoader, "__iter__", iterate)
     try:
         yield
     finally:
-        for tap in reversed(taps):
-            tap.remove()
+        tap.remove()
+        for loader, sampler, batches in replaced_in:
+            vars(loader).update(sampler=sampler, batch_sampler=batches)
 
 
 SHUFFLED_LOADER = TappedChange(
