@@ -194,8 +194,9 @@ def _preflight_summary(path: Path) -> str:
 
 def _is_bad(run: "Run") -> bool:
     from holter.diagnosis.facts import Facts
+    from holter.diagnosis.facts.cures import judged
 
-    outcome = Facts(run).outcome
+    outcome = judged(Facts(run))
     return outcome is not None and outcome.bad
 
 

@@ -166,6 +166,11 @@ class Cures:
         return tuple(name for name, change in self.tried.items() if change.effect is effect)
 
 
+def judged(facts: "Facts") -> "Outcome | None":
+    """Return how a training went, or None where that cannot be judged."""
+    return facts.outcome
+
+
 Known = dict[tuple[str, int], "TrialEnd | None"]  # ends that were read before
 
 
@@ -180,7 +185,7 @@ def cures_of(run: Run, known: Known | None = None) -> Cures | None:
         return None
     events = [event.what for event in run.events_of(CureTried)]
     latest = {(event.trial, event.repeat): event for event in events}  # the longest comes last
-    outcome = Facts(run).outcome
+    outcome = judged(Facts(run))
     trials = _Trials(run, outcome, latest, {} if known is None else known)
     names = dict.fromkeys(trial for trial, _ in latest if trial != UNCHANGED)
     untried = [e.what.trial for e in run.events_of(OutOfTime) if e.what.experiment == EXPERIMENT]
@@ -298,7 +303,7 @@ def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd 
     from holter.diagnosis.facts import Facts
 
     facts = Facts(run if steps >= run.steps else run.until(steps - 1))
-    outcome = facts.outcome
+    outcome = judged(facts)
     bad = None if outcome is None else outcome.bad
     curve = facts.signed_curve
     if isinstance(curve, str) or not len(curve):

@@ -9,7 +9,15 @@ from typing import Protocol
 from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import Part, cause_of, size_of
-from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Effect, Known, TriedChange, cures_of
+from holter.diagnosis.facts.cures import (
+    EXPERIMENT,
+    Cures,
+    Effect,
+    Known,
+    TriedChange,
+    cures_of,
+    judged,
+)
 from holter.lab.changes.learning_rate import rates_times
 from holter.lab.cures.library import FURTHER, is_probed, singles, suspicion, swaps
 from holter.lab.writing import Lab
@@ -86,7 +94,7 @@ class Search:
 
     def search(self) -> None:
         """Try changes until a cure is confirmed, all are tried, or the time is over."""
-        outcome = self._facts.outcome
+        outcome = judged(self._facts)
         if LOSS not in self._run or outcome is None:
             why = "whether the training failed cannot be judged from its loss"
             self._lab.event(NotApplicable(EXPERIMENT, why, (CURE_LOSS.name,)))
@@ -279,7 +287,7 @@ class Search:
 
 def _length(facts: Facts) -> int:
     """Return the steps after which trainings are compared: all, or until after the failure."""
-    outcome, steps = facts.outcome, facts.run.steps
+    outcome, steps = judged(facts), facts.run.steps
     if outcome is None or outcome.onset is None:
         return steps
     return min(steps, max(int(_BEYOND * outcome.onset), outcome.onset + 20, _LEAST))
