@@ -20,6 +20,7 @@ from holter.record.signals import CURE_LOSS, LOSS
 from holter.record.trials import UNCHANGED
 
 if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
     from holter.diagnosis.facts.outcome import Outcome
 
 EXPERIMENT = "cures"
