@@ -54,7 +54,7 @@ def confirmed(
 
 
 def _strengthened(finding: Finding, cures: Cures) -> Finding:
-    """Return a likely finding as certain if the change that removes its cause helps."""
+    """Return a finding as certain if it is likely and the change that removes its cause helps."""
     helping = [
         change
         for change in cures.tried.values()
@@ -63,7 +63,7 @@ def _strengthened(finding: Finding, cures: Cures) -> Finding:
         and not change.cause.is_swap
         and finding.rule in change.cause.implies
     ]
-    if not helping or finding.confidence is not Confidence.LIKELY:
+    if not helping or finding.confidence < Confidence.LIKELY:
         return finding
     best = max(helping, key=lambda change: change.gain)
     return replace(

@@ -122,8 +122,9 @@ class Cures:
 
     @property
     def failed(self) -> bool:
-        """Whether the unchanged training fails, in every repeat."""
-        return bool(self.unchanged) and all(end.bad for end in self.unchanged)
+        """Whether the unchanged training fails, and learns in no repeat."""
+        bad = [end.bad for end in self.unchanged]
+        return any(bad) and False not in bad
 
     @cached_property
     def cures(self) -> tuple[TriedChange, ...]:
@@ -244,7 +245,7 @@ class _Trials:
         if min(gains) <= limit:
             return Effect.NONE
         whole = all(end.steps >= _WHOLE * self._length for end, _ in pairs)
-        failing = all(reference.bad for _, reference in pairs)
+        failing = all(reference.bad is not False for _, reference in pairs)
         learned = all(end.bad is False for end, _ in pairs)
         return Effect.CURES if whole and failing and learned else Effect.HELPS
 
