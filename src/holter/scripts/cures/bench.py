@@ -16,6 +16,7 @@ from typing import Any
 
 from holter.lab.cures.searching import CureTrial, Pace
 from holter.record import Run
+from holter.record.errors import HolterError
 from holter.record.events import CureTried
 from holter.scripts.cures.apart import end, last_line, run_apart
 from holter.scripts.cures.trial import (
@@ -89,6 +90,12 @@ class ScriptBench:
         finally:
             end(process)
         taken = time.monotonic() - began
+        if not (self._run / "rank-0").is_dir():
+            shutil.rmtree(self._run, ignore_errors=True)
+            raise HolterError(
+                f"{self._command.script} ended before it imported torch: there is no training to"
+                " examine."
+            )
         self._learn(result_in(self._run), taken)
         return taken
 

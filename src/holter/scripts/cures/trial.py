@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from holter.record import environment
+from holter.record.errors import HolterError
 from holter.record.trials import UNCHANGED, parts
 from holter.scripts.discovery import Discovery
 from holter.scripts.recognition.leaving import leave_process
@@ -41,6 +42,8 @@ class Command:
 
     def find(self) -> Script:
         """Return the script, ready to run."""
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise HolterError("A script is examined in one process: start it without a launcher.")
         return find_module(self.script) if self.as_module else find_script(self.script)
 
 
