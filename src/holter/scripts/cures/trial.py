@@ -122,7 +122,7 @@ class _Trial:
         if trial.threads is not None:
             torch.set_num_threads(trial.threads)
         watching.watch = Unwatched  # type: ignore[assignment]  # a script may record itself
-        torch.default_generator.manual_seed(trial.repeat)
+        torch.random.manual_seed(trial.repeat)
         described = replace(
             environment.describe(),
             command=(command.script, *command.arguments),
