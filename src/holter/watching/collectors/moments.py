@@ -117,6 +117,7 @@ class LossComputed(NamedTuple):
     loss: Tensor  # as it was reduced
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
+    is_handwritten: bool = False  # the script computes it: the function was not called
 
 
 class ValidationLoss(NamedTuple):

@@ -1,0 +1,52 @@
+"""What the autograd graph of a loss says: its form, and where its operations have no gradient."""
+
+from holter.record.signals._signal import Per, Phase, Signal
+
+LOSS_HANDWRITTEN = Signal(
+    "loss.handwritten",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "calls",
+    "Number of terms of the loss that the script computes itself and that amount to this loss"
+    " function, by the autograd graph. Predictions and targets of such a term are recorded as if"
+    " the function had been called. Read where no torch loss function was called before backward.",
+)
+LOSS_BATCH_SOFTMAX = Signal(
+    "loss.batch_softmax",
+    Per.STEP,
+    Phase.FORWARD,
+    "0/1",
+    "Whether a softmax between the outputs of a model and the loss runs over axis 0 of a matrix"
+    " with as many rows as the model was given samples, and another number of columns. Absent"
+    " where there is no softmax over a matrix.",
+)
+LOSS_LOG_ARGUMENT = Signal(
+    "loss.log_argument",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Smallest number whose logarithm is taken between the outputs of a model and the loss.",
+)
+LOSS_ROOT_ARGUMENT = Signal(
+    "loss.root_argument",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Smallest number whose square root is taken between the outputs of a model and the loss.",
+)
+LOSS_DIVISOR = Signal(
+    "loss.divisor",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Smallest magnitude of what is divided by between the outputs of a model and the loss.",
+)
+GRAPH_LOOSE_LEAVES = Signal(
+    "graph.loose_leaves",
+    Per.STEP,
+    Phase.FORWARD,
+    "tensors",
+    "Number of tensors at which the graph of the loss ends that are neither parameters of a model"
+    " nor of an optimizer: inputs that need a gradient, or results that were detached and made to"
+    " require one. Read on the first sampled steps, of graphs that are not too large.",
+)
