@@ -17,8 +17,8 @@ LOSS_BATCH_SOFTMAX = Signal(
     Phase.FORWARD,
     "0/1",
     "Whether a softmax between the outputs of a model and the loss runs over axis 0 of a matrix"
-    " with as many rows as the model was given samples, and another number of columns. Absent"
-    " where there is no softmax over a matrix.",
+    " with as many rows as the model was given samples, another number of columns, and targets"
+    " that do not choose among the rows. Absent where there is no softmax over a matrix.",
 )
 LOSS_LOG_ARGUMENT = Signal(
     "loss.log_argument",

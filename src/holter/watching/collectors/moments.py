@@ -118,6 +118,7 @@ class LossComputed(NamedTuple):
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
     is_handwritten: bool = False  # the script computes it: the function was not called
+    is_whole: bool = True  # False where backward is known to be called on further terms
 
 
 class ValidationLoss(NamedTuple):

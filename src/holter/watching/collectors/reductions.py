@@ -54,7 +54,7 @@ class Reductions:
             self._summed.add(function, moment.loss.device, reduced == "sum")
             if len(self._calls) < _MOST_CALLS:
                 call = total(function, moment.arguments, moment.loss, moment.samples)
-                self._calls.append((function, call))
+                self._calls.append((function, call if moment.is_whole else None))
             return
         if isinstance(moment, StepEnds):
             yield from self._readings()

@@ -43,6 +43,13 @@ class Place(NamedTuple):
             for node, output in self.node.next_functions
         ]
 
+    def operand(self, number: int) -> "Place | None":
+        """One of what it was computed from; None for a constant, which may have no edge."""
+        edges = self.node.next_functions
+        if number >= len(edges) or edges[number][0] is None:
+            return None
+        return Place(*edges[number])
+
     @property
     def dynamic(self) -> "Place | None":
         """The only operand that is no constant, or None where there are none or several."""

@@ -31,7 +31,7 @@ class Pattern:
     target: Tensor
     elements: Tensor  # the loss of each
 
-    def call(self, *, is_mean: bool, mask: Tensor | None) -> LossComputed | None:
+    def call(self, *, is_mean: bool, mask: Tensor | None, is_whole: bool) -> LossComputed | None:
         """The call of the loss function, as a tap would see it; None if the mask is a weight."""
         prediction, target, elements = self.prediction, self.target, self.elements
         arguments: dict[str, Any] = {"reduction": "mean" if is_mean else "sum"}
@@ -51,7 +51,14 @@ class Pattern:
         loss = elements.sum() / count if is_mean else elements.sum()
         arguments |= {"input": prediction, "target": target}
         samples = max(len(prediction), 1) if prediction.dim() else 1
-        return LossComputed(self.function, loss, samples, arguments, is_handwritten=True)
+        return LossComputed(
+            self.function,
+            loss,
+            samples,
+            arguments,
+            is_handwritten=True,
+            is_whole=is_whole,
+        )
 
 
 @torch.no_grad()
@@ -87,15 +94,15 @@ def _absolutes(place: Place) -> Pattern | None:
 
 def _product(place: Place) -> Pattern | None:
     """A difference times itself, or `labels * log_probabilities`."""
-    first, second = place.operands
-    if first is not None and first == second:
+    first = place.operand(0)
+    if first is not None and first == place.operand(1):
         difference = place.saved("self")
         return None if difference is None else _numbers("mse_loss", place, difference)
     return _weighted_classes(place)
 
 
 def _numbers(function: str, place: Place, difference: Tensor) -> Pattern | None:
-    minus = place.operands[0]
+    minus = place.operand(0)
     if minus is None:
         return None
     minus = minus.unarranged()
@@ -107,7 +114,7 @@ def _numbers(function: str, place: Place, difference: Tensor) -> Pattern | None:
     if prediction is None or prediction.device != difference.device:
         return None
     difference = difference.reshape(minus.shape)
-    is_last = minus.operands[0] is None
+    is_last = minus.operand(0) is None
     target = difference + prediction if is_last else prediction - difference
     known = _precise(target, prediction, difference)
     if known is None:
@@ -152,7 +159,7 @@ def _unexpanded(target: Tensor, prediction: Tensor) -> Tensor:
 
 def _gathered(place: Place) -> Pattern | None:
     """`log_probabilities.gather(1, labels)`."""
-    source, axis, labels = place.operands[0], place.axis(), place.saved("index")
+    source, axis, labels = place.operand(0), place.axis(), place.saved("index")
     if source is None or axis is None or labels is None or labels.shape[axis] != 1:
         return None
     logs = log_probabilities(source)
@@ -165,7 +172,7 @@ def _gathered(place: Place) -> Pattern | None:
 
 def _indexed(place: Place) -> Pattern | None:
     """`log_probabilities[range(len(labels)), labels]`."""
-    source, indices = place.operands[0], place.argument("indices")
+    source, indices = place.operand(0), place.argument("indices")
     if source is None or not isinstance(indices, tuple) or len(indices) != 2:
         return None
     rows, labels = indices
@@ -212,7 +219,7 @@ def log_probabilities(place: Place) -> Tensor | None:
         probabilities = place.saved("self")
         return None if probabilities is None or _softmax(place) is None else probabilities.log()
     if place.kind == "Sub":  # logits minus their logsumexp
-        normaliser = place.operands[1]
+        normaliser = place.operand(1)
         if normaliser is None or normaliser.kind != "Logsumexp":
             return None
         logits, total = normaliser.saved("self"), normaliser.saved("result")
@@ -229,7 +236,7 @@ def _class_axis(place: Place) -> int | None:
     if place.kind == "Log":
         softmax = _softmax(place)
         return None if softmax is None else softmax.axis()
-    normaliser = place.operands[1]
+    normaliser = place.operand(1)
     return None if normaliser is None else normaliser.axis()
 
 
@@ -277,7 +284,7 @@ def _is_complement(log: Place) -> bool:
     while below is not None and below.kind in ("Add", "Clamp", "ClampMin", "Maximum"):
         below = below.dynamic
     return below is not None and (
-        below.kind == "Rsub" or (below.kind == "Sub" and below.operands[0] is None)
+        below.kind == "Rsub" or (below.kind == "Sub" and below.operand(0) is None)
     )
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from holter.watching.collectors.graphs.nodes import Place, place_of
 from holter.watching.collectors.graphs.outputs import kept_at
+from holter.watching.collectors.graphs.patterns import recognised
 
 _NODES = 256  # of a stretch that are visited
 _SUMS = frozenset(("Add", "Sub", "Stack", "Cat"))
@@ -38,10 +39,10 @@ def softmax_over_samples(roots: Iterable[Tensor]) -> bool | None:
     are multiplied by what is attended to. None if there is no softmax over a matrix.
     """
     found: bool | None = None
-    waiting = [place for root in roots if (place := place_of(root)) is not None]
+    waiting = [(place, place) for root in roots if (place := place_of(root)) is not None]
     visited = 0
     while waiting and visited < _NODES:
-        place = waiting.pop()
+        place, user = waiting.pop()
         visited += 1
         shape = place.shape
         if place.kind in _SOFTMAX and shape is not None and len(shape) == 2:
@@ -49,13 +50,20 @@ def softmax_over_samples(roots: Iterable[Tensor]) -> bool | None:
             if samples is not None:
                 rows, columns = shape
                 is_over = place.axis() == 0 and rows == samples and columns not in (1, rows)
-                found = bool(found) or is_over
+                found = bool(found) or (is_over and not _picks_rows(user))
         if kept_at(place) is not None:
             continue
         operands = [operand for operand in place.operands if operand is not None]
         if len(operands) == 1 or place.kind in _SUMS:
-            waiting += operands
+            waiting += [(operand, place) for operand in operands]
     return found
+
+
+def _picks_rows(user: Place) -> bool:
+    """Whether targets choose among the rows of a matrix, as in ranking the items of one list."""
+    if user.kind == "Gather":
+        return user.axis() == 0
+    return user.kind == "Mul" and recognised(user) is not None
 
 
 def _samples(place: Place) -> int | None:

@@ -48,10 +48,12 @@ def handwritten(roots: Iterable[Tensor]) -> list[LossComputed]:
     """Return the calls of loss functions that the terms of hand-written losses amount to."""
     calls: list[LossComputed] = []
     for root in roots:
-        for term in terms(root):
+        found = terms(root)
+        for term in found:
             call = None
             if term.pattern is not None and not term.is_weighted:
-                call = term.pattern.call(is_mean=term.is_mean, mask=term.mask)
+                is_whole = len(found) == 1
+                call = term.pattern.call(is_mean=term.is_mean, mask=term.mask, is_whole=is_whole)
             if call is not None:
                 calls.append(call)
     return calls
