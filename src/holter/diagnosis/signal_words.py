@@ -43,6 +43,7 @@ _WORDS = {
     "grad.carried_fraction": "gradient carried over",
     "grad.norm": "gradient norm",
     "grad.total_norm": "gradient norm",
+    "graph.loose_leaves": "tensor that requires a gradient",
     "hidden.nonfinite": "replaced values",
     "input.absmax": "largest input",
     "input.fingerprint": "batches",

@@ -54,6 +54,12 @@ CLASSIFIERS = {
     "index": lambda out: -logs(out)[torch.arange(ROWS), LABELS].mean(),
     "one-hot": lambda out: -(ONE_HOT * logs(out)).sum(1).mean(),
     "log of softmax": lambda out: -(ONE_HOT * (out.softmax(1) + 1e-12).log()).sum(1).mean(),
+    "log of what is picked": lambda out: (
+        -(out.softmax(1).gather(1, LABELS[:, None]).squeeze(1) + 1e-12).log().mean()
+    ),
+    "log of what is indexed": lambda out: (
+        -out.softmax(-1)[torch.arange(ROWS), LABELS].clamp(min=1e-12).log().mean()
+    ),
     "distribution": lambda out: (
         -torch.distributions.Categorical(logits=out).log_prob(LABELS).mean()
     ),
@@ -137,6 +143,21 @@ def test_a_binary_cross_entropy_has_probabilities_and_labels(floor):
     torch.testing.assert_close(call.arguments["input"], p.detach() + floor)
     assert call.arguments["target"].tolist() == YES.tolist()
     torch.testing.assert_close(call.loss, functional.binary_cross_entropy(p, YES).detach())
+
+
+def test_a_second_softmax_is_given_probabilities():
+    out = outputs()
+    (call,) = handwritten([-logs(out.softmax(1)).gather(1, LABELS[:, None]).mean()])
+    assert call.function == "cross_entropy"
+    torch.testing.assert_close(call.arguments["input"], out.softmax(1).detach())
+    torch.testing.assert_close(call.loss, functional.cross_entropy(out.softmax(1), LABELS).detach())
+
+
+def test_a_second_sigmoid_is_given_probabilities():
+    p = torch.sigmoid(outputs(1)).squeeze(1)
+    (call,) = handwritten([binary(torch.sigmoid(p))])
+    assert call.function == "binary_cross_entropy_with_logits"
+    torch.testing.assert_close(call.arguments["input"], p.detach())
 
 
 OTHERS = {

@@ -71,8 +71,8 @@ def broadcast_loss(
             continue
         share = float(broadcast.values.mean())
         measured = (
-            f"{loss_name(facts, function)} broadcasts predictions and targets on {portion(share)} of"
-            f" {len(broadcast)} sampled steps"
+            f"{loss_name(facts, function)} broadcasts predictions and targets on {portion(share)}"
+            f" of {len(broadcast)} sampled steps"
         )
         if share < min_share:
             yield broadcast_loss.clear(measured)

@@ -12,6 +12,7 @@ from holter.watching.collectors.batches import ANY
 from holter.watching.collectors.outputs import readable
 
 _ARRANGES = frozenset(("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "ReshapeAlias"))
+_FLOORS = frozenset(("Add", "Clamp", "ClampMin", "Maximum"))
 _COPIES = frozenset(("Clone", "ToCopy", "Alias"))
 _WRAPPED = 1 << 64  # negative numbers are saved as unsigned ones
 
@@ -106,3 +107,18 @@ def signed(value: int) -> int:
 def place_of(root: Tensor) -> Place | None:
     """Where a tensor was computed, or None for a leaf."""
     return None if root.grad_fn is None else Place(root.grad_fn, root.output_nr)
+
+
+def above_floor(log: Place) -> Place | None:
+    """What a logarithm is taken of, without what keeps it away from zero."""
+    below = log.dynamic
+    while below is not None and below.kind in _FLOORS:
+        below = below.dynamic
+    return below
+
+
+def operand_of_kind(place: Place, kind: str) -> Place | None:
+    """The operation whose result another one is applied to, if it is of a kind."""
+    below = place.dynamic
+    below = None if below is None else below.unarranged()
+    return below if below is not None and below.kind == kind else None

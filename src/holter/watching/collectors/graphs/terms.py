@@ -6,7 +6,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from holter.watching.collectors.graphs.nodes import Place, place_of
-from holter.watching.collectors.graphs.patterns import Pattern, recognised
+from holter.watching.collectors.graphs.pattern import Pattern
+from holter.watching.collectors.graphs.patterns import recognised
 from holter.watching.collectors.moments import LossComputed
 
 _NODES = 256  # that are visited: a sum in a Python loop has two for each term
