@@ -7,6 +7,7 @@ from typing import Protocol
 from torch import Tensor
 from torch.optim import Optimizer
 
+from holter.record.events import HandwrittenLoss
 from holter.watching.blackbox.box import BlackBox
 from holter.watching.collectors import Collector
 from holter.watching.collectors.calls import silence
@@ -21,6 +22,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
+from holter.watching.frames import Frames, place
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
@@ -63,6 +65,8 @@ class Loop:
         self.black_box: BlackBox | None = None
         self.scout: Scout | None = None
         self._reads_graphs = True
+        self._handwritten: set[str] = set()  # loss functions that the script computes itself
+        self._frames = Frames()
         self.has_called_loss = False  # a torch loss function, since the last backward
 
     def renew(self, roster: Roster) -> None:
@@ -150,8 +154,15 @@ class Loop:
                 self._reads_graphs, moments = False, []
                 self.shield.fail("reading the graph of the loss", error)
             for moment in moments:
+                self._note_handwritten(moment.function)
                 self.stepper.publish(moment)
         self.has_called_loss = False
+
+    def _note_handwritten(self, function: str) -> None:
+        if function not in self._handwritten:
+            self._handwritten.add(function)
+            where = next((place(frame) for frame in self._frames.all()), "")
+            self.recorder.event(HandwrittenLoss(function, where))
 
     def validation_loss(self, loss: EvaluatedLoss) -> None:
         """Publish the loss of a validation batch."""

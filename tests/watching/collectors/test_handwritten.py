@@ -1,14 +1,16 @@
 """Losses that are written by hand, recognised by their graph."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
 from holter import Run
+from holter.record.events import HandwrittenLoss
 from holter.record.signals import (
     ACCURACY,
-    LOSS_HANDWRITTEN,
     LOSS_MEAN,
     LOSS_ROOT_SHARE,
     OUTPUT_MAX,
@@ -70,7 +72,7 @@ CLASSIFIERS = {
 def test_a_cross_entropy_has_log_probabilities_and_labels(loss_of):
     out = outputs()
     (call,) = handwritten([loss_of(out)])
-    assert (call.function, call.is_handwritten, call.is_whole) == ("nll_loss", True, True)
+    assert (call.function, call.is_whole) == ("nll_loss", True)
     assert call.arguments["target"].tolist() == LABELS.tolist()
     torch.testing.assert_close(call.arguments["input"], logs(out).detach())
     torch.testing.assert_close(call.loss, functional.cross_entropy(out, LABELS).detach())
@@ -217,7 +219,9 @@ def recorded(path, loss_of, columns=CLASSES, steps=4):
 
 def test_a_run_has_targets_and_predictions_of_a_handwritten_loss(tmp_path):
     run = recorded(tmp_path / "run", REGRESSIONS["power"][1])
-    assert values(run, LOSS_HANDWRITTEN, "mse_loss") == [1] * 4
+    (event,) = run.events_of(HandwrittenLoss)
+    assert event.what.function == "mse_loss"
+    assert re.fullmatch(r"test_handwritten\.py:\d+", event.what.where)
     assert values(run, LOSS_ROOT_SHARE) == pytest.approx([1.0] * 4, rel=1e-5)
     assert values(run, TARGET_MEAN, "mse_loss")[-1] == pytest.approx(float(NUMBERS.mean()))
     assert values(run, TARGET_BROADCAST, "mse_loss") == [0] * 4
@@ -239,5 +243,5 @@ def test_a_run_has_the_accuracy_of_a_handwritten_cross_entropy(tmp_path):
 
 def test_a_torch_loss_is_not_recorded_twice(tmp_path):
     run = recorded(tmp_path / "run", lambda out: functional.l1_loss(out, NUMBERS))
-    assert LOSS_HANDWRITTEN not in run
+    assert run.events_of(HandwrittenLoss) == []
     assert values(run, TARGET_COUNT, "l1_loss") == [NUMBERS.numel()] * 4

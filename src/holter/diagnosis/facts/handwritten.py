@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from holter.record.signals import LOSS_HANDWRITTEN
+from holter.record.events import HandwrittenLoss
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -10,12 +10,13 @@ if TYPE_CHECKING:
 
 def is_handwritten(facts: "Facts", function: str) -> bool:
     """Return whether the script computes this loss function itself."""
-    if LOSS_HANDWRITTEN not in facts.run:
-        return False
-    calls = facts.run[LOSS_HANDWRITTEN].get(function)
-    return calls is not None and len(calls) > 0
+    return any(event.what.function == function for event in facts.run.events_of(HandwrittenLoss))
 
 
 def loss_name(facts: "Facts", function: str) -> str:
-    """Return the name of a loss function for a sentence: `the hand-written mse_loss`."""
-    return f"the hand-written {function}" if is_handwritten(facts, function) else function
+    """Return the name of a loss function in a sentence, with its place if it is hand-written."""
+    for event in facts.run.events_of(HandwrittenLoss):
+        if event.what.function == function:
+            where = f" ({event.what.where})" if event.what.where else ""
+            return f"the hand-written {function}{where}"
+    return function

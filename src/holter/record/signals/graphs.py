@@ -2,15 +2,6 @@
 
 from holter.record.signals._signal import Per, Phase, Signal
 
-LOSS_HANDWRITTEN = Signal(
-    "loss.handwritten",
-    Per.LOSS_FUNCTION,
-    Phase.FORWARD,
-    "calls",
-    "Number of terms of the loss that the script computes itself and that amount to this loss"
-    " function, by the autograd graph. Predictions and targets of such a term are recorded as if"
-    " the function had been called. Read where no torch loss function was called before backward.",
-)
 LOSS_BATCH_SOFTMAX = Signal(
     "loss.batch_softmax",
     Per.STEP,

@@ -10,7 +10,6 @@ from holter.record.signals import (
     GRAPH_LOOSE_LEAVES,
     LOSS_BATCH_SOFTMAX,
     LOSS_DIVISOR,
-    LOSS_HANDWRITTEN,
     LOSS_LOG_ARGUMENT,
     LOSS_ROOT_ARGUMENT,
     Signal,
@@ -24,14 +23,12 @@ from holter.watching.collectors.graphs.stretch import (
     softmax_over_samples,
     stretch,
 )
-from holter.watching.collectors.loss_calls import Owners
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
     Closing,
     Depth,
     Joined,
-    LossComputed,
     StepEnds,
 )
 from holter.watching.collectors.roster import Roster
@@ -47,7 +44,6 @@ class LossGraphs:
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (
-        LOSS_HANDWRITTEN,
         LOSS_BATCH_SOFTMAX,
         LOSS_LOG_ARGUMENT,
         LOSS_ROOT_ARGUMENT,
@@ -56,7 +52,6 @@ class LossGraphs:
     )
     at: ClassVar[tuple[type, ...]] = (
         Joined,
-        LossComputed,
         BackwardBegins,
         AfterUpdate,
         StepEnds,
@@ -68,8 +63,6 @@ class LossGraphs:
     def __init__(self) -> None:
         self.declined: list[str] = []
         self._models: Calls[None] = Calls(_wants_output, _returned)
-        self._owners = Owners()
-        self._handwritten: dict[str, int] = {}
         self._walks = _WALKS
         self._readings: list[Reading] = []
 
@@ -79,23 +72,16 @@ class LossGraphs:
         return self._models.spent
 
     def read(
-        self, moment: Joined | LossComputed | BackwardBegins | AfterUpdate | StepEnds | Closing
+        self, moment: Joined | BackwardBegins | AfterUpdate | StepEnds | Closing
     ) -> Iterable[Reading]:
         """The graph of the first backward of a step, at the end of the step."""
-        if isinstance(moment, LossComputed):
-            if moment.is_handwritten:
-                count = self._handwritten.get(moment.function, 0)
-                self._handwritten[moment.function] = count + 1
-        elif isinstance(moment, BackwardBegins):
+        if isinstance(moment, BackwardBegins):
             self._models.check()
             if moment.opens_step and moment.whole:
                 self._take(moment.roots, moment.roster)
         elif isinstance(moment, StepEnds):
             yield from self._readings
-            for function, calls in self._handwritten.items():
-                yield Reading(LOSS_HANDWRITTEN, self._owners[function], [calls])
             self._readings = []
-            self._handwritten.clear()
         else:
             self._listen(moment)
 

@@ -117,7 +117,6 @@ class LossComputed(NamedTuple):
     loss: Tensor  # as it was reduced
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
-    is_handwritten: bool = False  # the script computes it: the function was not called
     is_whole: bool = True  # False where backward is known to be called on further terms
 
 

@@ -46,7 +46,6 @@ class Pattern:
             loss,
             samples,
             arguments,
-            is_handwritten=True,
             is_whole=is_whole,
         )
 
