@@ -17,7 +17,7 @@ _VISITED = 4096  # nodes of a whole graph
 
 
 def stretch(roots: Iterable[Tensor]) -> list[Place]:
-    """Return what is computed from the outputs of models up to the loss, those outputs too."""
+    """Return what is computed from the outputs of models up to the loss."""
     waiting = [place for root in roots if (place := place_of(root)) is not None]
     seen: set[Any] = set()
     places: list[Place] = []
@@ -26,8 +26,8 @@ def stretch(roots: Iterable[Tensor]) -> list[Place]:
         if place.node in seen:
             continue
         seen.add(place.node)
-        places.append(place)
         if kept_at(place) is None:
+            places.append(place)
             waiting += [operand for operand in place.operands if operand is not None]
     return places
 
@@ -84,7 +84,7 @@ def smallest_arguments(places: Iterable[Place]) -> dict[str, Tensor]:
     smallest: dict[str, Tensor] = {}
     for place in places:
         argument = _singular_argument(place)
-        if argument is not None and argument.is_floating_point():
+        if argument is not None and argument.dtype is not torch.bool:
             least = argument.amin().to(torch.float32)
             known = smallest.get(place.kind)
             if known is None:
