@@ -59,6 +59,7 @@ _WORDS = {
     "loss.root_argument": "smallest argument of a square root",
     "loss.root_share": "loss given to backward() over the loss function's",
     "loss.summed": "reduction",
+    "loss.term_gradient": "share of the gradient",
     "lr": "learning rate",
     "lr_range.end": "loss",
     "lr_range.held": "loss at a constant rate",

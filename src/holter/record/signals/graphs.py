@@ -41,3 +41,12 @@ GRAPH_LOOSE_LEAVES = Signal(
     " nor of an optimizer: inputs that need a gradient, or results that were detached and made to"
     " require one. Read on the first sampled steps, of graphs that are not too large.",
 )
+LOSS_TERM_GRADIENT = Signal(
+    "loss.term_gradient",
+    Per.LOSS_TERM,
+    Phase.BACKWARD,
+    "share",
+    "Norm of the gradient that a term of the loss sends to where all terms meet in the model, over"
+    " the sum of these norms. Terms are named by the loss function that they are or the operation"
+    " that they end in. Penalties on weights are left out. Read on a few steps.",
+)

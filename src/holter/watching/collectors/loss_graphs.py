@@ -12,10 +12,12 @@ from holter.record.signals import (
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
     LOSS_ROOT_ARGUMENT,
+    LOSS_TERM_GRADIENT,
     Signal,
 )
 from holter.watching.collectors import STEP, Reading
 from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
 from holter.watching.collectors.graphs.stretch import (
     leaves,
@@ -23,6 +25,7 @@ from holter.watching.collectors.graphs.stretch import (
     softmax_over_samples,
     stretch,
 )
+from holter.watching.collectors.graphs.terms import terms
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -49,6 +52,7 @@ class LossGraphs:
         LOSS_ROOT_ARGUMENT,
         LOSS_DIVISOR,
         GRAPH_LOOSE_LEAVES,
+        LOSS_TERM_GRADIENT,
     )
     at: ClassVar[tuple[type, ...]] = (
         Joined,
@@ -64,7 +68,11 @@ class LossGraphs:
         self.declined: list[str] = []
         self._models: Calls[None] = Calls(_wants_output, _returned)
         self._walks = _WALKS
+        self._seen = self._next = 0  # steps that were read, and the next whose terms are
+        self._contributions: Contributions | None = None
+        self._terms: dict[tuple[str, ...], tuple[str, ...]] = {}  # owners are the same tuple
         self._readings: list[Reading] = []
+        self._roster: Roster | None = None
 
     @property
     def spent(self) -> float:
@@ -81,9 +89,18 @@ class LossGraphs:
                 self._take(moment.roots, moment.roster)
         elif isinstance(moment, StepEnds):
             yield from self._readings
+            yield from self._shares()
             self._readings = []
         else:
             self._listen(moment)
+
+    def _shares(self) -> Iterable[Reading]:
+        """The share of each term in the gradient, if their backward is over."""
+        contributions, self._contributions = self._contributions, None
+        shares = None if contributions is None else contributions.take()
+        if contributions is not None and shares is not None:
+            owners = self._terms.setdefault(contributions.names, contributions.names)
+            yield Reading(LOSS_TERM_GRADIENT, owners, shares)
 
     def _listen(self, moment: Joined | AfterUpdate | Closing) -> None:
         """Hear what models return in the steps that are read whole."""
@@ -94,7 +111,9 @@ class LossGraphs:
         models = [model.module for model in moment.roster.models]
         if depth < self.depth or any(map(is_compiled, models)):
             return
-        self._models.know((module, None) for model in models for module in model.modules())
+        if moment.roster is not self._roster:
+            self._roster = moment.roster
+            self._models.know((module, None) for model in models for module in model.modules())
         self._models.listen()
 
     @torch.no_grad()
@@ -106,6 +125,10 @@ class LossGraphs:
         is_over_samples = softmax_over_samples(roots)
         if is_over_samples is not None:
             self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))
+        if self._seen >= self._next and len(roots) == 1:
+            self._next = self._seen + 1 + self._seen // 4
+            self._contributions = Contributions(terms(roots[0]))
+        self._seen += 1
         if self._walks:
             self._walks -= 1
             ends = leaves(roots)
