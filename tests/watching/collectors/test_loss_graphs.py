@@ -15,6 +15,7 @@ from holter.record.signals import (
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
     LOSS_ROOT_ARGUMENT,
+    LOSS_TERM_GRADIENT,
 )
 from watching.collectors.trainings import values, watching
 
@@ -129,3 +130,36 @@ def test_nothing_outlives_the_graph(tmp_path):
             del out, loss
             gc.collect()
             assert storage.expired()
+
+
+def test_the_share_of_each_term_in_the_gradient(tmp_path):
+    numbers = torch.linspace(-1, 1, ROWS)
+
+    def first(out):
+        return (out[:, 0] - numbers).square().mean()
+
+    def second(out):
+        return 0.01 * out[:, 1:].exp().mean()
+
+    torch.manual_seed(0)
+    model = nn.Linear(3, CLASSES)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    expected = []
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            optimizer.zero_grad()
+            out = model(torch.randn(ROWS, 3))
+            made = out.detach().requires_grad_()
+            norms = [torch.autograd.grad(term(made), made)[0].norm() for term in (first, second)]
+            expected.append(float(norms[0] / sum(norms)))
+            penalty = sum(parameter.square().sum() for parameter in model.parameters())
+            (first(out) + second(out) + 0.1 * penalty).backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert set(run[LOSS_TERM_GRADIENT]) == {"mse_loss", "exp"}
+    assert values(run, LOSS_TERM_GRADIENT, "mse_loss") == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_loss_of_one_term_has_no_shares(tmp_path):
+    run = recorded(tmp_path / "run", lambda out: functional.cross_entropy(out, LABELS))
+    assert LOSS_TERM_GRADIENT not in run
