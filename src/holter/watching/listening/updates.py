@@ -61,6 +61,7 @@ class UpdateListener:
             self._stepper.alert()
         scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
         opens = step.backward()
+        loop.see_handwritten(scalars)
         roster = self._stepper.roster
         self._stepper.publish(BackwardBegins(tuple(scalars), opens, roster, whole))
         self._loss_scale.backward_began()
