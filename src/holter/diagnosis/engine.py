@@ -19,10 +19,24 @@ from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import ExperimentFailed, NotApplicable
-from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
+from holter.record.findings import (
+    Clear,
+    Confidence,
+    Finding,
+    Normal,
+    NotExamined,
+    Severity,
+    Verdict,
+)
 from holter.record.notices import tell
 
 UNEXPLAINED = "unexplained-failure"  # the rule that reports what no other rule does
+
+# What an outcome becomes by likely findings of these rules.
+_BY_VALIDATION = {
+    "overfitting": OutcomeState.OVERFITS,
+    "validation-mismatch": OutcomeState.MEMORISED,
+}
 
 Options = Mapping[str, Mapping[str, Any]]  # rule -> option -> value
 
@@ -116,14 +130,14 @@ def named_rule(name: str) -> Rule:
 
 
 def _outcome(facts: Facts, options: Options) -> Outcome:
-    """Return how the run went; whether it overfits is for the rule to say, selected or not."""
+    """Return how the run went; what validation is worth is for two rules to say, selected or not."""
     outcome = facts.run_outcome
     if outcome.state not in (OutcomeState.LEARNED, OutcomeState.STALLED):
         return outcome
-    rule = all_rules()["overfitting"]
-    for verdict in _apply(rule, facts, options.get(rule.name, {})):
-        if isinstance(verdict, Finding):
-            return replace(outcome, state=OutcomeState.OVERFITS, onset=verdict.onset)
+    for name, state in _BY_VALIDATION.items():
+        for verdict in _apply(all_rules()[name], facts, options.get(name, {})):
+            if isinstance(verdict, Finding) and verdict.confidence >= Confidence.LIKELY:
+                return replace(outcome, state=state, onset=verdict.onset)
     return outcome
 
 

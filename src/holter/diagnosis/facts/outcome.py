@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _LITTLE = 0.9  # share of the best constant prediction above which little was learned
+_NEARLY_ALL = 0.95  # share of the last losses that are below zero
 _LONG = 0.5  # share of the steps for which a loss that stalled is level
 
 
@@ -192,9 +193,13 @@ def _without_curve(facts: "Facts", reason: str) -> Outcome:
 
 
 def _of_changing_sign(facts: "Facts", curve: Curve) -> Outcome:
-    """Judge a loss without a lower bound: it learned if it surely fell and stayed low."""
+    """Judge a loss without a lower bound: it learned if it fell below zero and stayed there.
+
+    A loss that goes on changing its sign, as that of an actor and a critic does, has no level.
+    """
     course = course_of(curve)
-    if course.fell and facts.no_order is None:
+    is_below = float(np.quantile(curve.part(0.8), _NEARLY_ALL)) < 0
+    if course.fell and is_below and facts.no_order is None:
         return _outcome(course, OutcomeState.LEARNED, None)
     return _unknown("the loss changes sign, so it has no lower bound to fall to")
 
@@ -205,7 +210,7 @@ def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
     if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
         growth = growth_of_targets(facts)
         if course.rose and growth is not None and course.last <= GROWN * growth * course.start:
-            return _unknown(f"loss {course}, while the variance of the targets grew {growth:.2g}×")
+            return _unknown(f"the loss grows with the targets, whose variance grew {growth:.2g}×")
         stuck = at_chance(facts)
         if stuck and len(stuck) == len(facts.terms):
             return _of_term(stuck[0])

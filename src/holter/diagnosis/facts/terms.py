@@ -2,25 +2,33 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from holter.diagnosis.facts.baseline import constant_of, most_frequent, trained_functions
 from holter.diagnosis.facts.chance import Chance, Limits, Standing, compared
 from holter.diagnosis.facts.curve import curve_of
+from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.facts.trained import trained_loss
 from holter.record.signals import LOSS_MEAN, TARGET_CLASSES
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _STEADY = (0.5, 2.0)  # between which the targets of a term may drift
+_SHARE = 0.3  # of the loss at the end that a term makes up
 _BALANCED = 0.65  # largest share of one of two classes that an adversary confuses
 
 
 def terms_of(facts: "Facts") -> tuple[Chance, ...]:
     """Return the terms whose best constant prediction is known, each compared with it.
 
-    They are the loss functions that a training calls once before each backward pass.
+    They are the loss functions that a training calls once before each backward pass. Those that
+    make up little of the loss are left out, and those of optimizers that compete.
     """
-    if LOSS_MEAN not in facts.run:
+    trained = trained_loss(facts)
+    if LOSS_MEAN not in facts.run or isinstance(trained, str):
         return ()
+    loss = midmean(np.abs(curve_of(*trained).part(0.8)))
     terms = []
     for function in trained_functions(facts):
         means = facts.run[LOSS_MEAN].get(function)
@@ -31,7 +39,7 @@ def terms_of(facts: "Facts") -> tuple[Chance, ...]:
         if not len(curve) or not _STEADY[0] < baseline.drift < _STEADY[1]:
             continue
         term = compared(facts, curve, baseline, Limits(), LOSS_MEAN)
-        if not isinstance(term, str):
+        if not isinstance(term, str) and term.level > _SHARE * loss:
             terms.append(term)
     return tuple(terms)
 
