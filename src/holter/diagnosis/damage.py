@@ -21,6 +21,7 @@ _LOSSES = 20  # needed to judge a run
 _FAILURES: Mapping[OutcomeState, tuple[str, ...]] = MappingProxyType(
     {
         OutcomeState.LEARNED_NOTHING: ("no-learning", "diverging-loss"),
+        OutcomeState.COLLAPSED: ("no-learning", "diverging-loss"),
         OutcomeState.MEMORISED: ("bad-validation",),
         OutcomeState.DIVERGED: ("no-learning", "unstable", "unbounded-loss"),
         OutcomeState.BROKE: ("non-finite", "unstable", "half-precision"),

@@ -38,6 +38,8 @@ _BY_VALIDATION = {
     "validation-mismatch": OutcomeState.MEMORISED,
 }
 
+NOT_JUDGED = Outcome(OutcomeState.UNKNOWN, "no run was checked")
+
 Options = Mapping[str, Mapping[str, Any]]  # rule -> option -> value
 
 
@@ -50,7 +52,7 @@ class Checkup:
     clear: tuple[Clear, ...] = ()
     not_examined: tuple[NotExamined, ...] = ()
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
-    outcome: Outcome = Outcome(OutcomeState.UNKNOWN, "no run was checked")
+    outcome: Outcome = NOT_JUDGED
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -130,7 +132,7 @@ def named_rule(name: str) -> Rule:
 
 
 def _outcome(facts: Facts, options: Options) -> Outcome:
-    """Return how the run went; what validation is worth is for two rules to say, selected or not."""
+    """Return how the run went; two rules judge its validation, whether they are selected or not."""
     outcome = facts.run_outcome
     if outcome.state not in (OutcomeState.LEARNED, OutcomeState.STALLED):
         return outcome

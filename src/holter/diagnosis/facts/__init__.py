@@ -39,6 +39,7 @@ from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
+from holter.diagnosis.facts.terms import Terms
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
 from holter.record import Run, Series
@@ -104,7 +105,7 @@ class Facts:
         return chance.chance_of(self)
 
     @cached_property
-    def terms(self) -> tuple[Chance, ...]:
+    def terms(self) -> Terms:
         """The terms of the loss whose best constant prediction is known."""
         return terms.terms_of(self)
 

@@ -74,19 +74,16 @@ class Course:
         """Whether the curve alone shows a failure."""
         return self.lost_progress or self.rose or self.level
 
-    def says(self, *, diverged: bool) -> str:
-        """Return the course in a phrase."""
+    def says(self, name: str = "loss", *, diverged: bool) -> str:
+        """Return the course of the loss of that name in a phrase."""
         if self.lost_progress:
-            return f"loss jumped {self.first:.3g} → {self.top:.3g} and ended at {self.last:.3g}"
+            return f"{name} jumped {self.first:.3g} → {self.top:.3g} and ended at {self.last:.3g}"
         if diverged and self.had_learned:
-            return f"loss fell {self.start:.3g} → {self.best:.3g}, then rose to {self.last:.3g}"
+            return f"{name} fell {self.start:.3g} → {self.best:.3g}, then rose to {self.last:.3g}"
         if self.level:
             first, last = self.curve.span
-            return f"loss stayed at {self.last:.3g} for {last - first + 1:,} steps"
-        return f"loss {self}"
-
-    def __str__(self) -> str:
-        return f"{self.start:.3g} → {self.last:.3g}"
+            return f"{name} stayed at {self.last:.3g} for {last - first + 1:,} steps"
+        return f"{name} {self.start:.3g} → {self.last:.3g}"
 
 
 def course_of(curve: Curve) -> Course:

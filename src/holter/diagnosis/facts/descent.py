@@ -7,7 +7,13 @@ import numpy as np
 
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve, growth, levels
-from holter.record.signals import LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM, Signal
+from holter.record.signals import (
+    GRAD_TOTAL_NORM,
+    LOSS_ROOT_SHARE,
+    OUTPUT_SIZE,
+    WEIGHT_TOTAL_NORM,
+    Signal,
+)
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -34,9 +40,13 @@ class Descent:
     end: float
     onset: int
     factor: float | None  # what backward() is called on over the loss function's value
-    growing: Signal | None  # outputs or weights, if they grow with it
+    growing: Signal | None  # outputs, weights or gradients, if they grow with it
     is_negated: bool  # whether a loss with a floor is maximised
-    is_accelerating: bool  # whether it falls faster and faster
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether the loss surely has no floor."""
+        return self.is_negated or self.growing is not None
 
 
 def descent_of(
@@ -51,18 +61,19 @@ def descent_of(
     """Measure whether a loss falls without bound, and why."""
     first, end = _levels(curve)
     factor = _factor(facts, min_share, tolerance)
-    is_far = end < -far * abs(first)
+    growing = None
+    if end < -far * abs(first):
+        growing = _growing(facts, curve, (OUTPUT_SIZE, WEIGHT_TOTAL_NORM), grown)
+    if growing is None and end < -_SUBSTANTIAL * abs(first) and _accelerates(curve):
+        growing = _growing(facts, curve, (GRAD_TOTAL_NORM,), grown)
     below = curve.values < -_SUBSTANTIAL * abs(first)
     return Descent(
         first,
         end,
         onset=int(curve.steps[int(below.argmax())]),
         factor=factor,
-        growing=_growing(facts, curve, grown) if is_far else None,
-        is_negated=factor is not None
-        and factor < 0
-        and facts.loss_function not in WITHOUT_A_FLOOR,
-        is_accelerating=end < -_SUBSTANTIAL * abs(first) and _accelerates(curve),
+        growing=growing,
+        is_negated=factor is not None and factor < 0 and facts.loss_function not in WITHOUT_A_FLOOR,
     )
 
 
@@ -92,11 +103,13 @@ def _accelerates(curve: Curve) -> bool:
     )
 
 
-def _growing(facts: "Facts", curve: Curve, times: float) -> Signal | None:
-    """Return the signal, of outputs and weights, that has grown by this factor, or None."""
+def _growing(
+    facts: "Facts", curve: Curve, signals: tuple[Signal, ...], times: float
+) -> Signal | None:
+    """Return the first of some signals that has grown by this factor, or None."""
     first, last = curve.span
     half = (first + last) // 2
-    for signal in (OUTPUT_SIZE, WEIGHT_TOTAL_NORM):
+    for signal in signals:
         for owner, series in facts.run[signal].items() if signal in facts.run else ():
             start = series.first if len(series) else 0
             grew = growth(facts, signal, owner, (start, start + 2), (half, last))

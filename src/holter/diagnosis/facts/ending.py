@@ -9,7 +9,6 @@ from holter.diagnosis.facts.baseline import most_frequent, readings
 from holter.diagnosis.facts.chance import Standing, validation_at_chance
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.validation import Curves
-from holter.diagnosis.wording import number, percent
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.signals import ACCURACY, LOSS, VAL_LOSS
@@ -83,13 +82,17 @@ def _says(facts: "Facts", outcome: Outcome) -> str:
     if outcome.state is OutcomeState.UNKNOWN:
         says = f"{_loss(facts)}{says}"
     if outcome.accuracy is not None and outcome.chance_accuracy is not None:
-        says += f", accuracy {percent(outcome.accuracy)}"
-        says += f" (chance {percent(outcome.chance_accuracy)})"
+        says += f", accuracy {_percent(outcome.accuracy)}"
+        says += f" (chance {_percent(outcome.chance_accuracy)})"
     if outcome.validation is not None:
-        says += f", validation {number(outcome.validation)}"
+        says += f", validation {outcome.validation:.3g}"
         if outcome.validation_accuracy is not None:
-            says += f" with accuracy {percent(outcome.validation_accuracy)}"
+            says += f" with accuracy {_percent(outcome.validation_accuracy)}"
     return says
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _loss(facts: "Facts") -> str:
@@ -100,7 +103,7 @@ def _loss(facts: "Facts") -> str:
     values = series.values[np.isfinite(series.values)]
     if not len(values):
         return ""
-    return f"loss {number(float(values[0]))} → {number(float(values[-1]))}; "
+    return f"loss {values[0]:.3g} → {values[-1]:.3g}; "
 
 
 def _carries_nothing(facts: "Facts") -> bool:

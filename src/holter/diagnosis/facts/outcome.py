@@ -12,7 +12,6 @@ from holter.diagnosis.facts.curve import Curve, curve_of, settled, warmed_up
 from holter.diagnosis.facts.descent import Descent, descent_of
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.facts.targets import GROWN, growth_of_targets
-from holter.diagnosis.facts.terms import at_chance
 from holter.diagnosis.facts.trained import recorded_losses
 from holter.record.findings import Evidence
 from holter.record.signals import LOSS, LR, Signal
@@ -122,7 +121,7 @@ def training_outcome(facts: "Facts") -> Outcome:
     if len(curve) < FEWEST:
         return _unknown(f"{len(curve)} of the {FEWEST} losses needed")
     descent = descent_of(facts, curve)
-    if descent.is_negated or descent.growing is not None or descent.is_accelerating:
+    if descent.is_unbounded:
         return _without_bound(curve, descent)
     if warmed_up(facts, curve) is None:
         return _unknown("the learning rate is still warming up")
@@ -188,8 +187,8 @@ def _without_curve(facts: "Facts", reason: str) -> Outcome:
         if all(course.fell for course in courses):  # they do not compete
             return _outcome(courses[-1], OutcomeState.LEARNED, None)
         return _unknown(reason)
-    stuck = at_chance(facts)
-    return _of_term(stuck[0]) if len(stuck) == len(facts.terms) > 0 else _unknown(reason)
+    terms = facts.terms
+    return _of_term(terms.stuck[0].chance) if terms.learned_nothing else _unknown(reason)
 
 
 def _of_changing_sign(facts: "Facts", curve: Curve) -> Outcome:
@@ -210,10 +209,10 @@ def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
     if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
         growth = growth_of_targets(facts)
         if course.rose and growth is not None and course.last <= GROWN * growth * course.start:
-            return _unknown(f"the loss grows with the targets, whose variance grew {growth:.2g}×")
-        stuck = at_chance(facts)
-        if stuck and len(stuck) == len(facts.terms):
-            return _of_term(stuck[0])
+            grew = f"whose variance grew {growth:.2g} times"
+            return _unknown(f"the loss grows with the targets, {grew}")
+        if facts.terms.learned_nothing:
+            return _of_term(facts.terms.stuck[0].chance)
         return _outcome(course, _state(course, memorised=False), None)
     constant = baseline.level * baseline.scale
     if isinstance(chance, str):
@@ -231,7 +230,15 @@ def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
             state = OutcomeState.FALLING
         elif chance.level > _LITTLE * chance.constant and _is_level(curve):
             state = OutcomeState.STALLED
-    return replace(_outcome(course, state, constant), at_chance=is_at_chance)
+    outcome = replace(_outcome(course, state, constant), at_chance=is_at_chance)
+    read = chance.predictions
+    if state is OutcomeState.LEARNED_NOTHING and read is not None and read.collapsed:
+        spread = (
+            f"predictions vary by {read.spread:.2g} between inputs, {read.initial:.2g} initially"
+        )
+        says = f"{outcome.says}, {spread}"
+        return replace(outcome, state=OutcomeState.COLLAPSED, says=says, onset=chance.onset)
+    return outcome
 
 
 def _state(course: Course, *, memorised: bool) -> OutcomeState:
@@ -248,8 +255,10 @@ def _is_level(curve: Curve) -> bool:
     return end is not None and end.share >= _LONG
 
 
-def _outcome(course: Course, state: OutcomeState, constant: float | None) -> Outcome:
-    says = course.says(diverged=state is OutcomeState.DIVERGED)
+def _outcome(
+    course: Course, state: OutcomeState, constant: float | None, name: str = "loss"
+) -> Outcome:
+    says = course.says(name, diverged=state is OutcomeState.DIVERGED)
     if constant is not None:
         says += f" (best constant prediction {constant:.3g})"
     return Outcome(
@@ -266,11 +275,6 @@ def _outcome(course: Course, state: OutcomeState, constant: float | None) -> Out
 
 def _of_term(term: Chance) -> Outcome:
     """Return the outcome of a loss whose terms learned nothing, by the first of them."""
-    course = course_of(term.curve)
-    outcome = _outcome(course, OutcomeState.LEARNED_NOTHING, term.constant)
-    return replace(
-        outcome,
-        says=f"{term.baseline.function}: {outcome.says}",
-        at_chance=True,
-        signal=term.signal,
-    )
+    course, name = course_of(term.curve), term.baseline.function
+    outcome = _outcome(course, OutcomeState.LEARNED_NOTHING, term.constant, name)
+    return replace(outcome, at_chance=True, signal=term.signal)

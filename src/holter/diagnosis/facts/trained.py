@@ -37,7 +37,7 @@ def trained_loss(facts: "Facts") -> tuple[str, Series] | str:
 
 
 def stage_start(facts: "Facts") -> int:
-    """Return the step at which the optimizer that counts took over from others; 0 if it is alone."""
+    """Return the step at which the last optimizer took over from others; 0 if it is alone."""
     losses = recorded_losses(facts)
     trained = trained_loss(facts)
     if isinstance(trained, str) or len(losses) < 2:

@@ -91,10 +91,10 @@ class Curves:
 
 def curves(facts: "Facts") -> Curves | str:
     """Return the validation loss that belongs to the training loss, or why there is none."""
-    training = _training_loss(facts)
-    if isinstance(training, str):
-        return training
-    trained, loss = training
+    trained_by = _training_loss(facts)
+    if isinstance(trained_by, str):
+        return trained_by
+    trained, loss = trained_by
     evaluation = facts.evaluation
     if isinstance(evaluation, str):
         return evaluation

@@ -16,7 +16,6 @@ from holter.diagnosis.facts.chance import (
 )
 from holter.diagnosis.facts.predictions import Predictions
 from holter.diagnosis.facts.progress import learning_in_the_lab
-from holter.diagnosis.facts.terms import at_chance
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, OUTPUT_SPREAD
@@ -94,7 +93,10 @@ def loss_at_constant_predictor(
         patience=patience,
     )
     if isinstance(chance, str):
-        yield from _terms(facts, worth, patience) if facts.terms else (say.not_examined(chance),)
+        if facts.terms.known:
+            yield from _terms(facts, worth, patience)
+        else:
+            yield say.not_examined(chance)
         return
     match chance.standing:
         case Standing.AT_CHANCE:
@@ -107,11 +109,11 @@ def loss_at_constant_predictor(
 
 def _terms(facts: Facts, worth: float, patience: int) -> Iterator[Verdict]:
     """Judge the terms of a loss that is more than one mean."""
-    stuck = at_chance(facts)
-    for term in stuck:
-        yield _finding(facts, term, worth, patience, is_part=len(stuck) < len(facts.terms))
-    if not stuck:
-        yield loss_at_constant_predictor.clear("; ".join(str(term) for term in facts.terms))
+    terms = facts.terms
+    for term in terms.stuck:
+        yield _finding(facts, term.chance, worth, patience, is_part=not terms.learned_nothing)
+    if not terms.stuck:
+        yield loss_at_constant_predictor.clear("; ".join(str(term.chance) for term in terms.known))
 
 
 def _helpful(chance: Chance) -> str:
@@ -149,7 +151,9 @@ def _finding(
             f" {chance.level:.3g} ± {chance.error:.1g}",
             baseline.function,
         ),
-        Evidence(chance.signal, window, f"{chance.level:.3g} in the last third", chance.curve.owner),
+        Evidence(
+            chance.signal, window, f"{chance.level:.3g} in the last third", chance.curve.owner
+        ),
     ]
     if chance.validation is not None:
         evidence.insert(1, chance.validation)

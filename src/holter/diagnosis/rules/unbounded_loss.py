@@ -7,9 +7,15 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.descent import FAR, GROWN, MIN_SHARE, TOLERANCE, descent_of
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM
+from holter.record.signals import (
+    GRAD_TOTAL_NORM,
+    LOSS,
+    LOSS_ROOT_SHARE,
+    OUTPUT_SIZE,
+    WEIGHT_TOTAL_NORM,
+)
 
-_WORDS = {OUTPUT_SIZE: "outputs", WEIGHT_TOTAL_NORM: "weights"}
+_WORDS = {OUTPUT_SIZE: "outputs", WEIGHT_TOTAL_NORM: "weights", GRAD_TOTAL_NORM: "gradients"}
 
 
 @rule(
@@ -32,7 +38,7 @@ def unbounded_loss(
     Compares the value that `backward()` is called on with what the loss function returned, and
     reports if the one is the negative of the other or a fixed negative part of it. It also reports
     a loss that has fallen very far below zero while outputs or weights grew, or that falls below
-    zero faster and faster.
+    zero faster and faster while gradients grow.
 
     ## Why it matters
     Minimising the negative of a loss makes predictions worse without end: the number falls, which
@@ -85,12 +91,9 @@ def unbounded_loss(
             ),
             fix="remove the minus sign: call `backward()` on the loss itself",
         )
-    elif descent.growing is not None or descent.is_accelerating:
-        company = "it falls faster and faster"
-        if descent.growing is not None:
-            company = f"{_WORDS[descent.growing]} grow with it"
+    elif descent.growing is not None:
         yield unbounded_loss.finding(
-            f"{course}: it has no floor, and {company}",
+            f"{course}: it has no floor, and {_WORDS[descent.growing]} grow with it",
             confidence=Confidence.LIKELY,
             onset=descent.onset,
             evidence=(loss,),

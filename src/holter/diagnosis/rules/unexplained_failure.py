@@ -37,8 +37,8 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
 
     ## What to do
     Print ten inputs with their targets as the loss receives them. Train on one small batch: if the
-    model cannot memorise it, the model or the loop is at fault, otherwise the data. Change one thing
-    at a time, the learning rate first.
+    model cannot memorise it, the model or the loop is at fault, otherwise the data. Change one
+    thing at a time, the learning rate first.
 
     ## When it is wrong
     Tasks with a long plateau before the first drop. Fine-tuning of a model that has converged, with
