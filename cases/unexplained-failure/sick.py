@@ -1,4 +1,4 @@
-"""Triplets whose positives are drawn from all classes, as if they were negatives."""
+"""Triplets whose anchors are shuffled: positives and negatives belong to other anchors."""
 
 import torch
 from torch import nn
@@ -15,7 +15,7 @@ def embedded(classes):
 
 for _ in range(300):
     classes = torch.randint(0, 10, (64,))
-    anchor, positive = embedded(classes), embedded(torch.randint(0, 10, (64,)))
+    anchor, positive = embedded(classes[torch.randperm(64)]), embedded(classes)
     negative = embedded((classes + torch.randint(1, 10, (64,))) % 10)
     loss = nn.functional.triplet_margin_loss(anchor, positive, negative)
     optimizer.zero_grad()

@@ -31,8 +31,8 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
 
     ## Example
     ```python
-    loss = F.triplet_margin_loss(anchor, net(x[torch.randperm(n)]), negative)   # bad
-    loss = F.triplet_margin_loss(anchor, net(x[positive]), negative)            # good
+    anchor = net(x[torch.randperm(len(x))])   # bad
+    anchor = net(x)                           # good
     ```
 
     ## What to do
