@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holter.record.errors import HolterError
+from holter._cli.trust import trusted_command
 from holter.record.notices import tell
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         return report(_on_setup(args, seconds))
     folder = Path(args.target)
     if (folder / "meta.json").is_file():
-        command = command_of(Run.load(folder))
+        command = command_of(Run.load(folder), folder, trust=args.trust)
     else:
         command = command_from(args)
         folder = args.out or new_folder(command.find().name)
@@ -90,12 +90,10 @@ def command_from(args: argparse.Namespace) -> "Command":
     return Command(args.target, tuple(args.arguments), args.as_module)
 
 
-def command_of(run: "Run") -> "Command":
-    """Return the command that made a run."""
+def command_of(run: "Run", folder: Path, *, trust: bool) -> "Command":
+    """Return the command that made a run, if its script may be executed."""
     from holter.scripts.cures.trial import Command
 
-    described = run.meta.environment
-    if not described.command:
-        raise HolterError(f"The script that recorded {run.path} is unknown; name it instead.")
-    script, *arguments = described.command
-    return Command(described.module or script, tuple(arguments), described.module is not None)
+    script, *arguments = trusted_command(run, folder, trust=trust)
+    module = run.meta.environment.module
+    return Command(module or script, tuple(arguments), module is not None)

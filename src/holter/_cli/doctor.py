@@ -202,10 +202,9 @@ def _is_bad(run: "Run") -> bool:
 
 def _summary(run: "Run") -> str:
     from holter.diagnosis.facts import Facts
-    from holter.diagnosis.facts.outcome import verdict_of
 
-    outcome = verdict_of(Facts(run))
-    return f"{run.steps} steps, {outcome.state}: {outcome.says}"
+    outcome = Facts(run).run_outcome
+    return f"{run.steps} steps, {outcome.title}: {outcome.says}"
 
 
 def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, bad: bool) -> float:

@@ -40,6 +40,13 @@ def replay(run: Path) -> int:
     from holter._cli import replaying
 
     args = argparse.Namespace(
-        target=str(run), capture=None, on=None, no_ladder=False, export=None, output=None
+        target=str(run),
+        capture=None,
+        on=None,
+        no_ladder=False,
+        export=None,
+        synthetic=False,
+        output=None,
+        trust=True,  # the script was just named by the user
     )
     return replaying.execute(args, lambda _: 0)

@@ -169,8 +169,11 @@ class Cures:
 
 
 def judged(facts: "Facts") -> "Outcome | None":
-    """Return how a training went, or None where that cannot be judged."""
-    return facts.outcome
+    """Return how a run went, or None where that cannot be judged."""
+    from holter.diagnosis.facts.outcome import OutcomeState
+
+    outcome = facts.run_outcome
+    return None if outcome.state is OutcomeState.UNKNOWN else outcome
 
 
 Known = dict[tuple[str, int], "TrialEnd | None"]  # ends that were read before
