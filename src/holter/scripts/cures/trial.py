@@ -1,6 +1,7 @@
 """One run of an unmodified script in a process of its own: recorded, changed, ended early."""
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -97,10 +98,10 @@ class _Trial:
         own = [trial.folder, *trial.free]
         self._scratch = Scratch.over(Path.cwd(), Path(found.folder), free=own)
         with redirected(self._scratch) as redirect_torch:
-            waiting = AfterTorch(lambda: self._begin(redirect_torch))
+            waiting = AfterTorch(lambda: self._begin(found, redirect_torch))
             with _seeded(trial.repeat):
                 if "torch" in sys.modules:
-                    self._begin(redirect_torch)
+                    self._begin(found, redirect_torch)
                 else:
                     sys.meta_path.insert(0, waiting)
                 error = found.run(trial.command.arguments)
@@ -108,7 +109,7 @@ class _Trial:
             self._close(error)
         return code
 
-    def _begin(self, redirect_torch: Callable[[Any], None]) -> None:
+    def _begin(self, found: Script, redirect_torch: Callable[[Any], None]) -> None:
         import torch
 
         from holter.lab.replay.unwatched import Unwatched
@@ -125,7 +126,8 @@ class _Trial:
         torch.random.manual_seed(trial.repeat)
         described = replace(
             environment.describe(),
-            command=(command.script, *command.arguments),
+            command=(found.argument, *command.arguments),
+            script_digest=hashlib.sha256(found.source).hexdigest(),
             module=command.script if command.as_module else None,
         )
         recorder = Recorder(trial.folder, rank=0, environment=described)
