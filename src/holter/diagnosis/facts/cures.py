@@ -31,7 +31,7 @@ _DIVERGED = 2.0  # times the median level of all repeats: one that ends higher h
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
 _CONFIRMED = 2  # repeats that confirm a cure
 # Outcomes that the validation loss decides: trials are compared by it.
-_OF_VALIDATION = ("overfits", "learned only the training data")
+OF_VALIDATION = ("overfits", "learned only the training data")
 
 
 class Effect(StrEnum):
@@ -214,7 +214,7 @@ class _Trials:
         known: Known,
     ) -> None:
         self._run, self._events, self._known = run, events, known
-        self._of_validation = outcome is not None and str(outcome.state) in _OF_VALIDATION
+        self._of_validation = outcome is not None and str(outcome.state) in OF_VALIDATION
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
         ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]

@@ -6,6 +6,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import CURE_CAUSES, cause_of
+from holter.diagnosis.facts.cures import OF_VALIDATION
 from holter.lab.changes import TappedChange
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF
@@ -60,7 +61,12 @@ _PROBED = (
     *(TrialKind.CLASS_WEIGHTS, TrialKind.LAST_ACTIVATION_OFF),
 )
 # Changes that may find something to alter late in a training; all others do so from the start.
-LATE = frozenset((TrialKind.SCHEDULE_CONSTANT, TrialKind.CLIP_OUTLIERS, TrialKind.CLIPPING_OFF))
+LATE = frozenset(
+    (
+        *(TrialKind.SCHEDULE_CONSTANT, TrialKind.CLIP_OUTLIERS, TrialKind.CLIPPING_OFF),
+        TrialKind.EVAL_MODE,
+    )
+)
 
 
 def change_named(text: str) -> TappedChange:
@@ -107,6 +113,8 @@ def _singles(facts: Facts, steps: int) -> Iterator[str]:
 def _may_alter(kind: TrialKind, facts: Facts) -> bool:
     """Whether the recorded run leaves it possible that a change has something to alter."""
     run = facts.run
+    if kind is TrialKind.EVAL_MODE:  # which the training loss does not see
+        return str(facts.run_outcome.state) in OF_VALIDATION
     if kind is TrialKind.CLIPPING_OFF:
         return CLIP_LIMIT in run
     if kind is TrialKind.SCHEDULE_CONSTANT and LR in run:
