@@ -25,7 +25,13 @@ from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTIO
 from holter.lab.changes.learning_rate import SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
 from holter.lab.changes.modes import EVAL_MODE, TRAIN_MODE, batch_norm_mode
-from holter.lab.changes.optimizer import DEFAULT_SETTINGS, LARGER_EPSILON, NO_WEIGHT_DECAY, adam
+from holter.lab.changes.optimizer import (
+    DEFAULT_EPSILON,
+    DEFAULT_MOMENTUM,
+    LARGER_EPSILON,
+    NO_WEIGHT_DECAY,
+    adam,
+)
 from holter.lab.changes.passes import (
     LOG_PROBABILITIES,
     LOGITS,
@@ -53,7 +59,13 @@ from holter.record.trials import TrialName
 TAPPED: list[TappedChange] = [
     *(CLIPPING_OFF, CLIP_OUTLIERS, DROPOUT_OFF, LARGER_EPSILON, NO_WEIGHT_DECAY, LOGITS),
     *(TARGET_SHAPE, LOG_PROBABILITIES, rates_times(0.1), rates_times(10_000), warm_up(5)),
-    *(SCHEDULE_CONSTANT, DEFAULT_SETTINGS, GRADIENTS_CLEARED, ACCUMULATION_DIVIDED),
+    *(
+        SCHEDULE_CONSTANT,
+        DEFAULT_EPSILON,
+        DEFAULT_MOMENTUM,
+        GRADIENTS_CLEARED,
+        ACCUMULATION_DIVIDED,
+    ),
     *(ALL_IN_OPTIMIZER, ALL_TRAINABLE, TRAIN_MODE, EVAL_MODE, AUTOCAST_OFF),
     *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, MEAN_LOSS, CLASS_WEIGHTS, SHUFFLED_LOADER),
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),

@@ -131,10 +131,11 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             ),
             "Keep the weights in float32 and use autocast with a GradScaler, or bfloat16.",
         ),
-        TrialKind.DEFAULT_SETTINGS: CureCause(
-            Part.OPTIMIZER,
-            ("large-epsilon",),
-            "Use the default betas, epsilon and momentum of the optimizer.",
+        TrialKind.DEFAULT_EPSILON: CureCause(
+            Part.OPTIMIZER, ("large-epsilon",), "Use the optimizer's default epsilon."
+        ),
+        TrialKind.DEFAULT_MOMENTUM: CureCause(
+            Part.OPTIMIZER, (), "Use the optimizer's default betas or momentum."
         ),
         TrialKind.ALL_TRAINABLE: CureCause(
             Part.MODEL,

@@ -32,8 +32,8 @@ def curable_failure(
     ## Example
 
     ```python
-    optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9999)  # bad
-    optimizer = SGD(model.parameters(), lr=0.1, momentum=0.9)  # good
+    dropout = nn.Dropout(0.98)  # bad
+    dropout = nn.Dropout(0.1)  # good
     ```
 
     ## What to do

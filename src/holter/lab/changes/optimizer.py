@@ -19,7 +19,6 @@ from holter.watching.blackbox.shadow import held_by
 
 _LEAST_EPSILON, _MORE_EPSILON = 1e-4, 1e3  # at least, and times what it is
 _ADAM_RATE = 1e-3
-_MOMENTS = ("betas", "eps", "momentum")  # settings that smooth or scale a step
 
 
 def _setting(name: str, value: Callable[[Any], Any], altered: Altered) -> Any:
@@ -41,15 +40,20 @@ LARGER_EPSILON = TappedChange(
 )
 
 
-def _defaults(optimizer: Optimizer, _: Group) -> dict[str, Any]:
+def _defaults(names: tuple[str, ...], optimizer: Optimizer, _: Group) -> dict[str, Any]:
     parameters = inspect.signature(type(optimizer).__init__).parameters
-    return {name: parameters[name].default for name in _MOMENTS if name in parameters}
+    return {name: parameters[name].default for name in names if name in parameters}
 
 
-DEFAULT_SETTINGS = TappedChange(
-    TrialName(TrialKind.DEFAULT_SETTINGS),
-    "Use the default betas, epsilon and momentum of the optimizer.",
-    partial(settings_in_steps, _defaults),
+DEFAULT_EPSILON = TappedChange(
+    TrialName(TrialKind.DEFAULT_EPSILON),
+    "Use the default epsilon of the optimizer.",
+    partial(settings_in_steps, partial(_defaults, ("eps",))),
+)
+DEFAULT_MOMENTUM = TappedChange(
+    TrialName(TrialKind.DEFAULT_MOMENTUM),
+    "Use the default betas or momentum of the optimizer.",
+    partial(settings_in_steps, partial(_defaults, ("betas", "momentum"))),
 )
 
 

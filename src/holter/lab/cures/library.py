@@ -22,7 +22,7 @@ from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
 from holter.lab.changes.learning_rate import SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
 from holter.lab.changes.modes import EVAL_MODE, TRAIN_MODE
-from holter.lab.changes.optimizer import DEFAULT_SETTINGS, NO_WEIGHT_DECAY
+from holter.lab.changes.optimizer import DEFAULT_EPSILON, DEFAULT_MOMENTUM, NO_WEIGHT_DECAY
 from holter.lab.changes.passes import LOG_PROBABILITIES, LOGITS, TARGET_SHAPE
 from holter.lab.changes.precision import AUTOCAST_OFF
 from holter.lab.changes.swaps import (
@@ -46,8 +46,8 @@ _CHANGES = {
         *(ALL_IN_OPTIMIZER, GRADIENTS_CLEARED, TRAIN_MODE, EVAL_MODE, TARGET_SHAPE, LOGITS),
         *(LAST_ACTIVATION_OFF, LOG_PROBABILITIES, MEAN_LOSS, ACCUMULATION_DIVIDED, SHUFFLED_LOADER),
         *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, SCHEDULE_CONSTANT, CLIPPING_OFF),
-        *(NO_WEIGHT_DECAY, DROPOUT_OFF, AUTOCAST_OFF, DEFAULT_SETTINGS, ALL_TRAINABLE),
-        *(CLIP_OUTLIERS, DEFAULT_INITIALISATION, CLASS_WEIGHTS, PLAIN_LOOP),
+        *(NO_WEIGHT_DECAY, DROPOUT_OFF, AUTOCAST_OFF, DEFAULT_EPSILON, DEFAULT_MOMENTUM),
+        *(ALL_TRAINABLE, CLIP_OUTLIERS, DEFAULT_INITIALISATION, CLASS_WEIGHTS, PLAIN_LOOP),
         *(REFERENCE_OPTIMIZER, REFERENCE_MODEL, LEARNABLE_LABELS),
     )
 }
@@ -57,7 +57,8 @@ _PROBED = (
     *(TrialKind.TARGET_SHAPE, TrialKind.LOGITS, TrialKind.LOG_PROBABILITIES, TrialKind.MEAN_LOSS),
     *(TrialKind.ACCUMULATION_DIVIDED, TrialKind.SHUFFLED_LOADER, TrialKind.STANDARDISED_INPUTS),
     *(TrialKind.STANDARDISED_TARGETS, TrialKind.NO_WEIGHT_DECAY, TrialKind.DROPOUT_OFF),
-    *(TrialKind.AUTOCAST_OFF, TrialKind.DEFAULT_SETTINGS, TrialKind.ALL_TRAINABLE),
+    *(TrialKind.AUTOCAST_OFF, TrialKind.DEFAULT_EPSILON, TrialKind.DEFAULT_MOMENTUM),
+    TrialKind.ALL_TRAINABLE,
     *(TrialKind.CLASS_WEIGHTS, TrialKind.LAST_ACTIVATION_OFF),
 )
 # Changes that may find something to alter late in a training; all others do so from the start.
