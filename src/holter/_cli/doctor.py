@@ -194,10 +194,10 @@ def _preflight_summary(path: Path) -> str:
 
 def _is_bad(run: "Run") -> bool:
     from holter.diagnosis.facts import Facts
-    from holter.diagnosis.facts.cures import judged
+    from holter.diagnosis.facts.cures import is_poor, judged
 
     outcome = judged(Facts(run))
-    return outcome is not None and outcome.bad
+    return outcome is not None and is_poor(outcome)
 
 
 def _summary(run: "Run") -> str:

@@ -30,6 +30,8 @@ _RESTORED = 0.5  # least share of the best improvement that a cure reaches
 _DIVERGED = 2.0  # times the median level of all repeats: one that ends higher has diverged
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
 _CONFIRMED = 2  # repeats that confirm a cure
+_STALLED = "stalled"  # an outcome
+_HALVED = 0.5  # least gain over a training that stalled: a little better is no cure
 # Outcomes that the validation loss decides: trials are compared by it.
 OF_VALIDATION = ("overfits", "learned only the training data")
 
@@ -53,7 +55,7 @@ class TrialEnd:
     steps: int
     start: float
     level: float  # of the loss at the end; infinite if it is not finite
-    bad: bool | None  # the outcome; None if it cannot be judged
+    bad: bool | None  # whether the outcome is poor; None if it cannot be judged
 
     def share(self, start: float) -> float:
         """Return the final level as a share of an initial loss."""
@@ -176,6 +178,11 @@ def judged(facts: "Facts") -> "Outcome | None":
     return None if outcome.state is OutcomeState.UNKNOWN else outcome
 
 
+def is_poor(outcome: "Outcome") -> bool:
+    """Whether a training failed, or stalled hardly below the best constant prediction."""
+    return outcome.bad or str(outcome.state) == _STALLED
+
+
 Known = dict[tuple[str, int], "TrialEnd | None"]  # ends that were read before
 
 
@@ -214,6 +221,7 @@ class _Trials:
         known: Known,
     ) -> None:
         self._run, self._events, self._known = run, events, known
+        self._failed = outcome is not None and outcome.bad
         self._of_validation = outcome is not None and str(outcome.state) in OF_VALIDATION
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
@@ -250,6 +258,7 @@ class _Trials:
         whole = all(end.steps >= _WHOLE * self._length for end, _ in pairs)
         failing = all(reference.bad is not False for _, reference in pairs)
         learned = all(end.bad is False for end, _ in pairs)
+        learned = learned and min(gains) > (_VISIBLE if self._failed else _HALVED)
         return Effect.CURES if whole and failing and learned else Effect.HELPS
 
     def _unchanged(self, repeat: int, steps: int) -> TrialEnd | None:
@@ -309,7 +318,7 @@ def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd 
 
     facts = Facts(run if steps >= run.steps else run.until(steps - 1))
     outcome = judged(facts)
-    bad = None if outcome is None else outcome.bad
+    bad = None if outcome is None else is_poor(outcome)
     curve = facts.signed_curve
     if isinstance(curve, str) or not len(curve):
         if bad is None:

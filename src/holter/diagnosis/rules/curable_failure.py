@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
+from holter.diagnosis.facts.cures import Cures, Effect, TriedChange, is_poor
 from holter.diagnosis.rule import rule
 from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import CURE_LOSS
@@ -53,7 +53,7 @@ def curable_failure(
     assert cures is not None
     if cures.outcome is None:
         yield curable_failure.not_examined("how the unchanged training went cannot be judged")
-    elif not cures.outcome.bad:
+    elif not is_poor(cures.outcome):
         yield curable_failure.clear(f"the unchanged training learned: {cures.outcome.says}")
     elif not cures.failed:
         yield curable_failure.not_examined(

@@ -16,6 +16,7 @@ from holter.diagnosis.facts.cures import (
     Known,
     TriedChange,
     cures_of,
+    is_poor,
     judged,
 )
 from holter.lab.changes.learning_rate import rates_times
@@ -101,10 +102,10 @@ class Search:
             return
         self._write_curve(UNCHANGED, 0, self._run)
         self._run = Run.load(self._lab.path)
-        if not outcome.bad and not self._suspects():
+        if not is_poor(outcome) and not self._suspects():
             return
         try:
-            if outcome.bad:
+            if is_poor(outcome):
                 self._try()
             else:
                 self._attempt(self._suspects(), self._length, (0, 1))
