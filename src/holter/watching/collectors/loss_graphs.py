@@ -118,16 +118,17 @@ class LossGraphs:
 
     @torch.no_grad()
     def _take(self, roots: tuple[Tensor, ...], roster: Roster) -> None:
+        places, outputs = stretch(roots)
         self._readings = [
             Reading(_ARGUMENTS[kind], STEP, least.reshape(1))
-            for kind, least in smallest_arguments(stretch(roots)).items()
+            for kind, least in smallest_arguments(places).items()
         ]
         is_over_samples = softmax_over_samples(roots)
         if is_over_samples is not None:
             self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))
         if self._seen >= self._next and len(roots) == 1:
             self._next = self._seen + 1 + self._seen // 4
-            self._contributions = Contributions(terms(roots[0]))
+            self._contributions = Contributions(terms(roots[0]), outputs)
         self._seen += 1
         if self._walks:
             self._walks -= 1

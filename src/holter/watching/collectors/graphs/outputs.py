@@ -50,11 +50,6 @@ def kept_at(place: Place) -> Kept | None:
     return kept
 
 
-def ends_model(node: Any) -> bool:
-    """Whether a node computed an output of a model."""
-    return _KEY in node.metadata
-
-
 def value_of(place: Place) -> Tensor | None:
     """The value that was computed at a place, as far as it was kept or saved; else None."""
     views: list[Place] = []

@@ -1,7 +1,7 @@
 """The stretch of a graph between the outputs of models and the loss, and what is computed there."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,11 +16,19 @@ _SOFTMAX = frozenset(("Softmax", "LogSoftmax"))
 _VISITED = 4096  # nodes of a whole graph
 
 
-def stretch(roots: Iterable[Tensor]) -> list[Place]:
-    """Return what is computed from the outputs of models up to the loss."""
+class Stretch(NamedTuple):
+    """What is computed from the outputs of models up to the loss, and those outputs."""
+
+    places: list[Place]
+    outputs: list[Place]
+
+
+def stretch(roots: Iterable[Tensor]) -> Stretch:
+    """Return the stretch that ends in some losses, as far as it is not too long."""
     waiting = [place for root in roots if (place := place_of(root)) is not None]
     seen: set[Any] = set()
     places: list[Place] = []
+    outputs: list[Place] = []
     while waiting and len(places) < _NODES:
         place = waiting.pop()
         if place.node in seen:
@@ -29,7 +37,9 @@ def stretch(roots: Iterable[Tensor]) -> list[Place]:
         if kept_at(place) is None:
             places.append(place)
             waiting += [operand for operand in place.operands if operand is not None]
-    return places
+        else:
+            outputs.append(place)
+    return Stretch(places, outputs)
 
 
 def softmax_over_samples(roots: Iterable[Tensor]) -> bool | None:
