@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 
 from holter.diagnosis.facts.replays import NO_BAND
-from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.replay.window import FailureWindow, ReplayTrial, StepOutcome
 from holter.record.band import Band
 
 BEYOND = 8  # steps after the failing one that are judged, as far as they were captured
@@ -28,9 +28,9 @@ def locate(window: FailureWindow, unchanged: ReplayTrial) -> Band:
     return band
 
 
-def is_failure(loss: float, norm: float, band: Band) -> bool:
-    """Whether a step is not finite, or its loss above the band."""
-    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > band.ceiling()
+def is_failure(outcome: StepOutcome, band: Band) -> bool:
+    """Whether something of a step is not finite, or its loss above the band."""
+    return not outcome.is_finite or outcome.loss > band.ceiling()
 
 
 def rises(window: FailureWindow, unchanged: ReplayTrial, band: Band) -> bool:
@@ -77,7 +77,7 @@ def _bad_steps(window: FailureWindow, band: Band) -> frozenset[int]:
     for step in window.steps:
         if window.onset < step.step <= window.failing + BEYOND:
             window.restore()
-            if is_failure(*window.one(step), band):
+            if is_failure(window.one(step), band):
                 bad.add(step.step)
     return frozenset(bad)
 

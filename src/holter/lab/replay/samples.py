@@ -24,11 +24,11 @@ def triage(window: FailureWindow, band: Band) -> Triage:
         return Triage(None, None)
     *_, before, failing = steps
     window.restore()
-    older = is_failure(*window.one(failing), band)
+    older = is_failure(window.one(failing), band)
     played = window.play(edit=instead(window, before))
     other: bool | None = None
     if played.steps and played.steps[-1] >= failing.step:
-        other = is_failure(played.losses[-1], played.norms[-1], band)
+        other = is_failure(played.outcomes[-1], band)
     return Triage(older, other)
 
 
@@ -54,7 +54,7 @@ def guilty_samples(window: FailureWindow, band: Band) -> tuple[int, ...]:
             return [take(own[0], torch.tensor(indices))]
 
         try:
-            return is_failure(*window.one(failing, WindowEdit(batches=some)), band)
+            return is_failure(window.one(failing, WindowEdit(batches=some)), band)
         except Exception:  # some steps cannot be made with fewer samples
             return False
 

@@ -6,13 +6,15 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from holter.lab.batches import cloned
+from holter.lab.birth.owners import Owner, owned
+from holter.lab.birth.values import extent
 from holter.lab.changes import Change
 from holter.lab.changes.learning_rate import set_rate
 from holter.lab.randomness import RandomState
@@ -26,20 +28,42 @@ from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by
 
 
+class StepOutcome(NamedTuple):
+    """What one step of a replay gave."""
+
+    loss: float
+    norm: float  # of the gradient before the update
+    spoiled: bool  # a weight, a buffer or a moment is not finite after the update
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether everything is finite: loss, gradient, and what the update left."""
+        return math.isfinite(self.loss) and math.isfinite(self.norm) and not self.spoiled
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayTrial:
     """One pass through a window: a loss and a gradient norm for each step."""
 
     steps: tuple[int, ...]
-    losses: tuple[float, ...]
-    norms: tuple[float, ...]
+    outcomes: tuple[StepOutcome, ...]
     error: str = ""  # what ended it early, if something did
 
     @property
+    def losses(self) -> tuple[float, ...]:
+        """The loss of each step."""
+        return tuple(outcome.loss for outcome in self.outcomes)
+
+    @property
+    def norms(self) -> tuple[float, ...]:
+        """The gradient norm of each step."""
+        return tuple(outcome.norm for outcome in self.outcomes)
+
+    @property
     def first_bad(self) -> int | None:
-        """The first step whose loss or gradient norm is not finite."""
-        for step, loss, norm in zip(self.steps, self.losses, self.norms, strict=True):
-            if not (math.isfinite(loss) and math.isfinite(norm)):
+        """The first step with a loss, gradient, weight or moment that is not finite."""
+        for step, outcome in zip(self.steps, self.outcomes, strict=True):
+            if not outcome.is_finite:
                 return step
         return None
 
@@ -96,6 +120,7 @@ class FailureWindow:
         self.steps = [step for step in capture.steps if step.fetches or not fed]
         self._captured = CapturedState(setup, capture)
         self._start: State | None = None  # as captured
+        self._spoiled_before: frozenset[Owner] = frozenset()  # not finite as captured
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
         self.onset = self.failing  # the first step that left its band
         self.bad = frozenset([self.onset])  # it, and those after it that fail on older weights too
@@ -115,6 +140,7 @@ class FailureWindow:
         if self._start is None:
             self._captured.load()
             self._start = State(self.setup)
+            self._spoiled_before = _spoiled(self.setup)
         else:
             self._start.restore()
 
@@ -129,7 +155,7 @@ class FailureWindow:
         """Run the window from its start to the step `until` (the failing one), and `beyond` it."""
         last = (self.failing if until is None else until) + beyond
         self.restore()
-        rows: list[tuple[int, float, float]] = []
+        rows: list[tuple[int, StepOutcome]] = []
         error = ""
         with contextlib.ExitStack() as stack:
             setup = self.setup
@@ -141,19 +167,19 @@ class FailureWindow:
                 if step.step in edit.skips:
                     continue
                 try:
-                    rows.append((step.step, *self.one(step, edit, setup=setup)))
+                    rows.append((step.step, self.one(step, edit, setup=setup)))
                 except Exception as failure:
                     error = f"{type(failure).__name__}: {failure}"
                     break
-        steps, losses, norms = zip(*rows, strict=True) if rows else ((), (), ())
-        return ReplayTrial(steps, losses, norms, error)
+        steps, outcomes = zip(*rows, strict=True) if rows else ((), ())
+        return ReplayTrial(steps, outcomes, error)
 
     def one(
         self, step: Step, edit: WindowEdit = NO_EDIT, *, setup: Setup | None = None
-    ) -> tuple[float, float]:
-        """Run one step of the window; return its loss, and its gradient norm before the update.
+    ) -> StepOutcome:
+        """Run one step of the window.
 
-        Of several phases these are the first's, unless another one is not finite.
+        Loss and norm of several phases are the first's, unless another one is not finite.
         """
         setup = setup or self.setup
         self.set_rates(edit.rates_of or step)
@@ -167,7 +193,8 @@ class FailureWindow:
             means = self._as_drawn(setup, batches).losses_of_step(*batches)
         losses = [len(batches) * mean for mean in means]  # their sum is what a run records
         bad = [value for value in (*norms, *losses[1:]) if not math.isfinite(value)]
-        return losses[0], bad[0] if bad else norms[0] if norms else math.nan
+        norm = bad[0] if bad else norms[0] if norms else math.nan
+        return StepOutcome(losses[0], norm, not self._spoiled_before >= _spoiled(setup))
 
     def to_step(self, step: Step) -> None:
         """Run the window up to `step`, whose update has not been made then."""
@@ -231,6 +258,12 @@ class FailureWindow:
         for phase in self.setup.phases:
             if phase.scaler is not None and place >= 0:
                 phase.scaler.update(float(series.values[place]))
+
+
+def _spoiled(setup: Setup) -> frozenset[Owner]:
+    """Return the weights, buffers and optimizer states that are not finite."""
+    tensors = owned(setup.models, setup.optimizers)
+    return frozenset(owner for owner, tensor in tensors if extent(tensor.detach()) is not None)
 
 
 @contextlib.contextmanager
