@@ -361,6 +361,11 @@ class Reproduced(Occurrence):
     normal_loss: float | None = None  # the median before the failure
     normal_spread: float | None = None
     unchanged: WindowMeasure = WindowMeasure()
+    departs_at: int | None = None  # the first step whose loss is not the recorded one
+    tensor: str = ""  # the parameter whose norm departs first
+    suspects: tuple[str, ...] = ()  # what may have done it
+    edited: tuple[str, ...] = ()  # parameters that the script writes to between steps
+    fatal_before: str = ""  # by what it is known that the fatal update lies before the window
 
 
 @dataclass(frozen=True, slots=True)

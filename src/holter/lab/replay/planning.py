@@ -136,12 +136,14 @@ class StepUses:
             Tap(torch.amp.autocast_mode.autocast, "__enter__", autocast),
         ]
         try:
-            window.one(window.steps[0])
+            for kind in {window.kind(step): step for step in reversed(window.steps)}.values():
+                window.one(kind)
         finally:
             for tap in reversed(taps):
                 tap.remove()
         modules = [module for model in setup.models.values() for module in model.modules()]
-        steps = [step for step in window.steps if step.step < window.onset]
+        alike = window.like(window.at(window.onset))
+        steps = [step for step in alike if step.step < window.onset]
         norms = [phase.max_norm for phase in setup.phases]
         low = [norm for norm in norms if norm is not None and norm <= _CLIP]
         return cls(

@@ -39,6 +39,7 @@ class Replay:
         if carries:
             self.keys[ROLLOUT] = "rollout"
         self.copies = plan.in_place  # whether what is given is copied first
+        self.given: dict[str, Any] = {}  # the variables of the step that was run last
         self._globals, self._locals = variables, own
         self._belongings = held
 
@@ -92,6 +93,7 @@ class Replay:
         given = {name: batch[key] for name, key in self.keys.items() if key in batch}
         rollout = given.pop(ROLLOUT, None)
         given = _fresh(given, copies=self.copies)
+        self.given = given
         with contextlib.ExitStack() as stack:
             stack.callback(self._belongings.restore)
             # What a script prints must not get into a report.

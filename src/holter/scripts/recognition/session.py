@@ -32,6 +32,7 @@ from holter.scripts.recognition.sites import Site, is_module_level, locate, visi
 from holter.scripts.recognition.start import Start
 from holter.scripts.recognition.tracing import Tracer
 from holter.scripts.recognition.updating import OwnUpdates
+from holter.scripts.recognition.writes import Writes
 from holter.watching.recorder import Recorder
 from holter.watching.watch import Watch
 
@@ -96,6 +97,7 @@ class Session:
         self._refused = self._late = self._clock = 0
         self._copies = TensorCopies()
         self._tracer = Tracer(self._fail)
+        self.writes = Writes(self._tracer, self._trained)
         self._returns = Returns()
         self._rollouts = Rollouts()
         self._own: tuple[Site, FrameType] | None = None  # the function that gives a library losses
@@ -132,6 +134,7 @@ class Session:
         if not self._closed:
             self._closed = True
             self._progress.clear()
+            self.writes.stop()
             self._tracer.stop()
             self.start.stop_looking()
             for handle in reversed(self._handles):
@@ -148,14 +151,18 @@ class Session:
         self._thread = threading.get_ident()
         self._pause_if_enough()
         try:
+            self.writes.backward_begins()
             self._backward(roots, weights, frame)
         except Exception as error:
             self._fail(error)
 
     def backward_ended(self) -> None:
         """Look at the gradients of an update that is not an optimizer's."""
-        if not self._is_deaf and not self.timeline.optimized:
+        if self._is_deaf:
+            return
+        if not self.timeline.optimized:
             self.own.backward_ended()
+        self.writes.backward_ended(scaled=self.timeline.is_scaled)
 
     def process_begins(self) -> None:
         """Remember that training may go on elsewhere."""
@@ -164,6 +171,7 @@ class Session:
     def clipped(self, norm: float) -> None:
         """Remember the norm."""
         if not self._is_deaf:
+            self.writes.known()
             self.timeline.clipped(norm)
 
     def clipped_by_value(self) -> None:
@@ -178,6 +186,8 @@ class Session:
     def step_begins(self) -> None:
         """Take the changes of weights from now on for the optimizer's."""
         self._stepping = True
+        if not self._is_deaf:
+            self.writes.step_begins()
 
     def stepped(self, optimizer: Optimizer) -> None:
         """Remember who steps after which backward."""
@@ -185,6 +195,7 @@ class Session:
         if not self._is_deaf:
             self._roots.clear()
             self.timeline.stepped(optimizer)
+            self.writes.stepped(optimizer)
             self._progress.show(f"recording step {self.timeline.steps}/{self._steps}")
 
     def fetched(self, loader: DataLoader[Any], batch: object) -> None:
@@ -197,6 +208,15 @@ class Session:
     @property
     def _is_deaf(self) -> bool:
         return self._closed or self._thread not in (None, threading.get_ident())
+
+    def _trained(self) -> list[Tensor]:
+        """Return what optimizers hold."""
+        return [
+            parameter
+            for optimizer in self.start.optimizers
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        ]
 
     def _pause_if_enough(self) -> None:
         over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
