@@ -91,7 +91,7 @@ class Setup:
     loaders: Mapping[str, DataLoader[Any]] = field(default_factory=dict)  # "train", "valid"
     schedulers: tuple[Any, ...] = ()
     others: tuple[Any, ...] = ()
-    objects: tuple[str, ...] = ()  # of the script's own classes, that the step uses, by name
+    objects: tuple[str, ...] = ()  # and numbers of the script that the step uses, by name
     accumulation: int = 1  # batches that make one step
     source: str = ""  # where the step is written, for people
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment

@@ -67,7 +67,7 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     if replay is None:
         yield nonfinite_birth.not_examined("no failure was replayed")
         return
-    birth, reproduced = replay.birth, replay.verdict != "not reproduced"
+    birth, reproduced = replay.birth, replay.is_reproduced
     if birth is None:
         yield (
             nonfinite_birth.clear(f"every value is finite in the replay of step {replay.failing}")
@@ -88,7 +88,7 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
             Evidence(signal, (replay.failing, replay.failing), where, UNCHANGED),
             *(
                 Evidence(signal, window, f"cures it: {cure.says}", cure.name)
-                for cure in (replay.minimal_cure,)
+                for cure in (replay.proven_cure,)
                 if cure is not None
             ),
         ),

@@ -93,7 +93,7 @@ def _suspects(window: FailureWindow, step: int) -> Iterator[str]:
         yield "a batch was changed in place, or holds objects that cannot be kept"
     if setup.objects:
         names = listed([f"`{name}`" for name in setup.objects])
-        yield f"state in an object of the script that the step uses: {names}"
+        yield f"variables of the script that the step uses, and that no capture holds: {names}"
     yield "code between the steps, or files that changed"
     yield "a nondeterministic kernel, or the hardware"
 

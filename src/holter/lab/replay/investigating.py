@@ -9,6 +9,7 @@ from itertools import combinations
 from torch import Tensor
 
 from holter.diagnosis.facts.replays import (
+    NOT_REPRODUCED,
     ChangeFamily,
     CureOutcome,
     ReplayedChange,
@@ -41,7 +42,7 @@ from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
 
-EXACT, REPRODUCED, NOT_REPRODUCED = "bit for bit", "reproduced", "not reproduced"
+EXACT, REPRODUCED = "bit for bit", "reproduced"
 _ACTING = (
     ChangeFamily.RATE,
     ChangeFamily.CLIP,

@@ -1,7 +1,7 @@
 """The changes to try on a captured failure, each alone, and why some do not apply."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,7 +46,7 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
     used = StepUses.of(window)
     before, other, lower = used.before, used.other, used.lower
     reset = WindowEdit(before={window.onset: reset_moments})
-    return [
+    planned = [
         _change(DETERMINISTIC),
         _change(
             MATH_ATTENTION,
@@ -73,6 +73,11 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
             "the optimizer has no second moment",
         ),
         _edit(
+            TrialKind.EDITS_LEFT_OUT,
+            WindowEdit(leaves_weights=True) if window.edits.at else None,
+            "the script does not write to weights between steps",
+        ),
+        _edit(
             TrialKind.PREVIOUS_BATCH,
             None if before is None else instead(window, before),
             "the window has no step before the failing one",
@@ -84,6 +89,22 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
         ),
         _edit(TrialKind.STEP_SKIPPED, WindowEdit(skips=window.bad)),
     ]
+    return [_if_known(window, each) for each in planned]
+
+
+def _if_known(window: FailureWindow, planned: PlannedReplay) -> PlannedReplay:
+    """Leave out a change if the script writes to weights after it, and how is not known."""
+    if planned.why_not or planned.edit.leaves_weights or window.edits.are_repeatable:
+        return planned
+    acts_from = window.steps[0].step if planned.changes or planned.edit.rates_of else window.onset
+    after = [step for step in window.edits.at if acts_from < step <= window.failing]
+    if not after:
+        return planned
+    return replace(
+        planned,
+        why_not=f"the script writes to weights before step {after[0]}; what it would write after"
+        " this change is not known",
+    )
 
 
 def _change(change: Change, why_not: str = "") -> PlannedReplay:

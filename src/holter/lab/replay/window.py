@@ -137,10 +137,10 @@ class FailureWindow:
         capture: Capture,
         run: Run | None = None,
         *,
-        drawn: Mapping[int, Batch] | None = None,
+        drawn: Mapping[int, Sequence[Batch]] | None = None,
     ) -> None:
         self.setup, self.capture, self.run = setup, capture, run
-        self._drawn = drawn or {}  # of steps that no loader feeds: what the script gave them
+        self._drawn = drawn or {}  # what the script gave its steps when it was run again
         self._randoms: list[RandomState] = []  # after each batch that was made
         self._captured = CapturedState(setup, capture)
         self._fed: dict[int, Step] = {}  # the step whose fetches each step is given
@@ -322,26 +322,34 @@ class FailureWindow:
 
     def given(self, step: Step) -> list[Callable[[], Batch]]:
         """Return what makes each batch of a step, with the random state that it had then."""
+        if step.step in self._drawn:
+            return [partial(self._drawn_batch, step, batch) for batch in self._drawn[step.step]]
         fed = self._fed.get(step.step)
         if fed is None:
-            return [partial(self._drawn_batch, step)]
+            return [partial(self._own_batch, step)]
         return [
             partial(self._batch, fetch, step, own=fed is step, first=not place)
             for place, fetch in enumerate(fed.fetches)
         ]
 
-    def _drawn_batch(self, step: Step) -> Batch:
-        """Return what the script drew for a step that no loader feeds."""
+    def _drawn_batch(self, step: Step, batch: Batch) -> Batch:
+        """Return what the script gave a step when it was run again, which holds random states."""
+        if not self.fetches(step):
+            RandomState.of_device(step.random, step.random_cuda).restore()
+            # Drawn once more: the first step has no random states of its own.
+            self._prepared(None, step)
+        return batch
+
+    def _own_batch(self, step: Step) -> Batch:
+        """Return what a step draws by itself."""
         RandomState.of_device(step.random, step.random_cuda).restore()
-        # Drawn once more even where it is known: the random numbers that follow depend on it.
         own = self._prepared(None, step)
-        if step.step in self._drawn:
-            return self._drawn[step.step]
-        if own is None and len(held := self.setup.batches(2)) == 1:  # the same data at every step
-            return held[0]
-        if own is None:
+        if own is not None:
+            return own
+        held = self.setup.batches(2)
+        if len(held) != 1 or self._drawn:  # not the same data at every step
             raise UnknownBatchError(step.step)
-        return own
+        return held[0]
 
     def _batch(self, fetch: Fetched, step: Step, *, own: bool, first: bool) -> Batch:
         batch = cloned(fetch.batch)  # on the host, as the loader gave it

@@ -1,8 +1,9 @@
 """The setup of a script's training, put together from what was seen of it."""
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -28,8 +29,18 @@ from holter.scripts.recognition.verifying import compare, require_repeatable, sa
 from holter.scripts.recognition.writes import Write
 
 
-def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
-    """The setup, whether a replay gave the script's own loss bit for bit, and notes for people.
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The setup of a script, and what was seen of it."""
+
+    setup: Setup
+    exact: bool  # whether a replay gave the script's own loss bit for bit
+    notes: tuple[str, ...]  # for people
+    drawn: Mapping[int, Sequence[Batch]]  # what each step that was seen was given, by its number
+
+
+def assemble(session: Session) -> Assembled:
+    """Put the setup together from what was seen.
 
     Everything is afterwards as it was before the first update of the script.
     """
@@ -41,7 +52,7 @@ def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
         raise
 
 
-def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
+def _assemble(session: Session) -> Assembled:
     roster = {model.label: model.module for model in session.watch.roster.models}
     session.close()
     session.watch.close()
@@ -110,7 +121,25 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
         require_repeatable(replay, batches[0], state.restore)
     setup = with_validation(setup, list(seen.values()), notes)
     state.restore()
-    return setup, exact, notes
+    return Assembled(setup, exact, tuple(notes), _drawn(seen, replays))
+
+
+def _drawn(
+    seen: Mapping[Any, Seen], replays: Mapping[Any, Replay]
+) -> dict[int, list[dict[str, Any]]]:
+    """What each step was given: a dictionary for each batch that it accumulates."""
+    drawn: dict[int, list[dict[str, Any]]] = {}
+    for key, each in seen.items():
+        rows = [] if each.first is None else [each.first]
+        rows += zip(each.steps, (row for _, row in each.rows), strict=True)
+        places: Counter[int] = Counter()
+        for step, row in rows:
+            batches = drawn.setdefault(step, [])
+            if places[step] == len(batches):
+                batches.append({})
+            batches[places[step]].update(replays[key].drawn(row))
+            places[step] += 1
+    return drawn
 
 
 def _nothing(session: Session) -> Exception:
@@ -273,11 +302,14 @@ def _others(
 
 
 def _objects(seen: Iterable[Seen]) -> tuple[str, ...]:
-    """Name the objects of the script's own classes that the step reads, models apart."""
+    """Name the numbers that change and the objects that the step reads, models and data apart."""
     found: dict[str, None] = {}
     for each in seen:
-        names = visible(each.frame)
-        for name in sorted(each.capture.plan.others):
+        names, plan = visible(each.frame), each.capture.plan
+        for name in (variable.name for variable in plan.variables if variable.code is None):
+            if isinstance(names.get(name), int | float):
+                found[name] = None
+        for name in sorted(plan.others):
             value = names.get(name)
             plain = isinstance(value, type | FunctionType | ModuleType) or value is None
             if not plain and is_users(value) and not involves_model(value):

@@ -55,6 +55,7 @@ class Seen:
     names: dict[str, Any] | None = None  # variables of a function at its last backward
     rows: list[tuple[int, Row]] = field(default_factory=list)  # what steps were given, and when
     steps: list[int] = field(default_factory=list)  # of each row: the number of the training step
+    first: tuple[int, Row] | None = None  # of the first step here, which is seen after it ran
 
 
 class Session:
@@ -109,11 +110,6 @@ class Session:
     def closed(self) -> bool:
         """Whether it listens no longer."""
         return self._closed
-
-    @property
-    def last_site(self) -> Seen:
-        """Where the last backward of a step is called."""
-        return next(reversed(self.sites.values()))
 
     @property
     def autocast(self) -> Autocast:
@@ -312,8 +308,11 @@ class Session:
         capture = StepCapture(
             steps, self._copies, self.start.modules, self._delivered, self._rollouts
         )
+        capture.keeps_random = self._last is not None
         self._tracer.follow(capture, frame)
-        self.sites[key] = Seen(site, capture, frame)
+        row = capture.first(frame)
+        first = None if row is None else (self.timeline.steps, row)
+        self.sites[key] = Seen(site, capture, frame, first=first)
 
     def _begin_anew(self) -> None:
         self.start.keep_anew()
@@ -334,8 +333,9 @@ class Session:
             return
         seen.rows.append((self._clock, row))
         seen.steps.append(self.timeline.steps)
-        if self._last is not None:
-            del seen.rows[: -self._last], seen.steps[: -self._last]
+        if self._last is not None:  # several rows of one step: batches that are accumulated
+            old = sum(step < self.timeline.steps - self._last for step in seen.steps)
+            del seen.rows[:old], seen.steps[:old]
         if seen.capture.proof is None:
             loss = self._unscaled(seen.site, frame, roots)
             seen.capture.prove(row, frame, loss, self.start.parameters())
