@@ -9,10 +9,11 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED
 
-_RERUN = (
-    "run `holter try replay RUN --rerun`, which takes what each step is given from a second run"
+_RERUN = "run `holter try replay RUN --rerun`: it takes the inputs of each step from a second run"
+_DETERMINISTIC = (
+    "set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on another"
+    " machine"
 )
-_DETERMINISTIC = "set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on another machine"
 
 
 @rule(
