@@ -22,13 +22,14 @@ class Write:
     frame: FrameType
     lines: frozenset[int]
     began: int  # the line of the frame at which the gap began: that of backward or of the update
-    tensors: Callable[[], Sequence[Tensor]]
-    before: Sequence[Tensor]
+    parameters: Sequence[Tensor]
+    before: Sequence[Tensor]  # of each parameter: itself, or its gradient
     after: Sequence[Tensor]
 
 
 @dataclass(eq=False)
 class _Gap:
+    parameters: Sequence[Tensor]
     tensors: Callable[[], Sequence[Tensor]]
     before: list[Tensor]
     now: list[Tensor]
@@ -108,11 +109,15 @@ class Writes:
         self._close()
         self._gap = None
         held, frames = tensors(), list(_users(sys._getframe(1)))  # noqa: SLF001
+        parameters = self._parameters()
+        if tensors == self._gradients:
+            parameters = [parameter for parameter in parameters if parameter.grad is not None]
         if not frames or sum(tensor.numel() for tensor in held) > _MOST:
             return
         copies = [tensor.detach().clone() for tensor in held]
         lines = {frame: frame.f_lineno for frame in frames}
-        self._gap = _Gap(tensors, copies, copies, lines, (frames[0], frames[0].f_lineno))
+        at = frames[0], frames[0].f_lineno
+        self._gap = _Gap(parameters, tensors, copies, copies, lines, at)
         self._tracer.notice_lines(frames, self._line)
 
     def _line(self, frame: FrameType) -> None:
@@ -136,7 +141,7 @@ class Writes:
         if frame in gap.lines_at_begin:
             began = gap.lines_at_begin[frame]
             kept[id(optimizer)] = Write(
-                frame, frozenset(lines), began, gap.tensors, gap.before, gap.now
+                frame, frozenset(lines), began, gap.parameters, gap.before, gap.now
             )
             self._looked[key] = _GAPS
 

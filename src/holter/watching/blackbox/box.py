@@ -162,7 +162,9 @@ class BlackBox:
         functions = frozenset(self._functions) or self._stage[0]  # not always told
         self._functions.clear()
         self._stage = functions, weakref.ref(optimizer)
-        self._alarms.begins(step, self._stage)
+        entry = None if self._ring is None else self._ring.entry(step)
+        batches = 0 if entry is None else len(entry.fetches)  # sums of more batches are larger
+        self._alarms.begins(step, (*self._stage, batches))
         if self._shadow is not None:
             began = time.perf_counter()
             self._shadow.before_update()
