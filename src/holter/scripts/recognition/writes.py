@@ -12,7 +12,8 @@ from holter.scripts.recognition.kinds import is_library, is_ours
 from holter.scripts.recognition.tracing import Tracer
 
 _GAPS = 32  # that are looked at for each optimizer until one with a write is seen
-_MOST = 10**7  # values that are compared after each line
+_BACKWARDS = 64  # after which gradients are looked at
+_MOST = 2 * 10**6  # values that are compared after each line
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,7 @@ class Writes:
         self._gap: _Gap | None = None
         self._ended: _Gap | None = None  # of gradients: the optimizer is known after its step
         self._optimizer: Optimizer | None = None  # that stepped last
+        self._backwards = 0  # after which gradients were looked at
         self._looked: dict[tuple[str, int], int] = {}
         self.gradients: dict[int, Write] = {}  # by the identity of the optimizer that follows
         self.weights: dict[int, Write] = {}  # by that of the optimizer before
@@ -72,7 +74,8 @@ class Writes:
 
     def backward_ended(self, *, scaled: bool) -> None:
         """Look at gradients from here on; a loss scaler divides them by itself."""
-        if not scaled:
+        if not scaled and self._backwards < _BACKWARDS:
+            self._backwards += 1
             self._begin(self._gradients)
 
     def known(self) -> None:
