@@ -27,6 +27,7 @@ class LossPhase:
     optimizers: tuple[Optimizer, ...]
     max_norm: float | None = None  # to which gradients are clipped
     scaler: GradScaler | None = None
+    stepped_at: str = ""  # file and line of `optimizer.step()` in the script, if it is known
 
     @property
     def by_closure(self) -> bool:

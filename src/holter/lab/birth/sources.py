@@ -40,7 +40,7 @@ class CallSite:
     @property
     def where(self) -> str:
         """File and line, as people name them."""
-        return f"{_short(self.code.co_filename)}:{self.number}" if self.code else ""
+        return f"{shortened(self.code.co_filename)}:{self.number}" if self.code else ""
 
     @property
     def line(self) -> str:
@@ -156,7 +156,7 @@ def _is_hidden(file: str) -> bool:
     )
 
 
-def _short(file: str) -> str:
+def shortened(file: str) -> str:
     """A path as short as it can be told: from here, from where packages lie, or the name."""
     # What is installed lies below the working directory, too, where that holds the environment.
     own = str(Path(_TORCH).parent) if file.startswith(_TORCH) else str(Path.cwd())

@@ -173,6 +173,7 @@ class Investigation:
                     setup.models,
                     phase.optimizers,
                     samples=_count(batch),
+                    stepped_at=phase.stepped_at,
                     update=gathered.update if place == len(given) - 1 else gathered.keep,
                 )
                 if found is not None:

@@ -210,7 +210,9 @@ def _is(one: Any, other: Any) -> bool:
 def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> LossPhase:
     parts = [replays[key] for key in pattern.sites]
     loss: Callable[[Batch], Tensor] = parts[0] if len(parts) == 1 else _Sum(parts)
-    return LossPhase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
+    return LossPhase(
+        loss, pattern.optimizers, pattern.max_norm, pattern.scaler, pattern.stepped_at
+    )
 
 
 class _Sum:
