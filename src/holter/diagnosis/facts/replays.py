@@ -26,6 +26,7 @@ class ChangeFamily(StrEnum):
 
     KERNELS = "kernels"
     PRECISION = "precision"
+    GUARD = "guard"
     CLIP = "clip"
     STATE = "state"
     RATE = "rate"
@@ -41,6 +42,7 @@ _FAMILIES = {
     TrialKind.MATH_ATTENTION: ChangeFamily.KERNELS,
     TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
     TrialKind.FLOAT32: ChangeFamily.PRECISION,
+    TrialKind.GUARDED: ChangeFamily.GUARD,
     TrialKind.CLIP: ChangeFamily.CLIP,
     TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
@@ -118,7 +120,8 @@ def judged(
     """Conclude from what a trial measured; `why_not` says why it was not made."""
     if why_not:
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
-    if measure.error and family_of(name) is ChangeFamily.PRECISION:  # the model casts by itself
+    # The script casts by itself, or combines types that torch does not.
+    if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
     return ReplayedChange(name, *concluded(measure, unchanged, band))
 
@@ -192,14 +195,16 @@ class Replayed:
     def minimal_cure(self) -> ReplayedChange | None:
         """The least change that cures.
 
-        Kernels and precision come first: they leave the training as it is meant. Then what acts on
-        steps, unless it is the data: smaller steps only limit the damage that a bad batch does.
+        Kernels and precision come first: they leave the training as it is meant. Then a safe form
+        of the operation that fails, and what acts on steps, unless it is the data: smaller steps
+        only limit the damage that a bad batch does.
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         cures.sort(key=_size)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
-        acting = [c for c in cures if c not in (*meant, *without)]
+        guards = [c for c in cures if c.family is ChangeFamily.GUARD]
+        acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)
 
