@@ -90,8 +90,10 @@ def concluded(
         # A wide band: at least half of the rise has to be gone.
         half = (band.median + unchanged.late_loss) / 2
         limit = min(limit, max(half, band.median + band.spread))
-    measured = f"loss {trial.late_loss:.4g}, before the failure {band.median:.4g}"
-    high = math.isfinite(band.median) and trial.late_loss > limit
+    known = math.isfinite(band.median)
+    normal = f", before the failure {band.median:.4g}" if known else ""
+    measured = f"loss {trial.late_loss:.4g}{normal}"
+    high = known and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
 
 

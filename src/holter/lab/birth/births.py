@@ -18,7 +18,6 @@ from holter.lab.birth.tracing import Trace
 from holter.lab.birth.wording import Act, born, brought, passed
 from holter.record.births import Birth, Operand
 
-
 _SAMPLES = 8  # that are named
 _NEXT = 4  # operations after a birth that are named
 

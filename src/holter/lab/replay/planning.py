@@ -99,9 +99,7 @@ def _guards(birth: Birth | None) -> list[PlannedReplay]:
     if birth is None or not OperationGuard.exists_for(birth):
         return []
     guard = OperationGuard(birth)
-    return [
-        PlannedReplay(str(guard.change.id), (guard.change,), reached=lambda: guard.calls > 0)
-    ]
+    return [PlannedReplay(str(guard.change.id), (guard.change,), reached=lambda: guard.calls > 0)]
 
 
 def _edit(kind: TrialKind, edit: WindowEdit | None, why_not: str = "") -> PlannedReplay:
