@@ -10,6 +10,7 @@ from holter.record.band import Band
 from holter.record.births import Birth
 from holter.record.events import (
     BirthFound,
+    CaptureWritten,
     ChangesTried,
     ChangeTried,
     Reproduced,
@@ -260,6 +261,18 @@ def replayed(run: Run) -> Replayed | None:
         changes={change.name: change for change in changes},
         all_tried=all_tried,
         triage=triage,
+    )
+
+
+def advised_replay(run: Run) -> str:
+    """Return the command that replays a captured failure and what it tells, if nobody has."""
+    captured = any(event.what.alarm != "asked" for event in run.events_of(CaptureWritten))
+    if not captured or any(True for _ in run.events_of(Reproduced)):
+        return ""
+    path = "RUN" if run.path is None else str(run.path)
+    return (
+        f"`holter try replay {path}` repeats the captured steps; it names operation, line and"
+        " samples, and the change that cures the failure."
     )
 
 
