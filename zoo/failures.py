@@ -12,6 +12,7 @@ from zoo.specimens import Edit, Specimen
 NONE = "nothing"  # every batch fails on any weights: the code has to change
 BATCH = ("step skipped", "previous batch", "another batch")
 SMALLER = ("learning rate x 0.333", "learning rate x 0.1", "clip to 1")
+EDITS = "edits of weights left out"  # of those that the script makes between steps
 EARLIER = "learning rate before it rose"  # where a schedule has raised it
 WIDER = "float32"
 
@@ -573,4 +574,143 @@ failure(
     kind="overflow",
     cures=(*SMALLER, EARLIER),
     of=STATE,
+)
+
+# What lies outside the step: weights and gradients that the script writes to, settings that a
+# schedule moves, phases that take turns.
+
+_STEP = "        optimizer.step()\n"
+_COUNTED: Edit = (
+    "    for x, y in train_loader:\n",
+    "    for place, (x, y) in enumerate(train_loader):\n",
+)
+_NO_PRICE: Edit = (_PRICES, f'targets[1125] = float("nan")\n{_PRICES}')
+
+failure(
+    "tabular-renormalised-head",
+    "tabular_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH_OF_ROWS,
+    (_ROWS, f"rows[1125] = 0\n{_ROWS}"),
+    (
+        "return self.head(self.body(x))",
+        "return self.head(self.body(x / x.norm(dim=1, keepdim=True)))",
+    ),
+    (
+        _STEP,
+        (
+            f"{_STEP}        with torch.no_grad():\n"
+            "            norms = model.head.weight.norm(dim=1, keepdim=True)\n"
+            "            model.head.weight.div_(norms)\n"
+        ),
+    ),
+    why="the rows of the head get norm 1 after each step; one row of the data is 0",
+    kind="zero norm",
+    line="norm",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "gan-clamped-critic",
+    "gan",
+    ("LATENT, EPOCHS = 2, 10", "LATENT, EPOCHS = 2, 1"),
+    ("batch_size=64, shuffle=True", "batch_size=16"),
+    ("loader = DataLoader(", 'points[1125] = float("nan")\nloader = DataLoader('),
+    ("    for (real,) in loader:\n", "    for place, (real,) in enumerate(loader):\n"),
+    (
+        "        optimizer_d.step()\n",
+        (
+            "        optimizer_d.step()\n"
+            "        for each in discriminator.parameters():\n"
+            "            each.data.clamp_(-0.1, 0.1)\n"
+            "        if place % 5:\n"
+            "            continue\n"
+        ),
+    ),
+    why="the critic steps five times for each step of the generator and is clamped; a point is NaN",
+    kind="bad input",
+    line="discriminator(real)",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-averaged-weights",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _NO_PRICE,
+    _COUNTED,
+    ("\nfor epoch in", "average = copy.deepcopy(model)\n\nfor epoch in"),
+    ("import argparse\n", "import argparse\nimport copy\n"),
+    (
+        _STEP,
+        (
+            f"{_STEP}        for mean, each in zip(average.parameters(), model.parameters()):\n"
+            "            mean.data.lerp_(each.data, 0.1)\n"
+            "        if place % 12 == 11:\n"
+            "            model.load_state_dict(average.state_dict())\n"
+        ),
+    ),
+    why="an average of the weights is swapped in every 12 steps; one price is missing",
+    kind="bad input",
+    line="criterion(",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-hand-written-scaler",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _NO_PRICE,
+    _COUNTED,
+    ("\nfor epoch in", "scale = 1024.0\n\nfor epoch in"),
+    (
+        f"        loss.backward()\n{_STEP}",
+        (
+            "        (loss * scale).backward()\n"
+            "        for each in model.parameters():\n"
+            f"            each.grad.div_(scale)\n{_STEP}"
+            "        if place % 20 == 19:\n"
+            "            scale *= 2\n"
+        ),
+    ),
+    why="a loss scale by hand, doubled every 20 steps; one price is missing",
+    kind="bad input",
+    line="criterion(",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-cycled-momentum",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _NO_PRICE,
+    ("StepLR(optimizer, step_size=5, gamma=0.3)", "OneCycleLR(optimizer, 3e-3, total_steps=200)"),
+    ("    scheduler.step()\n\n", "\n"),
+    (_STEP, f"{_STEP}        scheduler.step()\n"),
+    why="a schedule moves Adam's betas at each step; one price is missing",
+    kind="bad input",
+    line="criterion(",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-scaled-by-hand",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _COUNTED,
+    (
+        _STEP,
+        (
+            f"{_STEP}        if place >= 70:\n"
+            "            with torch.no_grad():\n"
+            "                model[2].weight.mul_(1000)\n"
+        ),
+    ),
+    why="from step 70 on the script multiplies a weight by 1000 after each step",
+    kind="overflow",
+    cures=(EDITS,),
 )

@@ -17,7 +17,7 @@ from holter.diagnosis.engine import Checkup
 from holter.record.findings import Confidence, Level, Normal, Severity
 from holter.reports import json as json_report
 
-SCHEMA = json.loads((files("holter.reports") / "schema-2.json").read_text())
+SCHEMA = json.loads((files("holter.reports") / "schema-3.json").read_text())
 
 
 def rendered(situation: str) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class TrialKind(StrEnum):
     PREVIOUS_BATCH = "previous batch"
     ANOTHER_BATCH = "another batch"
     STEP_SKIPPED = "step skipped"
+    EDITS_LEFT_OUT = "edits of weights left out"
     TRUE_LABELS = "true"
     ONE_BATCH = "one batch"
 

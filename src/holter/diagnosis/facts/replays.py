@@ -19,6 +19,7 @@ from holter.record.events import (
 )
 from holter.record.trials import TrialKind, parts
 
+NOT_REPRODUCED = "not reproduced"
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
 
 
@@ -31,6 +32,7 @@ class ChangeFamily(StrEnum):
     CLIP = "clip"
     STATE = "state"
     RATE = "rate"
+    EDITS = "edits"  # what the script writes to weights between steps
     NOISE = "noise"
     SKIP = "skip"
     BATCH = "batch"
@@ -49,6 +51,7 @@ _FAMILIES = {
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
     TrialKind.LEARNING_RATE: ChangeFamily.RATE,
     TrialKind.SECOND_MOMENT_RESET: ChangeFamily.STATE,
+    TrialKind.EDITS_LEFT_OUT: ChangeFamily.EDITS,
     TrialKind.DROPOUT_OFF: ChangeFamily.NOISE,
     TrialKind.STEP_SKIPPED: ChangeFamily.SKIP,
     TrialKind.PREVIOUS_BATCH: ChangeFamily.BATCH,
@@ -161,16 +164,46 @@ class Triage:
 class Replayed:
     """The last replay of a run."""
 
-    failing: int  # the step that fails
-    onset: int  # the first step out of its band
-    first: int  # of the window
-    alarm: str
-    verdict: str
-    says: str
+    about: Reproduced
     birth: Birth | None
     changes: Mapping[str, ReplayedChange]  # by name, as they were tried
     all_tried: bool  # no change was left out by an interrupt
     triage: Triage | None
+
+    @property
+    def failing(self) -> int:
+        """The step that fails."""
+        return self.about.failing
+
+    @property
+    def onset(self) -> int:
+        """The first step out of its band."""
+        return self.about.onset
+
+    @property
+    def first(self) -> int:
+        """The first step of the window."""
+        return self.about.state_step
+
+    @property
+    def alarm(self) -> str:
+        """Why the capture was written."""
+        return self.about.alarm
+
+    @property
+    def verdict(self) -> str:
+        """How well the failure was reproduced."""
+        return self.about.verdict
+
+    @property
+    def says(self) -> str:
+        """The verdict in a sentence."""
+        return self.about.says
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether anything can be concluded from it."""
+        return self.verdict != NOT_REPRODUCED
 
     @property
     def is_data(self) -> bool:
@@ -193,6 +226,11 @@ class Replayed:
 
     def _of(self, families: Iterable[str]) -> list[ReplayedChange]:
         return [change for change in self.changes.values() if change.family in families]
+
+    @property
+    def proven_cure(self) -> ReplayedChange | None:
+        """The least change that cures, if the failure was reproduced and all were tried."""
+        return self.minimal_cure if self.is_reproduced and self.all_tried else None
 
     @property
     def minimal_cure(self) -> ReplayedChange | None:
@@ -251,12 +289,7 @@ def replayed(run: Run) -> Replayed | None:
         for each in tried
     ]
     return Replayed(
-        failing=about.failing,
-        onset=about.onset,
-        first=about.state_step,
-        alarm=about.alarm,
-        verdict=about.verdict,
-        says=about.says,
+        about=about,
         birth=birth,
         changes={change.name: change for change in changes},
         all_tried=all_tried,
@@ -278,7 +311,7 @@ def advised_replay(run: Run) -> str:
 
 def fails(found: Replayed) -> bool:
     """Whether the replay failed as the training did."""
-    return found.verdict != "not reproduced" and found.alarm not in ("asked", "exception")
+    return found.is_reproduced and found.alarm not in ("asked", "exception")
 
 
 def listed(names: list[str]) -> str:

@@ -52,7 +52,7 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     if replay is None:
         yield nonfinite_birth.not_examined("no failure was replayed")
         return
-    birth, reproduced = replay.birth, replay.verdict != "not reproduced"
+    birth, reproduced = replay.birth, replay.is_reproduced
     if birth is None:
         yield (
             nonfinite_birth.clear(f"every value is finite in the replay of step {replay.failing}")
@@ -62,7 +62,7 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
         return
     where = f"{birth.where}: {birth.line.strip()}" if birth.line else birth.where
     guards = [replay.changes[name] for name in replay.cured_by(ChangeFamily.GUARD)]
-    cures = (*guards, *([replay.minimal_cure] if replay.minimal_cure is not None else ()))
+    cures = (*guards, *([replay.proven_cure] if replay.proven_cure is not None else ()))
     signal = REPLAY_LOSS if birth.phase == "forward" else REPLAY_NORM
     window = (replay.first, replay.failing)
     yield nonfinite_birth.finding(

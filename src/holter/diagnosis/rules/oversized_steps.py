@@ -61,7 +61,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     - `holter try sharpness` measures the curvature against the learning rate.
     """
     replay = replayed(facts.run)
-    if replay is None or replay.verdict == "not reproduced":
+    if replay is None or not replay.is_reproduced:
         yield oversized_steps.not_examined("no failure was reproduced")
         return
     if not fails(replay):

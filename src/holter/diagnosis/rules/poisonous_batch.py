@@ -54,7 +54,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     - Train an epoch without the named samples.
     """
     replay = replayed(facts.run)
-    if replay is None or replay.verdict == "not reproduced":
+    if replay is None or not replay.is_reproduced:
         yield poisonous_batch.not_examined("no failure was reproduced")
         return
     if not fails(replay):

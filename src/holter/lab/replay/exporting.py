@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from holter.lab.replay.window import FailureWindow
 from holter.record.errors import HolterError
+from holter.watching.blackbox.capture import Step
 
 _SCRIPT = '''\
 """Step {step} of a training that failed: {says}
@@ -49,12 +50,12 @@ def export(window: FailureWindow, path: Path) -> str:
     """Write the failing step to `path` and its tensors beside it; return a sentence about it."""
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
-    failing = [step for step in window.steps if step.step <= window.failing][-1]
+    failing = window.at(window.failing)
     window.to_step(failing)
     batch = window.batches(failing)[0]
     random = torch.get_rng_state()
     try:
-        graph, given, names = _traced(window, batch)
+        graph, given, names = _traced(window, failing, batch)
     except Exception as error:
         return (
             f"no script was written: the step could not be traced"
@@ -79,7 +80,9 @@ def export(window: FailureWindow, path: Path) -> str:
     return f"{path}: {_shown(path)}"
 
 
-def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
+def _traced(
+    window: FailureWindow, failing: Step, batch: Any
+) -> tuple[Any, list[Tensor], list[str]]:
     """Return the operations of the step as a graph, its inputs, and the names of parameters."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -96,7 +99,7 @@ def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[
         filled = list(leaves)
         for place, each in zip(places, given, strict=True):
             filled[place] = each
-        loss = window.setup.loss(pytree.tree_unflatten(filled, spec))
+        loss = window.phases(failing)[0].loss(pytree.tree_unflatten(filled, spec))
         if not loss.requires_grad:
             return [loss]
         return [loss, *torch.autograd.grad(loss.mean(), list(named.values()), allow_unused=True)]

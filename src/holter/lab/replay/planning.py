@@ -1,7 +1,7 @@
 """The changes to try on a captured failure, each alone, and why some do not apply."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -49,7 +49,7 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
     used = StepUses.of(window)
     before, other, lower = used.before, used.other, used.lower
     reset = WindowEdit(before={window.onset: reset_moments})
-    return [
+    planned = [
         _change(DETERMINISTIC),
         _change(
             MATH_ATTENTION,
@@ -77,6 +77,11 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
             "the optimizer has no second moment",
         ),
         _edit(
+            TrialKind.EDITS_LEFT_OUT,
+            WindowEdit(leaves_weights=True) if window.edits.at else None,
+            "the script does not write to weights between steps",
+        ),
+        _edit(
             TrialKind.PREVIOUS_BATCH,
             None if before is None else instead(window, before),
             "the window has no step before the failing one",
@@ -88,6 +93,22 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
         ),
         _edit(TrialKind.STEP_SKIPPED, WindowEdit(skips=window.bad)),
     ]
+    return [_if_known(window, each) for each in planned]
+
+
+def _if_known(window: FailureWindow, planned: PlannedReplay) -> PlannedReplay:
+    """Leave out a change if the script writes to weights after it, and how is not known."""
+    if planned.why_not or planned.edit.leaves_weights or window.edits.are_repeatable:
+        return planned
+    acts_from = window.steps[0].step if planned.changes or planned.edit.rates_of else window.onset
+    after = [step for step in window.edits.at if acts_from < step <= window.failing]
+    if not after:
+        return planned
+    return replace(
+        planned,
+        why_not=f"the script writes to weights before step {after[0]}; what it would write after"
+        " this change is not known",
+    )
 
 
 def _change(change: Change, why_not: str = "") -> PlannedReplay:
@@ -149,12 +170,14 @@ class StepUses:
             Tap(torch.amp.autocast_mode.autocast, "__enter__", autocast),
         ]
         try:
-            window.one(window.steps[0])
+            for kind in {window.kind(step): step for step in reversed(window.steps)}.values():
+                window.one(kind)
         finally:
             for tap in reversed(taps):
                 tap.remove()
         modules = [module for model in setup.models.values() for module in model.modules()]
-        steps = [step for step in window.steps if step.step < window.onset]
+        alike = window.like(window.at(window.onset))
+        steps = [step for step in alike if step.step < window.onset]
         norms = [phase.max_norm for phase in setup.phases]
         low = [norm for norm in norms if norm is not None and norm <= _CLIP]
         return cls(

@@ -19,7 +19,7 @@ _MOST = 8  # samples that are named
 
 def triage(window: FailureWindow, band: Band) -> Triage:
     """Run the failing batch on older weights, and an older batch on the failing weights."""
-    steps = [step for step in window.steps if step.step <= window.onset]
+    steps = [step for step in window.like(window.at(window.onset)) if step.step <= window.onset]
     if len(steps) < 2:
         return Triage(None, None)
     *_, before, failing = steps
@@ -34,8 +34,8 @@ def triage(window: FailureWindow, band: Band) -> Triage:
 
 def guilty_samples(window: FailureWindow, band: Band) -> tuple[int, ...]:
     """Return samples of the failing batch that fail by themselves, found by halving."""
-    failing = [step for step in window.steps if step.step <= window.onset][-1]
-    if not failing.fetches and window.setup.prepare is None:
+    failing = window.at(window.onset)
+    if not window.fetches(failing) and window.setup.prepare is None:
         return ()
     window.to_step(failing)
     state = State(window.setup)

@@ -18,22 +18,36 @@ from holter.lab.birth.values import extent
 from holter.lab.changes import Change
 from holter.lab.changes.learning_rate import set_rate
 from holter.lab.randomness import RandomState
+from holter.lab.replay.editing import ScriptEdits
 from holter.lab.replay.loading import CapturedState
-from holter.lab.setup import Batch, Setup
+from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.record import Run
+from holter.record.errors import HolterError
 from holter.record.events import WindowMeasure
 from holter.record.signals import AMP_SCALE, LOSS
 from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by
 
+_EARLIER = 32  # recorded losses before the window that are compared with
+_WHOLE = 1e-6  # relative: closer to a whole number than that, a number is one
+
+
+class UnknownBatchError(HolterError):
+    """What a step was given is not known."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"What step {step} was given is not known.")
+
 
 class StepOutcome(NamedTuple):
     """What one step of a replay gave."""
 
-    loss: float
+    loss: float  # the mean of its micro-batches
     norm: float  # of the gradient before the update
     spoiled: bool  # a weight, a buffer or a moment is not finite after the update
+    total: float  # what a run records: the sum of all that backward was called on
+    kind: int  # the phase that it ran, or -1 for all of them
 
     @property
     def is_finite(self) -> bool:
@@ -67,9 +81,18 @@ class ReplayTrial:
                 return step
         return None
 
+    def like(self, step: int) -> "ReplayTrial":
+        """Return the part of it that ran the phase of a step."""
+        kinds = dict(zip(self.steps, (each.kind for each in self.outcomes), strict=True))
+        rows = zip(self.steps, self.outcomes, strict=True)
+        kept = [row for row in rows if row[1].kind == kinds.get(step, row[1].kind)]
+        steps, outcomes = zip(*kept, strict=True) if kept else ((), ())
+        return ReplayTrial(steps, outcomes, self.error)
+
     def measure(self, failing: int) -> WindowMeasure:
         """Summarise it around the failing step."""
-        rows = zip(self.steps, self.losses, strict=True)
+        alike = self.like(failing)
+        rows = zip(alike.steps, alike.losses, strict=True)
         after = [loss for step, loss in rows if step >= failing]
         return WindowMeasure(
             statistics.median(after) if after else None, self.first_bad, self.error
@@ -81,12 +104,14 @@ class WindowEdit:
     """What is different about single steps of a window; nothing by default.
 
     `skips` names steps that are left out, `batches` returns what a step is given instead,
-    `rates_of` is a step whose learning rates all steps get, `before` is called before each step.
+    `rates_of` is a step whose learning rates all steps get, with `leaves_weights` nothing writes to
+    weights between steps, `before` is called before each step.
     """
 
     skips: frozenset[int] = frozenset()
     batches: Callable[[int, list[Batch]], list[Batch]] | None = None
     rates_of: Step | None = None
+    leaves_weights: bool = False
     before: Mapping[int, Callable[[Setup], None]] = field(default_factory=dict)
 
     def combined(self, other: "WindowEdit") -> "WindowEdit":
@@ -95,6 +120,7 @@ class WindowEdit:
             self.skips | other.skips,
             self.batches or other.batches,
             self.rates_of or other.rates_of,
+            self.leaves_weights or other.leaves_weights,
             {**self.before, **other.before},
         )
 
@@ -111,19 +137,63 @@ class FailureWindow:
         capture: Capture,
         run: Run | None = None,
         *,
-        drawn: Mapping[int, Batch] | None = None,
+        drawn: Mapping[int, Sequence[Batch]] | None = None,
     ) -> None:
         self.setup, self.capture, self.run = setup, capture, run
-        self._drawn = drawn or {}  # of steps that no loader feeds: what the script gave them
+        self._drawn = drawn or {}  # what the script gave its steps when it was run again
         self._randoms: list[RandomState] = []  # after each batch that was made
-        fed = any(step.fetches for step in capture.steps)
-        self.steps = [step for step in capture.steps if step.fetches or not fed]
         self._captured = CapturedState(setup, capture)
+        self._fed: dict[int, Step] = {}  # the step whose fetches each step is given
+        self.steps = self._trained()
+        self.edits = ScriptEdits(self._captured)
         self._start: State | None = None  # as captured
         self._spoiled_before: frozenset[Owner] = frozenset()  # not finite as captured
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
         self.onset = self.failing  # the first step that left its band
         self.bad = frozenset([self.onset])  # it, and those after it that fail on older weights too
+
+    def kind(self, step: Step) -> int:
+        """Return the phase that made a step, by who stepped; -1 where that does not decide it."""
+        known = self._captured.optimizers
+        stepped = {id(known[label]) for label in step.stepped if label in known}
+        chosen = [
+            number
+            for number, phase in enumerate(self.setup.phases)
+            if any(id(optimizer) in stepped for optimizer in phase.optimizers)
+        ]
+        if len(self.setup.phases) == 1:
+            return 0
+        return chosen[0] if len(chosen) == 1 else -1
+
+    def phases(self, step: Step, setup: Setup | None = None) -> tuple[LossPhase, ...]:
+        """Return the phases of a setup that make a step."""
+        phases, kind = (setup or self.setup).phases, self.kind(step)
+        return phases if kind < 0 else (phases[kind],)
+
+    def like(self, step: Step) -> list[Step]:
+        """Return the steps that the same phase made."""
+        return [each for each in self.steps if self.kind(each) == self.kind(step)]
+
+    def at(self, step: int) -> Step:
+        """Return the last step of the window up to the one with this number."""
+        return [each for each in self.steps if each.step <= step][-1]
+
+    def _trained(self) -> list[Step]:
+        """Return the captured steps that can be run.
+
+        A step without a fetch of its own is given the last one: of a GAN, the second phase.
+        """
+        steps = self.capture.steps
+        if not any(step.fetches for step in steps):
+            return list(steps)
+        found: list[Step] = []
+        last: Step | None = None
+        for step in steps:
+            last = step if step.fetches else last
+            if last is not None and (step.fetches or (step.stepped and self.kind(step) >= 0)):
+                self._fed[step.step] = last
+                found.append(step)
+        return found
 
     def recorded(self, step: int) -> float | None:
         """Return the loss that the run recorded for a step, or None."""
@@ -135,10 +205,21 @@ class FailureWindow:
                 return float(series.values[place])
         return None
 
+    def recorded_before(self, first: Step) -> list[float]:
+        """Return the finite losses that the run recorded for the steps before one of its phase."""
+        if self.run is None or LOSS not in self.run:
+            return []
+        for series in self.run[LOSS].values():
+            if first.step in series.steps:
+                before = series.values[series.steps < first.step][-_EARLIER:]
+                return [float(loss) for loss in before if math.isfinite(loss)]
+        return []
+
     def restore(self) -> None:
         """Put the state of before the window back: weights, buffers, optimizers, modes."""
         if self._start is None:
             self._captured.load()
+            self.edits.of_start(self.steps[0])
             self._start = State(self.setup)
             self._spoiled_before = _spoiled(self.setup)
         else:
@@ -154,6 +235,7 @@ class FailureWindow:
     ) -> ReplayTrial:
         """Run the window from its start to the step `until` (the failing one), and `beyond` it."""
         last = (self.failing if until is None else until) + beyond
+        unchanged = not changes and edit is NO_EDIT
         self.restore()
         rows: list[tuple[int, StepOutcome]] = []
         error = ""
@@ -167,12 +249,25 @@ class FailureWindow:
                 if step.step in edit.skips:
                     continue
                 try:
+                    self.between(step, edit, None if unchanged else setup)
                     rows.append((step.step, self.one(step, edit, setup=setup)))
                 except Exception as failure:
                     error = f"{type(failure).__name__}: {failure}"
                     break
         steps, outcomes = zip(*rows, strict=True) if rows else ((), ())
         return ReplayTrial(steps, outcomes, error)
+
+    def between(self, step: Step, edit: WindowEdit = NO_EDIT, changed: Setup | None = None) -> None:
+        """Do to the weights what the script did between the step before and this one."""
+        place = self.steps.index(step)
+        if not place or edit.leaves_weights:
+            return
+        written = self.phases(self.steps[place - 1], changed)[-1].rewrite
+        rewrite = None if written is None else written.run
+        if changed is None:
+            self.edits.restore(step, rewrite)
+        else:
+            self.edits.repeat(step, rewrite)
 
     def one(
         self, step: Step, edit: WindowEdit = NO_EDIT, *, setup: Setup | None = None
@@ -189,18 +284,27 @@ class FailureWindow:
         if step.step in edit.before:
             edit.before[step.step](setup)
         self.set_scale(step.step)
+        divisors: list[float] = []
         with _norms_of(setup) as norms:
-            means = self._as_drawn(setup, batches).losses_of_step(*batches)
-        losses = [len(batches) * mean for mean in means]  # their sum is what a run records
+            losses = [
+                setup.run_phase(self._as_drawn(phase, batches, divisors), batches)
+                for phase in self.phases(step, setup)
+            ]
         bad = [value for value in (*norms, *losses[1:]) if not math.isfinite(value)]
-        norm = bad[0] if bad else norms[0] if norms else math.nan
-        return StepOutcome(losses[0], norm, not self._spoiled_before >= _spoiled(setup))
+        return StepOutcome(
+            losses[0] * (divisors[0] if len(batches) > 1 else 1.0),
+            bad[0] if bad else norms[0] if norms else math.nan,
+            not self._spoiled_before >= _spoiled(setup),
+            losses[0] * len(batches),
+            self.kind(step),
+        )
 
     def to_step(self, step: Step) -> None:
         """Run the window up to `step`, whose update has not been made then."""
         before = [each.step for each in self.steps if each.step < step.step]
         if before:
             self.play(until=before[-1])
+            self.between(step)
         else:
             self.restore()
         self.set_rates(step)
@@ -209,45 +313,88 @@ class FailureWindow:
     def batches(self, step: Step) -> list[Batch]:
         """Return what a step was given, with the random state right after it was fetched."""
         self._randoms = []
-        made = [self._batch(fetch) for fetch in step.fetches]
-        if not made:
-            RandomState.of_device(step.random, step.random_cuda).restore()
-            # Drawn once more even where it is known: the random numbers that follow depend on it.
-            own = [self.setup.prepare(None)] if self.setup.prepare else self.setup.batches(1)
-            made = [self._drawn[step.step]] if step.step in self._drawn else own
-        return made
+        return [make() for make in self.given(step)]
+
+    def fetches(self, step: Step) -> tuple[Fetched, ...]:
+        """Return what loaders delivered for a step, or for the one before that it goes on with."""
+        fed = self._fed.get(step.step)
+        return () if fed is None else fed.fetches
 
     def given(self, step: Step) -> list[Callable[[], Batch]]:
         """Return what makes each batch of a step, with the random state that it had then."""
-        if step.fetches:
-            return [partial(self._batch, fetch) for fetch in step.fetches]
-        return [partial(lambda batch: batch, batch) for batch in self.batches(step)]
+        if step.step in self._drawn:
+            return [partial(self._drawn_batch, step, batch) for batch in self._drawn[step.step]]
+        fed = self._fed.get(step.step)
+        if fed is None:
+            return [partial(self._own_batch, step)]
+        return [
+            partial(self._batch, fetch, step, own=fed is step, first=not place)
+            for place, fetch in enumerate(fed.fetches)
+        ]
 
-    def _batch(self, fetch: Fetched) -> Batch:
+    def _drawn_batch(self, step: Step, batch: Batch) -> Batch:
+        """Return what the script gave a step when it was run again, which holds random states."""
+        if not self.fetches(step):
+            RandomState.of_device(step.random, step.random_cuda).restore()
+            # Drawn once more: the first step has no random states of its own.
+            self._prepared(None, step)
+        return batch
+
+    def _own_batch(self, step: Step) -> Batch:
+        """Return what a step draws by itself."""
+        RandomState.of_device(step.random, step.random_cuda).restore()
+        own = self._prepared(None, step)
+        if own is not None:
+            return own
+        held = self.setup.batches(2)
+        if len(held) != 1 or self._drawn:  # not the same data at every step
+            raise UnknownBatchError(step.step)
+        return held[0]
+
+    def _batch(self, fetch: Fetched, step: Step, *, own: bool, first: bool) -> Batch:
         batch = cloned(fetch.batch)  # on the host, as the loader gave it
-        RandomState.of_device(fetch.random, fetch.random_cuda).restore()
-        made = batch if self.setup.prepare is None else self.setup.prepare(batch)
+        if own:
+            RandomState.of_device(fetch.random, fetch.random_cuda).restore()
+        elif first:
+            RandomState.of_device(step.random, step.random_cuda).restore()
+        prepared = self._prepared(batch, step)
         self._randoms.append(RandomState.now())
-        return made
+        return batch if prepared is None else prepared
 
-    def _as_drawn(self, setup: Setup, batches: Sequence[Batch]) -> Setup:
+    def _prepared(self, delivered: Any, step: Step) -> Batch | None:
+        """Return what the phases of a step make of a batch, or None where that is not known."""
+        parts = [phase.prepare for phase in self.phases(step) if phase.prepare is not None]
+        if not parts or len(parts) < len(self.phases(step)):
+            return None
+        return {key: value for part in parts for key, value in part(delivered).items()}
+
+    def _as_drawn(
+        self, phase: LossPhase, batches: Sequence[Batch], divisors: list[float]
+    ) -> LossPhase:
         """Give each of several batches the random state that followed its own fetch."""
-        if len(batches) < 2 or len(self._randoms) != len(batches):
-            return setup
-        first, *others = setup.phases
-        randoms = iter(self._randoms)
+        randoms = iter(self._randoms if len(self._randoms) == len(batches) > 1 else ())
 
         def loss(batch: Batch) -> Tensor:
-            next(randoms).restore()
-            return first.loss(batch)
+            random = next(randoms, None)
+            if random is not None:
+                random.restore()
+            computed = phase.loss(batch)
+            divisors.append(divisor(computed))
+            return computed
 
-        return replace(setup, phases=(replace(first, loss=loss), *others))
+        return replace(phase, loss=loss)
 
     def set_rates(self, step: Step) -> None:
         """Give every group the learning rate that it had in a step."""
         for optimizer, rates in zip(self._captured.optimizers.values(), step.rates, strict=False):
             for group, rate in zip(optimizer.param_groups, rates, strict=False):
                 set_rate(group, rate)
+        pairs = zip(self._captured.optimizers.values(), step.settings, strict=False)
+        for optimizer, settings in pairs:
+            for group, numbers in zip(optimizer.param_groups, settings, strict=False):
+                for key, number in numbers.items():
+                    if not isinstance(group.get(key), Tensor):
+                        group[key] = tuple(number) if isinstance(number, list) else number
 
     def set_scale(self, step: int) -> None:
         """Give the loss scaler the scale that was recorded for a step."""
@@ -258,6 +405,20 @@ class FailureWindow:
         for phase in self.setup.phases:
             if phase.scaler is not None and place >= 0:
                 phase.scaler.update(float(series.values[place]))
+
+
+def divisor(loss: Tensor) -> float:
+    """Return the whole number by which a script divided a loss last, as for accumulation, or 1."""
+    function = loss.grad_fn
+    name = type(function).__name__
+    if function is None or name not in ("DivBackward0", "MulBackward0"):
+        return 1.0
+    node: Any = function
+    other = node._saved_other  # noqa: SLF001
+    if not isinstance(other, Tensor) or other.numel() != 1 or not float(other):
+        return 1.0
+    number = float(other) if name == "DivBackward0" else 1 / float(other)
+    return round(number) if abs(number - round(number)) < _WHOLE * number else 1.0
 
 
 def _spoiled(setup: Setup) -> frozenset[Owner]:

@@ -30,7 +30,7 @@ def _changes(replay: Replayed) -> ResultTable:
         (change.name, str(change.outcome), change.says) for change in replay.changes.values()
     )
     notes = []
-    if replay.all_tried and (cure := replay.minimal_cure) is not None:
+    if (cure := replay.proven_cure) is not None:
         notes.append(f"smallest change that cures it: {cure.name}")
     if replay.triage is not None:
         notes.append(replay.triage.says)

@@ -41,6 +41,11 @@ class Timeline:
         """Whether an optimizer of torch has made an update."""
         return any(isinstance(each, Optimizer) for each in self._first.values())
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the backward under way is of a loss that a GradScaler has multiplied."""
+        return self._open.scaler is not None
+
     def backward(self, key: Key) -> None:
         """Backward was called at a site."""
         if self._open.optimizers:
