@@ -14,6 +14,7 @@ from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
 from holter.diagnosis.damage import graded
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.replays import advised_replay
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -33,6 +34,7 @@ class Checkup:
     clear: tuple[Clear, ...] = ()
     not_examined: tuple[NotExamined, ...] = ()
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
+    replay: str = ""  # how to replay the failure that was captured, if nobody has
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -90,6 +92,7 @@ def check(
         tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
+        advised_replay(run),
     )
 
 

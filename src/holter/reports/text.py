@@ -101,11 +101,14 @@ def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
 
 def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
     """Return what to do where the outcome is bad and no rule reports anything."""
+    lead = (("next:    ", "dim"),)
+    if checkup.replay:
+        return hanging(checkup.replay, width=width, lead=lead)
     if exception_line(run) is not None or not headline(run, checkup).is_bad:
         return []
     words = run.meta.environment.command
     target = next((word for word in words if word.endswith(".py")), "SCRIPT")
-    return hanging(f"holter try preflight {target}", width=width, lead=(("next:    ", "dim"),))
+    return hanging(f"holter try preflight {target}", width=width, lead=lead)
 
 
 def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:

@@ -10,6 +10,7 @@ from holter.record.band import Band
 from holter.record.births import Birth
 from holter.record.events import (
     BirthFound,
+    CaptureWritten,
     ChangesTried,
     ChangeTried,
     Reproduced,
@@ -27,6 +28,7 @@ class ChangeFamily(StrEnum):
 
     KERNELS = "kernels"
     PRECISION = "precision"
+    GUARD = "guard"
     CLIP = "clip"
     STATE = "state"
     RATE = "rate"
@@ -43,6 +45,7 @@ _FAMILIES = {
     TrialKind.MATH_ATTENTION: ChangeFamily.KERNELS,
     TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
     TrialKind.FLOAT32: ChangeFamily.PRECISION,
+    TrialKind.GUARDED: ChangeFamily.GUARD,
     TrialKind.CLIP: ChangeFamily.CLIP,
     TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
@@ -91,8 +94,10 @@ def concluded(
         # A wide band: at least half of the rise has to be gone.
         half = (band.median + unchanged.late_loss) / 2
         limit = min(limit, max(half, band.median + band.spread))
-    measured = f"loss {trial.late_loss:.4g}, before the failure {band.median:.4g}"
-    high = math.isfinite(band.median) and trial.late_loss > limit
+    known = math.isfinite(band.median)
+    normal = f", before the failure {band.median:.4g}" if known else ""
+    measured = f"loss {trial.late_loss:.4g}{normal}"
+    high = known and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
 
 
@@ -121,7 +126,8 @@ def judged(
     """Conclude from what a trial measured; `why_not` says why it was not made."""
     if why_not:
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
-    if measure.error and family_of(name) is ChangeFamily.PRECISION:  # the model casts by itself
+    # The script casts by itself, or combines types that torch does not.
+    if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
     return ReplayedChange(name, *concluded(measure, unchanged, band))
 
@@ -230,14 +236,16 @@ class Replayed:
     def minimal_cure(self) -> ReplayedChange | None:
         """The least change that cures.
 
-        Kernels and precision come first: they leave the training as it is meant. Then what acts on
-        steps, unless it is the data: smaller steps only limit the damage that a bad batch does.
+        Kernels and precision come first: they leave the training as it is meant. Then a safe form
+        of the operation that fails, and what acts on steps, unless it is the data: smaller steps
+        only limit the damage that a bad batch does.
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         cures.sort(key=_size)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
-        acting = [c for c in cures if c not in (*meant, *without)]
+        guards = [c for c in cures if c.family is ChangeFamily.GUARD]
+        acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)
 
@@ -286,6 +294,18 @@ def replayed(run: Run) -> Replayed | None:
         changes={change.name: change for change in changes},
         all_tried=all_tried,
         triage=triage,
+    )
+
+
+def advised_replay(run: Run) -> str:
+    """Return the command that replays a captured failure and what it tells, if nobody has."""
+    captured = any(event.what.alarm != "asked" for event in run.events_of(CaptureWritten))
+    if not captured or any(True for _ in run.events_of(Reproduced)):
+        return ""
+    path = "RUN" if run.path is None else str(run.path)
+    return (
+        f"`holter try replay {path}` repeats the captured steps; it names operation, line and"
+        " samples, and the change that cures the failure."
     )
 
 

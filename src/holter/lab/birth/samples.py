@@ -9,7 +9,6 @@ from torch import Tensor
 
 from holter.lab.birth.owners import identity
 
-_MOST = 8
 _PRODUCTS = {  # of these operands these dimensions live on as these; others are summed over
     "mm": ({0: 0}, {1: 1}),
     "addmm": ({0: 0, 1: 1}, {0: 0}, {1: 1}),
@@ -64,8 +63,8 @@ class SampleTracker:
                 several = () if weights else batched
                 self._layouts[key] = self._passed_on(operation, several, output, settings)
 
-    def guilty(self, tensor: Tensor, wrong: Tensor, *, most: int = _MOST) -> tuple[int, ...]:
-        """The samples to which the elements marked in `wrong` belong; a few of them."""
+    def guilty(self, tensor: Tensor, wrong: Tensor) -> tuple[int, ...]:
+        """The samples to which the elements marked in `wrong` belong."""
         if self.size == 1:
             return () if identity(tensor) in self._own else (0,)
         layout = self._layout(tensor)
@@ -81,15 +80,15 @@ class SampleTracker:
         offsets = (places * torch.tensor(strides, device=places.device)).sum(1)
         offsets += int(tensor.storage_offset()) - layout.base
         samples = torch.unique(offsets.div(layout.step, rounding_mode="floor") % self.size)
-        return tuple(samples[:most].tolist())
+        return tuple(samples.tolist())
 
     def loudest(self, tensor: Tensor) -> tuple[int, ...]:
         """The samples with the largest elements, where they stand out from the others."""
         if self.size is None or not tensor.numel():
             return ()
         sizes = tensor.abs()
-        samples = self.guilty(tensor, sizes >= sizes.max() / 2, most=self.size)
-        return samples[:_MOST] if 2 * len(samples) <= self.size else ()
+        samples = self.guilty(tensor, sizes >= sizes.max() / 2)
+        return samples if 2 * len(samples) <= self.size else ()
 
     def _passed_on(
         self,

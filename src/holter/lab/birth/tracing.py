@@ -44,6 +44,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.events: list[TracedOperation] = []
         self.operations = 0
         self.updating = False
+        self._models, self._optimizers = models, optimizers
         self._owners = owners(models, optimizers)
         self._sources = Sources(models, bottom=bottom)
         self._batches = SampleTracker(samples, frozenset(self._owners))
@@ -113,13 +114,25 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if call.name in _CHOOSING:  # elements as they are, of any of them
             known = (self._histories.get(identity(tensor)) for tensor in call.tensors)
             kept = next((each.lost for each in known if each is not None and each.lost), 0.0)
+        read = self._read(call)
         for output in outputs:
-            self._histories[identity(output)] = History(chain, kept or _lost(call, output))
+            lost = kept or _lost(call, output)
+            self._histories[identity(output)] = History(chain, lost, read)
+
+    def _read(self, call: Call) -> frozenset[int]:
+        """The storages that the operands of an update were made of, with their own."""
+        if not self.updating:
+            return frozenset()
+        keys = [identity(tensor) for tensor in call.tensors]
+        past = (self._histories.get(key, History()).read for key in keys)
+        return frozenset(keys).union(*past)
 
     def _note(
         self, call: Call, found: Sequence[tuple[Tensor, Extent]], before: Mapping[int, Tensor]
     ) -> None:
         """An operation gave out something that is not finite."""
+        if self.updating:  # optimizers make their state at their first step
+            self._owners |= owners(self._models, self._optimizers)
         output, its = found[0]
         wrong, news = inherited(call, output, before)
         # A number that is written into a tensor is news, too.
@@ -203,7 +216,13 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             loudest=self._loudest(tensors),
             twin=call.twin(output, before),
             limit=torch.finfo(output.dtype).max,
+            states=self._states(call),
         )
+
+    def _states(self, call: Call) -> tuple[str, ...]:
+        """The tensors of the optimizer that the operands of an update were made of."""
+        owners = (self._owners[key] for key in self._read(call) if key in self._owners)
+        return tuple(sorted(owner.name for owner in owners if owner.role == "state"))
 
     def _terms(self, call: Call) -> tuple[int, ...]:
         """The samples of which a loss has terms that are not finite."""

@@ -97,6 +97,7 @@ class Investigation:
         self.fails_by_nan = self.plain.first_bad is not None
         spike = window.capture.alarm.kind == "spike" and rises(window, self.plain, self._band)
         self.fails = self.fails_by_nan or spike
+        self._birth: Birth | None = None  # once it is traced
 
     def reproduce(self) -> Reproduction:
         """Run the window again, and compare it with the recording."""
@@ -156,7 +157,7 @@ class Investigation:
         window = self._window
         failing = window.at(window.failing)
         window.to_step(failing)
-        found = self._traced(failing)
+        found = self._birth = self._traced(failing)
         if found is not None:
             self._lab.event(BirthFound(found, window.failing))
         return found
@@ -191,6 +192,7 @@ class Investigation:
                     setup.models,
                     phase.optimizers,
                     samples=_count(batch),
+                    stepped_at=phase.stepped_at,
                     update=gathered.update if place == len(given) - 1 else gathered.keep,
                 )
                 if found is not None:
@@ -199,7 +201,7 @@ class Investigation:
 
     def try_changes(self) -> Iterator[ReplayedChange]:
         """Try one change after the other; two together if none of them cures alone."""
-        alone = planned_replays(self._window)
+        alone = planned_replays(self._window, self._birth)
         cured = False
         for planned in alone:
             found = self._try(planned)
@@ -213,13 +215,16 @@ class Investigation:
         self._lab.event(ChangesTried())
 
     def _try(self, planned: PlannedReplay) -> ReplayedChange:
-        measure = WindowMeasure()
-        if not planned.why_not:
+        measure, why_not = WindowMeasure(), planned.why_not
+        if not why_not:
             trial = self._window.play(planned.changes, planned.edit, beyond=BEYOND)
-            measure = trial.measure(self._window.failing)
-            self._write(planned.name, trial)
-        self._lab.event(ChangeTried(planned.name, planned.why_not, measure))
-        return judged(planned.name, measure, self._unchanged, self._band, why_not=planned.why_not)
+            if planned.reached is None or planned.reached():
+                measure = trial.measure(self._window.failing)
+                self._write(planned.name, trial)
+            else:
+                why_not = "the step does not call it by itself"
+        self._lab.event(ChangeTried(planned.name, why_not, measure))
+        return judged(planned.name, measure, self._unchanged, self._band, why_not=why_not)
 
     def separate(self) -> Triage:
         """Find out whether it is the data or the state, and which samples."""

@@ -11,12 +11,14 @@ from torch.nn import functional
 from holter.lab.changes import Change
 from holter.lab.changes.clipping import clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF, drops
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
-from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.changes.learning_rate import groups_of, learning_rate_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
 from holter.lab.changes.precision import FLOAT32, HALF
 from holter.lab.replay.window import NO_EDIT, FailureWindow, WindowEdit
 from holter.lab.setup import Batch
+from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName, combined
 from holter.watching.blackbox.capture import Step
 from holter.watching.taps import Tap
@@ -33,6 +35,7 @@ class PlannedReplay:
     changes: tuple[Change, ...] = ()
     edit: WindowEdit = NO_EDIT
     why_not: str = ""
+    reached: Callable[[], bool] | None = None  # whether the change met what it acts on, afterwards
 
     def together_with(self, other: "PlannedReplay") -> "PlannedReplay":
         """Return both in one pass."""
@@ -41,7 +44,7 @@ class PlannedReplay:
         return PlannedReplay(combined(*names), changes, self.edit.combined(other.edit))
 
 
-def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
+def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedReplay]:
     """Return every change that is known, the mildest of each kind first."""
     used = StepUses.of(window)
     before, other, lower = used.before, used.other, used.lower
@@ -54,6 +57,7 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
         ),
         _change(COMPILE_OFF, "" if used.compiled else "nothing is compiled"),
         _change(FLOAT32, "" if used.reduced else "everything is in float32 already"),
+        *_guards(birth),
         _change(DROPOUT_OFF, "" if used.dropout else "there is no dropout"),
         _edit(
             TrialKind.EARLIER_RATE,
@@ -66,7 +70,7 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
             clip_to(_CLIP),
             f"gradients are clipped to {used.clipped:g} already" if used.clipped else "",
         ),
-        _change(LARGER_EPSILON, "" if used.adam else "the optimizer has no second moment"),
+        _change(LARGER_EPSILON, "" if used.epsilon else "the optimizer has no epsilon"),
         _edit(
             TrialKind.SECOND_MOMENT_RESET,
             reset if used.adam else None,
@@ -111,6 +115,14 @@ def _change(change: Change, why_not: str = "") -> PlannedReplay:
     return PlannedReplay(str(change.id), (change,), why_not=why_not)
 
 
+def _guards(birth: Birth | None) -> list[PlannedReplay]:
+    """Guard the operation that gave birth, if there is a guard for it."""
+    if birth is None or not OperationGuard.exists_for(birth):
+        return []
+    guard = OperationGuard(birth)
+    return [PlannedReplay(str(guard.change.id), (guard.change,), reached=lambda: guard.calls > 0)]
+
+
 def _edit(kind: TrialKind, edit: WindowEdit | None, why_not: str = "") -> PlannedReplay:
     name = str(TrialName(kind))
     return PlannedReplay(name, (), edit) if edit else PlannedReplay(name, why_not=why_not)
@@ -125,6 +137,7 @@ class StepUses:
     reduced: bool  # precision
     dropout: bool
     adam: bool
+    epsilon: bool  # which the optimizer adds to a denominator
     clipped: float | None  # the norm, if gradients are clipped as low as we would
     before: Step | None  # a step whose batch may stand in
     other: Step | None
@@ -172,6 +185,7 @@ class StepUses:
             compiled=any(map(_is_compiled, modules)),
             reduced="autocast" in seen or any(p.dtype in HALF for p in parameters_of(setup)),
             dropout=any(drops(module) and module.training for module in modules),
+            epsilon=any("eps" in group for group in groups_of(setup)),
             adam=any("exp_avg_sq" in s for o in setup.optimizers for s in o.state.values()),
             clipped=max(low) if len(low) == len(norms) else None,
             before=steps[-1] if steps else None,

@@ -255,6 +255,7 @@ def _phase(pattern: Pattern, session: Session, replays: Mapping[Any, Replay]) ->
         pattern.optimizers,
         max_norm=pattern.max_norm,
         scaler=pattern.scaler,
+        stepped_at=pattern.stepped_at,
         prepare=preparation([session.sites[key] for key in pattern.sites], parts),
         regrade=_written(writes.gradients, pattern, given, gradients=True),
         rewrite=_written(writes.weights, pattern, given, gradients=False),

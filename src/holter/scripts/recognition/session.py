@@ -1,5 +1,6 @@
 """Session: a script that runs under observation until enough of its training was seen."""
 
+import sys
 import threading
 import time
 import weakref
@@ -29,6 +30,7 @@ from holter.scripts.recognition.planning import plan
 from holter.scripts.recognition.returning import Returns
 from holter.scripts.recognition.rollouts import Rollouts
 from holter.scripts.recognition.sites import Site, is_module_level, locate, visible
+from holter.scripts.recognition.sources import step_line
 from holter.scripts.recognition.start import Start
 from holter.scripts.recognition.tracing import Tracer
 from holter.scripts.recognition.updating import OwnUpdates
@@ -190,7 +192,7 @@ class Session:
         self._stepping = False
         if not self._is_deaf:
             self._roots.clear()
-            self.timeline.stepped(optimizer)
+            self.timeline.stepped(optimizer, step_line(sys._getframe(1)))  # noqa: SLF001
             self.writes.stepped(optimizer)
             self._progress.show(f"recording step {self.timeline.steps}/{self._steps}")
 
