@@ -23,9 +23,10 @@ from holter.lab.birth import Birth
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.departing import Departure, departure, listed, same_bits
 from holter.lab.replay.failing import BEYOND, fatal_before, locate, rises
+from holter.lab.replay.outcomes import ReplayTrial
 from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage
-from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Batch, LossPhase
 from holter.lab.writing import Lab
 from holter.record.errors import HolterError

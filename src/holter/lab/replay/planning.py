@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import Change
 from holter.lab.changes.clipping import clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF, drops
-from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
 from holter.lab.changes.learning_rate import groups_of, learning_rate_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
