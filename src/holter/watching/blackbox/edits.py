@@ -89,7 +89,7 @@ class Edits:
 
     def _parameters(self) -> list[Tensor]:
         parameters = [reference() for _, reference in self._named]
-        alive = [parameter for parameter in parameters if parameter is not None]
+        alive: list[Tensor] = [each for each in parameters if each is not None]
         if len(alive) < len(parameters):  # the script has let go of a model
             self._named = []
             return []
