@@ -262,7 +262,8 @@ class FailureWindow:
     def given(self, step: Step) -> list[Callable[[], Batch]]:
         """Return what makes each batch of a step, with the random state that it had then."""
         if step.step in self._drawn:
-            return [partial(self._drawn_batch, step, batch) for batch in self._drawn[step.step]]
+            batches = enumerate(self._drawn[step.step])
+            return [partial(self._drawn_batch, step, place, batch) for place, batch in batches]
         fed = self._fed.get(step.step)
         if fed is None:
             return [partial(self._own_batch, step)]
@@ -271,11 +272,16 @@ class FailureWindow:
             for place, fetch in enumerate(fed.fetches)
         ]
 
-    def _drawn_batch(self, step: Step, batch: Batch) -> Batch:
-        """Return what the script gave a step when it was run again, which holds random states."""
-        if not self.fetches(step):
+    def _drawn_batch(self, step: Step, place: int, batch: Batch) -> Batch:
+        """Return what the script gave a step when it was run again, which holds random states.
+
+        Only that of the first step holds none: it is made once more for what it draws.
+        """
+        fetches = self.fetches(step)
+        if place < len(fetches):
+            self._batch(fetches[place], step, own=bool(step.fetches), first=not place)
+        elif not place:
             RandomState.of_device(step.random, step.random_cuda).restore()
-            # Drawn once more: the first step has no random states of its own.
             self._prepared(None, step)
         return batch
 
