@@ -6,10 +6,10 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import UNCHANGED, Change
 from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF
-from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
 from holter.lab.changes.learning_rate import learning_rate_times
 from holter.lab.changes.modes import batch_norm_mode
