@@ -36,6 +36,7 @@ class TrialKind(StrEnum):
     ROLLED_LABELS = "labels rolled by one sample"
     TWO_SAMPLES = "2 samples"
     EARLIER_RATE = "learning rate before it rose"
+    SAME_ACCUMULATION = "as many batches per step as before"
     PREVIOUS_BATCH = "previous batch"
     ANOTHER_BATCH = "another batch"
     STEP_SKIPPED = "step skipped"

@@ -68,6 +68,9 @@ def rungs(**outcomes: str) -> list[Occurrence]:
         "rate": "learning rate x 0.1",
         "clip": "clip to 1",
         "precision": "float32",
+        "guard": "guarded log",
+        "accumulation": "as many batches per step as before",
+        "epsilon": "larger epsilon",
         "batch": "previous batch",
         "skip": "step skipped",
     }
@@ -175,6 +178,73 @@ def test_changes_that_could_not_be_tried_are_no_all_clear() -> None:
 
 def test_smaller_steps_are_no_cause_where_float32_cures_as_well() -> None:
     assert found(replay(*rungs(rate="cures", precision="cures"), STATE)) == set()
+
+
+def test_a_guard_that_cures_makes_the_operation_the_cause() -> None:
+    climbed = rungs(guard="cures", rate="cures", clip="does not", batch="does not")
+    checkup = checked(replay(BIRTH, *climbed, STATE))
+    (finding,) = checkup.findings
+    assert finding.rule == "nonfinite-birth"
+    assert "train.py:13" in finding.fix
+    assert "clamp_min" in finding.fix
+    assert "clip" not in finding.fix
+    assert "learning rate" not in finding.fix
+    assert any(evidence.owner == "guarded log" for evidence in finding.evidence)
+    (clear,) = (verdict for verdict in checkup.clear if verdict.rule == "oversized-steps")
+    assert "guarded log" in clear.because
+
+
+def test_a_guard_that_does_not_cure_leaves_the_step_size() -> None:
+    climbed = rungs(guard="does not", rate="cures", clip="does not", batch="does not")
+    diagnosis = diagnose(checked(replay(BIRTH, *climbed, STATE)))
+    assert diagnosis.leading is not None
+    assert diagnosis.leading.rule == "oversized-steps"
+    assert diagnosis.leading.fix == "multiply the learning rate by 0.1"
+    (birth,) = diagnosis.explained
+    assert birth.fix == diagnosis.leading.fix
+
+
+def test_another_batch_that_meets_these_weights_does_not_rule_out_the_step_size() -> None:
+    climbed = rungs(clip="cures", batch="cures", skip="cures")
+    neither = TriageMade(batch_on_older_weights=False, older_batch_on_these_weights=False)
+    (finding,) = checked(replay(*climbed, neither)).findings
+    assert finding.rule == "oversized-steps"
+    assert "clip_grad_norm_(model.parameters(), 1)" in finding.fix
+
+
+def test_gradients_that_explode_without_clipping_are_named() -> None:
+    run = replay(*rungs(clip="cures"), STATE, onset=55)
+    norms = np.where(np.arange(33, 60) < 55, 0.5, 4e4).astype(np.float32)
+    tables = {
+        REPLAY_LOSS: dict(run[REPLAY_LOSS].items()),
+        REPLAY_NORM: {"unchanged": Series(np.arange(33, 60), norms)},
+    }
+    (finding,) = checked(Run.of(tables, events=run.events)).findings
+    assert "from 0.5 to 4e+04 and are not clipped" in finding.summary
+
+
+def test_many_samples_are_counted() -> None:
+    climbed = rungs(batch="cures", skip="cures")
+    run = replay(*climbed, replace(DATA, samples=tuple(range(12))))
+    (finding,) = checked(run).findings
+    assert "samples 0, 1, 2, 3, 4, 5, 6, 7 and 4 more fail" in finding.summary
+
+
+def test_a_birth_in_the_optimizer_is_cured_by_its_epsilon() -> None:
+    update = replace(
+        BIRTH.birth,
+        operation="addcdiv",
+        kind="zero by zero",
+        phase="update",
+        where="train.py:20",
+        line="optimizer.step()",
+        stepped_at="train.py:20",
+    )
+    run = replay(BirthFound(update, 59), *rungs(epsilon="cures", rate="does not"), STATE)
+    (finding,) = checked(run).findings
+    assert finding.rule == "nonfinite-birth"
+    assert finding.fix.startswith("at train.py:20, ")
+    assert "eps=1e-8" in finding.fix
 
 
 def test_only_the_last_replay_counts() -> None:

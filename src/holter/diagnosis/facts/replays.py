@@ -34,6 +34,7 @@ class ChangeFamily(StrEnum):
     RATE = "rate"
     EDITS = "edits"  # what the script writes to weights between steps
     NOISE = "noise"
+    ACCUMULATION = "accumulation"  # batches that make a step
     SKIP = "skip"
     BATCH = "batch"
     PAIR = "pair"  # two changes together
@@ -46,6 +47,7 @@ _FAMILIES = {
     TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
     TrialKind.FLOAT32: ChangeFamily.PRECISION,
     TrialKind.GUARDED: ChangeFamily.GUARD,
+    TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
     TrialKind.CLIP: ChangeFamily.CLIP,
     TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
@@ -244,7 +246,8 @@ class Replayed:
         cures.sort(key=_size)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
-        guards = [c for c in cures if c.family is ChangeFamily.GUARD]
+        local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
+        guards = [c for c in cures if c.family in local]
         acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)

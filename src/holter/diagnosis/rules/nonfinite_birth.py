@@ -21,11 +21,9 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     """One operation produced the first non-finite value.
 
     ## What it does
-    `holter try replay` repeats the failing step and checks every operation, forward and backward.
-    The first one with finite operands and a non-finite output produced the value; operations after
-    it only passed it on. This covers `optimizer.step()`, too. The fix is the safe form of the
-    operation; where a guard at this line was tried and does not cure the failure, it is the change
-    that does.
+    `holter try replay` repeats the failing step and checks every operation: forward, backward and
+    `optimizer.step()`. The first one with finite operands and a non-finite output produced the
+    value. The fix is the safe form of the operation, or what cures it where a guard does not.
 
     ## Why it matters
     A NaN spreads through a whole model within one step: the place where it is seen tells nothing

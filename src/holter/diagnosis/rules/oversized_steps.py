@@ -110,12 +110,12 @@ def _explosion(facts: Facts, replay: Replayed) -> str:
     finite = np.isfinite(norms.values)
     before = norms.values[finite & (norms.steps < replay.onset)]
     until = norms.values[finite & (norms.steps <= replay.failing)]
-    if not len(before) or not until.max() > _EXPLODED * np.median(before):
+    if not len(before):
+        return ""
+    usual, largest = float(np.median(before)), float(until.max())
+    if largest <= _EXPLODED * usual:
         return ""
     recurrent = any("weight_hh" in parameter.name for parameter in facts.parameters)
     through = " through the recurrence" if recurrent else ""
     limit = "" if CLIP_NORM in facts.run else " and are not clipped"
-    return (
-        f"gradient norms grow{through} from {number(float(np.median(before)))} to {number(float(until.max()))}"
-        f"{limit}"
-    )
+    return f"gradient norms grow{through} from {number(usual)} to {number(largest)}{limit}"

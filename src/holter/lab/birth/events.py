@@ -20,6 +20,7 @@ class Glance:
     of: int = 0
     positions: tuple[tuple[int, ...], ...] = ()
     samples: tuple[int, ...] = ()
+    all_samples: bool = False  # of a batch of several
     dtype: str = ""
 
 

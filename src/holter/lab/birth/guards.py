@@ -73,8 +73,8 @@ _GUARDS: dict[str, _Guard] = {
 }
 _SECOND = ("div", "xlogy", "remainder", "fmod")  # guarded in their second operand
 _ALIASES = {  # what Python calls, and the operation that torch makes of it
-    **dict.fromkeys(("truediv", "itruediv", "divide", "true_divide"), "div"),
-    "rtruediv": "reciprocal",
+    **dict.fromkeys(("truediv", "itruediv", "idiv", "divide", "true_divide"), "div"),
+    **dict.fromkeys(("rtruediv", "rdiv"), "reciprocal"),
     "ipow": "pow",
     "arccos": "acos",
     "arcsin": "asin",

@@ -242,11 +242,13 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _glance(self, tensor: Tensor, wrong: Tensor, otherwise: tuple[int, ...]) -> Glance:
         """Where a tensor is not finite."""
+        samples = self._batches.guilty(tensor, wrong) or otherwise
         return Glance(
             count=int(wrong.sum()),
             of=tensor.numel(),
             positions=tuple(tuple(each) for each in wrong.nonzero()[:_POSITIONS].tolist()),
-            samples=self._batches.guilty(tensor, wrong) or otherwise,
+            samples=samples,
+            all_samples=1 < len(samples) == self._batches.size,
             dtype=str(tensor.dtype).removeprefix("torch."),
         )
 

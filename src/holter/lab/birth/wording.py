@@ -40,7 +40,7 @@ def born(event: TracedOperation, found: Class, glance: Glance, act: Act) -> str:
     made_of = f" (computed from {' and '.join(_plain(states))})" if states else ""
     return (
         f"{event.extent.says} is born in {f'{place}, ' if place else ''}{doing}{at} ({about}):"
-        f" {found.why}{made_of}{amount}{_of_samples(glance.samples)}{_HIDDEN if act.hidden else ''}"
+        f" {found.why}{made_of}{amount}{_of_samples(glance)}{_HIDDEN if act.hidden else ''}"
     )
 
 
@@ -53,7 +53,7 @@ def brought(outside: Outside, event: TracedOperation, act: Act) -> str:
     amount = f", in {glance.count} of {glance.of} elements" if glance.of > 1 else ""
     return (
         f"{what.get(owner.role, 'The tensor')} {owner.name} holds {outside.extent.says}"
-        f"{since}{amount}{_of_samples(glance.samples)};"
+        f"{since}{amount}{_of_samples(glance)};"
         f" {event.operation}{at} is the first to read it{_HIDDEN if act.hidden else ''}"
     )
 
@@ -73,7 +73,10 @@ def _plain(states: Sequence[str]) -> list[str]:
     return [state.partition(" of ")[0] for state in states]
 
 
-def _of_samples(samples: Sequence[int]) -> str:
+def _of_samples(glance: Glance) -> str:
+    samples = glance.samples
     if not samples:
         return ""
+    if glance.all_samples:
+        return f", all {len(samples)} samples"
     return f", sample{'s' * (len(samples) > 1)} {some(list(map(str, samples)), limit=_SAMPLES)}"

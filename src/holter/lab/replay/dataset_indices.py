@@ -1,7 +1,8 @@
-"""Which samples of a data set a batch was made of, found by comparing their tensors."""
+"""Where in the data a birth happened: the batch of the step, and the samples of the data set."""
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,8 +15,29 @@ from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.randomness import RandomState
 from holter.lab.setup import Batch, Setup
+from holter.record.births import Birth
 
 _SECONDS = 2.0  # that the search may take
+
+
+def placed(found: Birth, setup: Setup, delivered: Batch | None, *, place: int, of: int) -> Birth:
+    """Return a birth that names the batch of its step, and its samples in the data set.
+
+    `delivered` is the batch as the loader gave it; None if that is not known.
+    """
+    if found.phase == "update":
+        return found
+    indices: tuple[int, ...] = ()
+    if delivered is not None and found.sample_count < size(delivered):  # not all of them
+        indices = dataset_indices(setup, delivered, found.samples)
+    parts = [f"in batch {place + 1} of the {of} that make the step"] if of > 1 else []
+    if indices:
+        more = found.sample_count - len(indices)
+        rest = f" and {more} more" if more else ""
+        noun = "index" if len(indices) + more == 1 else "indices"
+        parts.append(f"{noun} {', '.join(map(str, indices))}{rest} of the data set")
+    says = "; ".join([found.says.removesuffix("."), *parts]) + "."
+    return replace(found, micro_batch=place, micro_batches=of, indices=indices, says=says)
 
 
 def dataset_indices(setup: Setup, batch: Batch, samples: Sequence[int]) -> tuple[int, ...]:

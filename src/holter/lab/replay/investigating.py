@@ -21,6 +21,7 @@ from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
 from holter.lab.inapplicable import InapplicableError
+from holter.lab.replay.dataset_indices import placed
 from holter.lab.replay.departing import Departure, departure, listed, same_bits
 from holter.lab.replay.failing import BEYOND, fatal_before, locate, rises
 from holter.lab.replay.outcomes import ReplayTrial
@@ -197,7 +198,8 @@ class Investigation:
                     update=gathered.update if place == len(given) - 1 else gathered.keep,
                 )
                 if found is not None:
-                    return found
+                    delivered = fetches[place].batch if fetches and fetches[place].whole else None
+                    return placed(found, setup, delivered, place=place, of=len(given))
         return None
 
     def try_changes(self) -> Iterator[ReplayedChange]:
@@ -231,13 +233,21 @@ class Investigation:
         """Find out whether it is the data or the state, and which samples."""
         found = triage(self._window, self._band)
         if found.batch_on_older_weights:
-            found = replace(found, samples=guilty_samples(self._window, self._band))
+            found = replace(found, samples=self._guilty_samples())
         self._lab.event(
             TriageMade(
                 found.batch_on_older_weights, found.older_batch_on_these_weights, found.samples
             )
         )
         return found
+
+    def _guilty_samples(self) -> tuple[int, ...]:
+        """The samples that fail; those of the birth, if the batch does not fail without them."""
+        born = self._birth if self._window.onset == self._window.failing else None
+        if born is None:
+            return guilty_samples(self._window, self._band)
+        suspects = born.samples if born.sample_count == len(born.samples) else ()
+        return guilty_samples(self._window, self._band, born.micro_batch, suspects)
 
     def _write(self, name: str, trial: ReplayTrial) -> None:
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):

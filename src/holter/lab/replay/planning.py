@@ -1,5 +1,6 @@
 """The changes to try on a captured failure, each alone, and why some do not apply."""
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,6 +81,11 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
             TrialKind.EDITS_LEFT_OUT,
             WindowEdit(leaves_weights=True) if window.edits.at else None,
             "the script does not write to weights between steps",
+        ),
+        _edit(
+            TrialKind.SAME_ACCUMULATION,
+            _as_many_batches(window),
+            "the failing step is not made of more batches than those before",
         ),
         _edit(
             TrialKind.PREVIOUS_BATCH,
@@ -201,6 +207,16 @@ def instead(window: FailureWindow, step: Step) -> WindowEdit:
         return window.batches(step) if number in window.bad else own
 
     return WindowEdit(batches=batches)
+
+
+def _as_many_batches(window: FailureWindow) -> WindowEdit | None:
+    """Give steps as many batches as those before the failure had, if they have more."""
+    counts = {step.step: len(window.fetches(step)) for step in window.like(window.at(window.onset))}
+    before = [count for step, count in counts.items() if step < window.onset]
+    usual = statistics.mode(before) if before else 0
+    if not 0 < usual < counts.get(window.onset, 0):
+        return None
+    return WindowEdit(batches=lambda _, own: own[:usual])
 
 
 def _lower(window: FailureWindow) -> Step | None:
