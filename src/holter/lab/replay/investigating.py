@@ -38,6 +38,7 @@ from holter.record.events import (
     ExperimentMade,
     Reproduced,
     TriageMade,
+    WeightsEdited,
     WindowMeasure,
 )
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
@@ -268,6 +269,8 @@ def _edited(window: FailureWindow) -> str:
     if not window.edits.at:
         return ""
     places = [phase.rewrite.where for phase in window.setup.phases if phase.rewrite is not None]
+    events = [] if window.run is None else window.run.events_of(WeightsEdited)
+    places += [f"between two updates at {event.what.where}" for event in events if event.what.where]
     where = f" ({places[0]})" if places else ""
     how = (
         "these statements are replayed as well"
