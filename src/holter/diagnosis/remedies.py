@@ -6,6 +6,7 @@ from holter.diagnosis.facts.replays import ChangeFamily, Replayed
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, parts
 
+_TORCH = "torch/"  # where its own files are, as births name them
 _BOUNDED = ("acos", "asin", "atanh", "erfinv")
 _CHANGES = {
     TrialKind.CLIP: "clip gradients before `optimizer.step()`:"
@@ -43,7 +44,8 @@ def instruction(trial: str) -> str:
 
 def fix_of_birth(replay: Replayed, birth: Birth) -> str:
     """Return the safe form of the operation; where a guard is known not to cure, what does."""
-    place = f"at {birth.where}, " if birth.where else ""
+    in_script = bool(birth.where) and not birth.where.startswith(_TORCH)
+    place = f"at {birth.where}, " if in_script else ""
     if birth.phase == "update":
         return f"{place}{_in_update(replay, birth)}"
     acting = instructions(replay, _ACTING)
@@ -53,7 +55,7 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
 
 def _in_update(replay: Replayed, birth: Birth) -> str:
     """Return the fix of a value that an optimizer produced."""
-    own = birth.where != birth.stepped_at  # the optimizer is written in the script
+    own = birth.where != birth.stepped_at and not birth.where.startswith(_TORCH)
     cures = instructions(replay, (ChangeFamily.STATE, ChangeFamily.CLIP, ChangeFamily.RATE))
     if birth.kind == "half range" or replay.cured_by(ChangeFamily.PRECISION):
         dtypes = "keep weights and optimizer state in float32 and compute in half precision with"

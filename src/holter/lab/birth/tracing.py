@@ -207,13 +207,14 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensors = [before.get(id(tensor), tensor) for tensor in call.tensors]
         names = [self._name(call, tensor) for tensor in call.tensors]
         first = tuple(places.nonzero()[0].tolist())
+        terms = self._terms(call)
         return Detail(
             operands=tuple(operand(*each) for each in zip(names, tensors, strict=True)),
             values=tuple(_value(tensor, first, output) for tensor in tensors),
             histories=tuple(self._histories.get(identity(e), History()) for e in call.tensors),
             settings=call.settings,
-            glance=self._glance(output, places, self._terms(call)),
-            loudest=self._loudest(tensors),
+            glance=self._glance(output, places, self._guilty_terms(terms)),
+            loudest=self._loudest(tensors if terms is None else [terms]),
             twin=call.twin(output, before),
             limit=torch.finfo(output.dtype).max,
             states=self._states(call),
@@ -224,20 +225,24 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         owners = (self._owners[key] for key in self._read(call) if key in self._owners)
         return tuple(sorted(owner.name for owner in owners if owner.role == "state"))
 
-    def _terms(self, call: Call) -> tuple[int, ...]:
-        """The samples of which a loss has terms that are not finite."""
+    def _terms(self, call: Call) -> Tensor | None:
+        """The terms of a loss before they are summed up; None if it is no loss."""
         terms = call.unreduced()
-        if terms is None:
-            return ()
-        self._batches.made(call.name, call.tensors, (terms,), call.settings)
-        return self._batches.guilty(terms, bad(terms))
+        if terms is not None:
+            self._batches.made(call.name, call.tensors, (terms,), call.settings)
+        return terms
+
+    def _guilty_terms(self, terms: Tensor | None) -> tuple[int, ...]:
+        """The samples of which a loss has terms that are not finite."""
+        return () if terms is None else self._batches.guilty(terms, bad(terms))
 
     def _loudest(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:
-        for tensor in tensors:
-            if tensor.is_floating_point() and extent(tensor) is None:
-                samples = self._batches.loudest(tensor)
-                if samples:
-                    return samples
+        """The samples that stand out, by the operand with the largest elements that has some."""
+        finite = [e for e in tensors if e.is_floating_point() and e.numel() and extent(e) is None]
+        for tensor in sorted(finite, key=lambda each: -float(each.abs().max())):
+            samples = self._batches.loudest(tensor)
+            if samples:
+                return samples
         return ()
 
     def _glance(self, tensor: Tensor, wrong: Tensor, otherwise: tuple[int, ...]) -> Glance:
