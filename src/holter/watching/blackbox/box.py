@@ -170,7 +170,11 @@ class BlackBox:
         if self._shadow is not None:
             began = time.perf_counter()
             self._shadow.before_update()
-            self._keep_edits(step, optimizer)
+            try:
+                self._keep_edits(step, optimizer)
+            except Exception as error:  # of no importance to the training
+                self._edits = None
+                self._note(f"Edits of weights between steps are not recorded: {error}")
             self.spent += time.perf_counter() - began
         if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):
             return
