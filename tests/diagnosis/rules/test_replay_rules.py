@@ -46,6 +46,8 @@ def replay(
     verdict: str = "bit for bit",
     alarm: str = "nonfinite",
     onset: int = 59,
+    departs_at: int | None = None,
+    suspects: tuple[str, ...] = (),
 ) -> Run:
     first = Reproduced(
         verdict,
@@ -57,6 +59,8 @@ def replay(
         normal_loss=1.0,
         normal_spread=0.1,
         unchanged=FAILS,
+        departs_at=departs_at,
+        suspects=suspects,
     )
     series = Series(np.arange(33, 60), np.ones(27, np.float32))
     tables = {REPLAY_LOSS: {"unchanged": series}, REPLAY_NORM: {"unchanged": series}}
@@ -130,6 +134,18 @@ def test_a_replay_that_did_not_reproduce_the_failure_concludes_nothing_certain()
     }
     leading = diagnose(checkup).leading
     assert leading is not None and leading.rule == "irreproducible-failure"
+
+
+def test_a_replay_that_departs_is_a_hint_and_rules_nothing_out() -> None:
+    run = replay(verdict="not reproduced", departs_at=35, suspects=("code between the steps",))
+    checkup = checked(run)
+    (finding,) = checkup.findings
+    assert finding.rule == "irreproducible-failure"
+    assert finding.confidence is Confidence.HINT
+    assert "--rerun" in finding.fix
+    assert not checkup.clear
+    asked = checked(replay(verdict="not reproduced", alarm="asked"))
+    assert not asked.clear and not asked.findings
 
 
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:
