@@ -59,9 +59,10 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             if reproduced or rerun or not _is_short(run, capture):
                 return report(folder)
             tell(f"running {script} again: the inputs of its steps are taken from a second run")
-            return subprocess.call([sys.executable, "-m", "holter", *typed, "--rerun"])  # noqa: S603
+            place = args.typed.index("replay") + 1  # options stand before the run
+            again = [*args.typed[:place], "--rerun", *args.typed[place:]]
+            return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
 
-    typed = list(sys.argv[1:])  # the script gets arguments of its own
     script, *arguments = _command(run, folder)
     module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))

@@ -218,7 +218,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         FAILURES,
     ),
     (
-        ("changed-accumulation",),
+        ("changed-accumulation", "damaging-weight-edits"),
         (*FAILURES, "nonfinite-birth", "oversized-steps", "poisonous-batch"),
     ),
     (("nonfinite-birth",), ("poisonous-batch",)),

@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import holter
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.lab.replay.investigating import whole
-from holter.lab.replay.window import FailureWindow, UnknownBatchError, divisor
+from holter.lab.replay.outcomes import divisor
+from holter.lab.replay.window import FailureWindow, UnknownBatchError
 from holter.lab.setup import LossPhase, ScriptWrite, Setup
 from holter.lab.writing import Lab
 

@@ -97,3 +97,13 @@ def test_steps_name_their_optimizers_and_what_schedules_move(tmp_path):
     steps = [step for step in load_capture(folder).steps if step.rates]
     assert all(step.stepped == steps[0].stepped and len(step.stepped) == 1 for step in steps)
     assert len({step.settings[0][0]["momentum"] for step in steps}) == len(steps)
+
+
+def test_an_error_in_looking_for_edits_never_reaches_the_training(tmp_path, monkeypatch):
+    def broken(self):
+        raise RuntimeError("no such tensor")
+
+    monkeypatch.setattr(Edits, "found", broken)
+    capture = captured(tmp_path / "run", add)
+    assert not any(step.edits for step in capture.steps)
+    assert any("no such tensor" in note for note in holter.Run.load(tmp_path / "run").meta.notes)

@@ -9,7 +9,7 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED
 
-_RERUN = "run `holter try replay RUN --rerun`: it takes the inputs of each step from a second run"
+_RERUN = "run `holter try replay --rerun RUN`: it takes the inputs of each step from a second run"
 _DETERMINISTIC = (
     "set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on another"
     " machine"
@@ -50,7 +50,7 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     The failure itself may be ordinary: that a replay departs says nothing about its cause.
 
     ## How to confirm
-    - `holter try replay RUN --rerun`
+    - `holter try replay --rerun RUN`
     - Replay it on another machine.
     """
     replay = replayed(facts.run)

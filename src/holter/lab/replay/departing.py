@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.replay.outcomes import ReplayTrial
+from holter.lab.replay.window import FailureWindow
 from holter.record.signals import WEIGHT_NORM
 
 _APART = 1e-4  # relative, of norms that different kernels compute

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from holter.lab.randomness import StepRandom
 from holter.lab.replay.window import FailureWindow
 from holter.record.errors import HolterError
 from holter.watching.blackbox.capture import Step
@@ -52,7 +53,7 @@ def export(window: FailureWindow, path: Path) -> str:
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
     failing = window.at(window.failing)
     window.to_step(failing)
-    batch = window.batches(failing)[0]
+    batch = _at_its_random_state(window.batches(failing)[0])
     random = torch.get_rng_state()
     try:
         graph, given, names = _traced(window, failing, batch)
@@ -106,6 +107,16 @@ def _traced(
 
     given = [leaves[place].clone() for place in places]
     return make_fx(step)(*given), given, list(named)
+
+
+def _at_its_random_state(batch: Any) -> Any:
+    """Restore the random state that a batch of a second run holds, and leave it out."""
+    if not isinstance(batch, dict):
+        return batch
+    held = {key: value for key, value in batch.items() if isinstance(value, StepRandom)}
+    for states in held.values():
+        states.begin()
+    return {key: value for key, value in batch.items() if key not in held}
 
 
 def _save(path: Path, tensors: dict[str, Tensor]) -> None:

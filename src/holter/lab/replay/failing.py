@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Sequence
 
 from holter.diagnosis.facts.replays import NO_BAND
-from holter.lab.replay.window import FailureWindow, ReplayTrial, StepOutcome
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
+from holter.lab.replay.window import FailureWindow
 from holter.record.band import Band
 
 BEYOND = 8  # steps after the failing one that are judged, as far as they were captured

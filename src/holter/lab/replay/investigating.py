@@ -24,9 +24,10 @@ from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.dataset_indices import placed
 from holter.lab.replay.departing import Departure, departure, listed, same_bits
 from holter.lab.replay.failing import BEYOND, fatal_before, locate, rises
+from holter.lab.replay.outcomes import ReplayTrial
 from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage
-from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Batch, LossPhase
 from holter.lab.writing import Lab
 from holter.record.errors import HolterError
@@ -37,6 +38,7 @@ from holter.record.events import (
     ExperimentMade,
     Reproduced,
     TriageMade,
+    WeightsEdited,
     WindowMeasure,
 )
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
@@ -267,6 +269,8 @@ def _edited(window: FailureWindow) -> str:
     if not window.edits.at:
         return ""
     places = [phase.rewrite.where for phase in window.setup.phases if phase.rewrite is not None]
+    events = [] if window.run is None else window.run.events_of(WeightsEdited)
+    places += [f"between two updates at {event.what.where}" for event in events if event.what.where]
     where = f" ({places[0]})" if places else ""
     how = (
         "these statements are replayed as well"

@@ -2,11 +2,10 @@
 
 import contextlib
 import math
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -20,17 +19,16 @@ from holter.lab.changes.learning_rate import set_rate
 from holter.lab.randomness import RandomState
 from holter.lab.replay.editing import ScriptEdits
 from holter.lab.replay.loading import CapturedState
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, divisor
 from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.record import Run
 from holter.record.errors import HolterError
-from holter.record.events import WindowMeasure
 from holter.record.signals import AMP_SCALE, LOSS
 from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by
 
 _EARLIER = 32  # recorded losses before the window that are compared with
-_WHOLE = 1e-6  # relative: closer to a whole number than that, a number is one
 
 
 class UnknownBatchError(HolterError):
@@ -38,65 +36,6 @@ class UnknownBatchError(HolterError):
 
     def __init__(self, step: int) -> None:
         super().__init__(f"What step {step} was given is not known.")
-
-
-class StepOutcome(NamedTuple):
-    """What one step of a replay gave."""
-
-    loss: float  # the mean of its micro-batches
-    norm: float  # of the gradient before the update
-    spoiled: bool  # a weight, a buffer or a moment is not finite after the update
-    total: float  # what a run records: the sum of all that backward was called on
-    kind: int  # the phase that it ran, or -1 for all of them
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether everything is finite: loss, gradient, and what the update left."""
-        return math.isfinite(self.loss) and math.isfinite(self.norm) and not self.spoiled
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayTrial:
-    """One pass through a window: a loss and a gradient norm for each step."""
-
-    steps: tuple[int, ...]
-    outcomes: tuple[StepOutcome, ...]
-    error: str = ""  # what ended it early, if something did
-
-    @property
-    def losses(self) -> tuple[float, ...]:
-        """The loss of each step."""
-        return tuple(outcome.loss for outcome in self.outcomes)
-
-    @property
-    def norms(self) -> tuple[float, ...]:
-        """The gradient norm of each step."""
-        return tuple(outcome.norm for outcome in self.outcomes)
-
-    @property
-    def first_bad(self) -> int | None:
-        """The first step with a loss, gradient, weight or moment that is not finite."""
-        for step, outcome in zip(self.steps, self.outcomes, strict=True):
-            if not outcome.is_finite:
-                return step
-        return None
-
-    def like(self, step: int) -> "ReplayTrial":
-        """Return the part of it that ran the phase of a step."""
-        kinds = dict(zip(self.steps, (each.kind for each in self.outcomes), strict=True))
-        rows = zip(self.steps, self.outcomes, strict=True)
-        kept = [row for row in rows if row[1].kind == kinds.get(step, row[1].kind)]
-        steps, outcomes = zip(*kept, strict=True) if kept else ((), ())
-        return ReplayTrial(steps, outcomes, self.error)
-
-    def measure(self, failing: int) -> WindowMeasure:
-        """Summarise it around the failing step."""
-        alike = self.like(failing)
-        rows = zip(alike.steps, alike.losses, strict=True)
-        after = [loss for step, loss in rows if step >= failing]
-        return WindowMeasure(
-            statistics.median(after) if after else None, self.first_bad, self.error
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +262,8 @@ class FailureWindow:
     def given(self, step: Step) -> list[Callable[[], Batch]]:
         """Return what makes each batch of a step, with the random state that it had then."""
         if step.step in self._drawn:
-            return [partial(self._drawn_batch, step, batch) for batch in self._drawn[step.step]]
+            batches = enumerate(self._drawn[step.step])
+            return [partial(self._drawn_batch, step, place, batch) for place, batch in batches]
         fed = self._fed.get(step.step)
         if fed is None:
             return [partial(self._own_batch, step)]
@@ -332,11 +272,16 @@ class FailureWindow:
             for place, fetch in enumerate(fed.fetches)
         ]
 
-    def _drawn_batch(self, step: Step, batch: Batch) -> Batch:
-        """Return what the script gave a step when it was run again, which holds random states."""
-        if not self.fetches(step):
+    def _drawn_batch(self, step: Step, place: int, batch: Batch) -> Batch:
+        """Return what the script gave a step when it was run again, which holds random states.
+
+        Only that of the first step holds none: it is made once more for what it draws.
+        """
+        fetches = self.fetches(step)
+        if place < len(fetches):
+            self._batch(fetches[place], step, own=bool(step.fetches), first=not place)
+        elif not place:
             RandomState.of_device(step.random, step.random_cuda).restore()
-            # Drawn once more: the first step has no random states of its own.
             self._prepared(None, step)
         return batch
 
@@ -405,20 +350,6 @@ class FailureWindow:
         for phase in self.setup.phases:
             if phase.scaler is not None and place >= 0:
                 phase.scaler.update(float(series.values[place]))
-
-
-def divisor(loss: Tensor) -> float:
-    """Return the whole number by which a script divided a loss last, as for accumulation, or 1."""
-    function = loss.grad_fn
-    name = type(function).__name__
-    if function is None or name not in ("DivBackward0", "MulBackward0"):
-        return 1.0
-    node: Any = function
-    other = node._saved_other  # noqa: SLF001
-    if not isinstance(other, Tensor) or other.numel() != 1 or not float(other):
-        return 1.0
-    number = float(other) if name == "DivBackward0" else 1 / float(other)
-    return round(number) if abs(number - round(number)) < _WHOLE * number else 1.0
 
 
 def _spoiled(setup: Setup) -> frozenset[Owner]:

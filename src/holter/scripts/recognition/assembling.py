@@ -249,8 +249,7 @@ def _phase(pattern: Pattern, session: Session, replays: Mapping[Any, Replay]) ->
     def given() -> dict[str, Any]:
         return {name: value for part in parts for name, value in part.given.items()}
 
-    regrade = _written(session.writes.gradients, pattern, given)
-    rewrite = _written(session.writes.weights, pattern, given)
+    writes = session.writes
     return LossPhase(
         loss,
         pattern.optimizers,
@@ -258,17 +257,21 @@ def _phase(pattern: Pattern, session: Session, replays: Mapping[Any, Replay]) ->
         scaler=pattern.scaler,
         stepped_at=pattern.stepped_at,
         prepare=preparation([session.sites[key] for key in pattern.sites], parts),
-        regrade=regrade,
-        rewrite=rewrite,
+        regrade=_written(writes.gradients, pattern, given, gradients=True),
+        rewrite=_written(writes.weights, pattern, given, gradients=False),
     )
 
 
 def _written(
-    writes: Mapping[int, Write], pattern: Pattern, given: Callable[[], dict[str, Any]]
+    writes: Mapping[int, Write],
+    pattern: Pattern,
+    given: Callable[[], dict[str, Any]],
+    *,
+    gradients: bool,
 ) -> ScriptWrite | None:
     """What the script itself writes around the update of a pattern."""
     found = [writes[id(each)] for each in pattern.optimizers if id(each) in writes]
-    return repeatable(found[-1], given) if found else None
+    return repeatable(found[-1], given, gradients=gradients) if found else None
 
 
 class _Sum:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from holter.lab.randomness import RandomState
+from holter.lab.randomness import StepRandom
 from holter.scripts.recognition.belongings import Belongings
 from holter.scripts.recognition.capturing import RANDOM, Row, copied, opened
 from holter.scripts.recognition.declining import declined
@@ -51,7 +51,7 @@ class Replay:
 
     def drawn(self, row: Row) -> dict[str, Any]:
         """What a step was given, with the random state before each of its statements."""
-        return {**self.batch(row), self._random: row.get(RANDOM, {})}
+        return {**self.batch(row), self._random: StepRandom(row.get(RANDOM, {}))}
 
     def names(self) -> dict[str, Any]:
         """The variables that the statements can see."""
@@ -59,11 +59,10 @@ class Replay:
 
     def __call__(self, batch: Batch) -> Tensor:
         """The loss of a batch."""
-        randoms: Mapping[int, RandomState] = batch.get(self._random, {})
+        random: StepRandom = batch.get(self._random, StepRandom())
         with self.running(batch) as names:
             for place, statement in enumerate(self.plan.forward):
-                if place in randoms:
-                    randoms[place].restore()
+                random.restore(place)
                 exec(statement.code, names)  # noqa: S102  (the script's own statements)
             loss = names[LOSS]
         if not isinstance(loss, Tensor):

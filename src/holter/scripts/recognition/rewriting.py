@@ -24,7 +24,7 @@ from holter.scripts.recognition.writes import Write
 Given = Callable[[], dict[str, Any]]  # the variables of the step that was run last
 
 
-def repeatable(write: Write, given: Given) -> ScriptWrite:
+def repeatable(write: Write, given: Given, *, gradients: bool) -> ScriptWrite:
     """Find the statements of a write, and prove on what was seen that they do it again."""
     source = source_of(write.frame)
     line = min(write.lines)
@@ -41,23 +41,27 @@ def repeatable(write: Write, given: Given) -> ScriptWrite:
             for code in codes:
                 exec(code, names)  # noqa: S102  (the script's own statements)
 
-    return ScriptWrite(where, run if _gives(write, run) else None)
+    return ScriptWrite(where, run if _gives(write, run, gradients=gradients) else None)
 
 
-def _gives(write: Write, run: Callable[[], None]) -> bool:
-    tensors = write.tensors()
-    if len(tensors) != len(write.before):
-        return False
+def _gives(write: Write, run: Callable[[], None], *, gradients: bool) -> bool:
     random = RandomState.now()
-    kept = [tensor.detach().clone() for tensor in tensors]
+    kept = [parameter.detach().clone() for parameter in write.parameters]
     try:
-        _fill(tensors, write.before)
+        if gradients:
+            for parameter, value in zip(write.parameters, write.before, strict=True):
+                parameter.grad = value.clone()
+        else:
+            _fill(write.parameters, write.before)
         run()
-        return same([tensor.detach() for tensor in write.tensors()], list(write.after))
+        now = [p.grad if gradients else p.detach() for p in write.parameters]
+        return same([tensor for tensor in now if tensor is not None], list(write.after))
     except Exception:  # they depend on what is no more
         return False
     finally:
-        _fill(tensors, kept)
+        _fill(write.parameters, kept)
+        for parameter in write.parameters if gradients else ():
+            parameter.grad = None
         random.restore()
 
 

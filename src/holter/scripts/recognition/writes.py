@@ -12,7 +12,8 @@ from holter.scripts.recognition.kinds import is_library, is_ours
 from holter.scripts.recognition.tracing import Tracer
 
 _GAPS = 32  # that are looked at for each optimizer until one with a write is seen
-_MOST = 10**7  # values that are compared after each line
+_BACKWARDS = 64  # after which gradients are looked at
+_MOST = 2 * 10**6  # values that are compared after each line
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +23,14 @@ class Write:
     frame: FrameType
     lines: frozenset[int]
     began: int  # the line of the frame at which the gap began: that of backward or of the update
-    tensors: Callable[[], Sequence[Tensor]]
-    before: Sequence[Tensor]
+    parameters: Sequence[Tensor]
+    before: Sequence[Tensor]  # of each parameter: itself, or its gradient
     after: Sequence[Tensor]
 
 
 @dataclass(eq=False)
 class _Gap:
+    parameters: Sequence[Tensor]
     tensors: Callable[[], Sequence[Tensor]]
     before: list[Tensor]
     now: list[Tensor]
@@ -58,6 +60,7 @@ class Writes:
         self._gap: _Gap | None = None
         self._ended: _Gap | None = None  # of gradients: the optimizer is known after its step
         self._optimizer: Optimizer | None = None  # that stepped last
+        self._backwards = 0  # after which gradients were looked at
         self._looked: dict[tuple[str, int], int] = {}
         self.gradients: dict[int, Write] = {}  # by the identity of the optimizer that follows
         self.weights: dict[int, Write] = {}  # by that of the optimizer before
@@ -71,7 +74,8 @@ class Writes:
 
     def backward_ended(self, *, scaled: bool) -> None:
         """Look at gradients from here on; a loss scaler divides them by itself."""
-        if not scaled:
+        if not scaled and self._backwards < _BACKWARDS:
+            self._backwards += 1
             self._begin(self._gradients)
 
     def known(self) -> None:
@@ -108,11 +112,15 @@ class Writes:
         self._close()
         self._gap = None
         held, frames = tensors(), list(_users(sys._getframe(1)))  # noqa: SLF001
+        parameters = self._parameters()
+        if tensors == self._gradients:
+            parameters = [parameter for parameter in parameters if parameter.grad is not None]
         if not frames or sum(tensor.numel() for tensor in held) > _MOST:
             return
         copies = [tensor.detach().clone() for tensor in held]
         lines = {frame: frame.f_lineno for frame in frames}
-        self._gap = _Gap(tensors, copies, copies, lines, (frames[0], frames[0].f_lineno))
+        at = frames[0], frames[0].f_lineno
+        self._gap = _Gap(parameters, tensors, copies, copies, lines, at)
         self._tracer.notice_lines(frames, self._line)
 
     def _line(self, frame: FrameType) -> None:
@@ -136,7 +144,7 @@ class Writes:
         if frame in gap.lines_at_begin:
             began = gap.lines_at_begin[frame]
             kept[id(optimizer)] = Write(
-                frame, frozenset(lines), began, gap.tensors, gap.before, gap.now
+                frame, frozenset(lines), began, gap.parameters, gap.before, gap.now
             )
             self._looked[key] = _GAPS
 

@@ -1,5 +1,6 @@
 """BlackBox: decides what is kept of a training, and writes it to disk when something breaks."""
 
+import math
 import threading
 import time
 import weakref
@@ -39,6 +40,7 @@ _RING_BYTES = 4 << 30
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
 _FREE_COPIES, _COPY_SHARE = 128, 0.03  # copies of edited weights; later, the share of the time
+_LOOK_SHARE = 0.01  # of the time, for looks at weights that nobody was seen to write to
 _NAMED = 8  # parameters that an event names
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
 
@@ -162,11 +164,17 @@ class BlackBox:
         functions = frozenset(self._functions) or self._stage[0]  # not always told
         self._functions.clear()
         self._stage = functions, weakref.ref(optimizer)
-        self._alarms.begins(step, self._stage)
+        entry = None if self._ring is None else self._ring.entry(step)
+        batches = 0 if entry is None else len(entry.fetches)  # sums of more batches are larger
+        self._alarms.begins(step, (*self._stage, batches))
         if self._shadow is not None:
             began = time.perf_counter()
             self._shadow.before_update()
-            self._keep_edits(step, optimizer)
+            try:
+                self._keep_edits(step, optimizer)
+            except Exception as error:  # of no importance to the training
+                self._edits = None
+                self._note(f"Edits of weights between steps are not recorded: {error}")
             self.spent += time.perf_counter() - began
         if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):
             return
@@ -194,7 +202,7 @@ class BlackBox:
         if entry is not None and entry.step == step and not entry.rates:
             entry.rates, entry.settings = self._shadow.rates, self._shadow.settings
         if self._edits is not None:
-            self._edits.left()
+            self._edits.left(every=self._look_every(self._edits))
         if entry is None or entry.step <= step:  # two optimizers may share a step
             self._ring.begin(step + 1)
         if not self._fetches:
@@ -234,6 +242,12 @@ class BlackBox:
         label = self._labels.get(id(optimizer))
         if label is not None and label not in entry.stepped:
             entry.stepped.append(label)
+
+    def _look_every(self, edits: Edits) -> int:
+        """After how many updates weights are looked at, so that it stays within its share."""
+        if self._share is None or not self._length or not math.isfinite(edits.cost):
+            return 1
+        return max(1, int(edits.cost / (_LOOK_SHARE * self._length)))
 
     @property
     def _has_time_to_copy(self) -> bool:

@@ -1,5 +1,7 @@
 """Edits: parameters that the script writes to between one update and the next."""
 
+import math
+import time
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -38,58 +40,81 @@ class Edits:
         alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         self._named = list(named.values()) if alone else []
         self._silent: set[str] = set()  # written to through `.data`
-        self._marks: list[tuple[int, int]] = []  # what the last update left
+        self._versions: list[int] = []  # as the last update left them
+        self._places: list[int] = []  # in memory
+        self._were_found = False
+        self.cost = math.inf  # seconds that it takes to look at the parameters after an update
         self._contents: Tensor | None = None
         self._flags: tuple[Tensor, Any] | None = None  # on their way from a device
         self._gap, self._due = 0, 1
 
-    def left(self) -> None:
-        """Remember the parameters as an update has left them."""
-        parameters = self._parameters()
-        self._marks = [_mark(parameter) for parameter in parameters]
+    def left(self, *, every: int = 1) -> None:
+        """Remember the parameters as an update has left them, after each `every`-th update.
+
+        A script that was once seen to write to weights is looked at after each.
+        """
         self._gap += 1
         self._contents = None
+        if self._gap % every and not self._were_found:
+            self._versions = []
+            return
+        began = time.perf_counter()
+        parameters = self._parameters()
+        self._versions, self._places = _marks(parameters)
+        self.cost = min(self.cost, 2 * (time.perf_counter() - began))
         if self._gap >= self._due and parameters:
             self._contents = _contents(parameters)
             self._due = self._gap + min(max(self._gap // 3, 1), _RARELY)
 
     def found(self) -> dict[str, Tensor]:
         """Return the parameters that were written to since, by name."""
-        if not self._marks:
+        parameters = self._parameters() if self._versions else []
+        if not parameters or len(parameters) != len(self._versions):
             return {}
-        parameters = self._parameters()
-        if len(parameters) != len(self._marks):
+        versions, places = _marks(parameters)
+        if self._contents is not None or self._flags is not None:
+            self._compare(parameters, versions, places)
+        if not self._silent and versions == self._versions and places == self._places:
             return {}
-        self._compare(parameters)
-        pairs = zip(self._named, parameters, self._marks, strict=True)
+        self._were_found = True
         return {
             name: parameter.detach()
-            for (name, _), parameter, mark in pairs
-            if _mark(parameter) != mark or name in self._silent
+            for place, ((name, _), parameter) in enumerate(
+                zip(self._named, parameters, strict=True)
+            )
+            if name in self._silent
+            or versions[place] != self._versions[place]
+            or places[place] != self._places[place]
         }
 
     def _parameters(self) -> list[Tensor]:
         parameters = [reference() for _, reference in self._named]
-        if any(parameter is None for parameter in parameters):  # the script has let go of a model
+        alive: list[Tensor] = [each for each in parameters if each is not None]
+        if len(alive) < len(parameters):  # the script has let go of a model
             self._named = []
-        return [parameter for parameter in parameters if parameter is not None]
+            return []
+        return alive
 
-    def _compare(self, parameters: list[Tensor]) -> None:
+    def _compare(self, parameters: list[Tensor], versions: list[int], places: list[int]) -> None:
         if self._contents is not None and self._flags is None:
             self._flags = _to_host(_contents(parameters).ne(self._contents))
             self._contents = None
-        if self._flags is not None and (self._flags[1] is None or self._flags[1].query()):
-            flags, self._flags = self._flags[0].tolist(), None
-            marked = zip(self._named, parameters, self._marks, strict=True)
-            self._silent |= {
-                name
-                for ((name, _), parameter, mark), flag in zip(marked, flags, strict=True)
-                if flag and _mark(parameter) == mark
-            }
+        if self._flags is None or not (self._flags[1] is None or self._flags[1].query()):
+            return
+        flags, self._flags = self._flags[0].tolist(), None
+        self._silent |= {
+            self._named[place][0]
+            for place, flag in enumerate(flags)
+            if flag
+            and versions[place] == self._versions[place]
+            and places[place] == self._places[place]
+        }
 
 
-def _mark(parameter: Tensor) -> tuple[int, int]:
-    return parameter._version, parameter.data_ptr()  # noqa: SLF001
+def _marks(parameters: list[Tensor]) -> tuple[list[int], list[int]]:
+    """Return how often each parameter was written to, and where it is in memory."""
+    versions = [parameter._version for parameter in parameters]  # noqa: SLF001
+    return versions, [parameter.data_ptr() for parameter in parameters]
 
 
 def _contents(parameters: list[Tensor]) -> Tensor:
