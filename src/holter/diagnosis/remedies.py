@@ -48,9 +48,22 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
     place = f"at {birth.where}, " if in_script else ""
     if birth.phase == "update":
         return f"{place}{_in_update(replay, birth)}"
-    acting = instructions(replay, _ACTING)
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
+    if unguarded and replay.is_data:
+        return f"check {_samples(birth)}, and fix or leave them out where the data is loaded"
+    acting = instructions(replay, _ACTING)
     return acting if unguarded and acting else f"{place}{safe_form(birth)}"
+
+
+def _samples(birth: Birth) -> str:
+    """Return the samples of a birth by their indices in the data set, or in the batch."""
+    names = list(map(str, birth.indices or birth.samples))
+    if not names:
+        return "the samples of this batch"
+    more = birth.sample_count - len(names)
+    rest = f" and {more} more" if more > 0 else ""
+    of = "data set" if birth.indices else "batch"
+    return f"sample{'s' * (birth.sample_count > 1)} {', '.join(names)}{rest} of the {of}"
 
 
 def _in_update(replay: Replayed, birth: Birth) -> str:

@@ -115,6 +115,13 @@ def _replay(replay: Replayed | None) -> dict[str, Any] | None:
             "line": birth.line,
             "module": birth.module,
             "samples": list(birth.samples),
+            "sample_count": birth.sample_count,
+            "indices": list(birth.indices),
+            "micro_batch": birth.micro_batch,
+            "micro_batches": birth.micro_batches,
+            "parameter": birth.parameter,
+            "states": list(birth.states),
+            "stepped_at": birth.stepped_at,
             "says": birth.says,
         },
         "ladder": [

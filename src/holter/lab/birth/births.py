@@ -139,7 +139,7 @@ def _in_update(told: Birth, stepped_at: str) -> Birth:
     where = f"{shortened(file)}:{number}"
     line = linecache.getline(file, int(number)).strip()
     says = f"{told.says.removesuffix('.')}; the update is made by `{line}` at {where}."
-    own = not told.where.startswith("torch/")
+    own = bool(told.where) and not told.where.startswith("torch/")
     if own:
         return replace(told, stepped_at=where, says=says)
     return replace(told, where=where, line=line, stepped_at=where, says=says)

@@ -111,7 +111,7 @@ class SampleTracker:
             to = _target(operation, each, output, place=place, dimension=along, settings=settings)
             if to is None:
                 summed = True
-            elif output.stride(to) and output.shape[to] == each.shape[along]:
+            elif output.stride(to) and self._continues(operation, each.shape[along], output, to):
                 stride, now = each.stride(along), output.stride(to)
                 if (layout.step * now) % stride == 0:
                     return _Layout(layout.step * now // stride, -(before // stride) * now)
@@ -121,6 +121,12 @@ class SampleTracker:
             step = output.untyped_storage().nbytes() + 1
             return _Layout(step, -single.pop() * step)
         return self._by_size(output) if batched else None  # lost on the way
+
+    def _continues(self, operation: str, before: int, output: Tensor, to: int) -> bool:
+        """Whether samples lie in an output as they did, or whole batches one after the other."""
+        after = int(output.shape[to])
+        whole = operation == "cat" and before == self.size and after % before == 0
+        return after == before or whole
 
     def _layout(self, tensor: Tensor) -> _Layout | None:
         if self.size is None or tensor.layout is not torch.strided:
