@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holter._cli.trust import trusted_command
 from holter.record.errors import HolterError
 from holter.record.notices import tell
 
@@ -63,7 +64,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             again = [*args.typed[:place], "--rerun", *args.typed[place:]]
             return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
 
-    script, *arguments = _command(run, folder)
+    script, *arguments = trusted_command(run, folder, trust=args.trust)
     module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
@@ -107,16 +108,6 @@ def _capture(folder: Path, name: str | None) -> "Capture":
     raise HolterError(
         f"{folder} has no capture {name}; it has {', '.join(path.name for path in captures)}."
     )
-
-
-def _command(run: "Run", folder: Path) -> list[str]:
-    command = list(run.meta.environment.command)
-    if not command or not Path(run.meta.environment.folder or ".", command[0]).is_file():
-        raise HolterError(
-            f"The script that recorded {folder} is unknown or missing; pass a function that returns"
-            " a setup with `--on module:function`."
-        )
-    return command
 
 
 @contextlib.contextmanager
@@ -167,7 +158,7 @@ def _investigate(
         if args.export is not None:
             from holter.lab.replay.exporting import export
 
-            tell(export(window, Path(args.export)))
+            tell(export(window, Path(args.export), synthetic=args.synthetic))
     sys.stdout.flush()
     replay = replayed(Run.load(run.path))
     return replay is not None and replay.is_reproduced

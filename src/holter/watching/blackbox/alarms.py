@@ -65,7 +65,7 @@ class Alarms:
         self._coefficients.see(readings)
         for loss in readings.get(LOSS, ()):
             if not math.isfinite(loss):
-                return Alarm("nonfinite", step, f"the loss is {loss}")
+                return Alarm("nonfinite", step, f"the loss is {_in_words(loss)}")
             peak = self._spikes_at(step).add(step, loss)
             if peak is not None and not self._coefficients.rule_the_loss:
                 return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
@@ -77,7 +77,7 @@ class Alarms:
             return None
         for norm in readings.get(GRAD_TOTAL_NORM, ()):
             if not math.isfinite(norm):
-                return Alarm("nonfinite", step, f"the gradient norm is {norm}")
+                return Alarm("nonfinite", step, f"the gradient norm is {_in_words(norm)}")
         if not all(map(math.isfinite, readings.get(ACTIVATION_ABSMAX, ()))):
             return Alarm("nonfinite", step, "an activation is not finite")
         return None
@@ -92,6 +92,11 @@ class Alarms:
                 self._spikes.pop(next(iter(self._spikes)))
             self._spikes[stage] = Spikes()
         return self._spikes[stage]
+
+
+def _in_words(value: float) -> str:
+    """Return a value that is not finite as a word."""
+    return "NaN" if math.isnan(value) else "infinite"
 
 
 class Coefficients:

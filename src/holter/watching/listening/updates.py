@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from holter.record.events import SkippedStep
+from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -60,6 +61,7 @@ class UpdateListener:
             self._stepper.alert()
         scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
         opens = step.backward()
+        loop.see_handwritten(scalars)
         roster = self._stepper.roster
         self._stepper.publish(BackwardBegins(tuple(scalars), opens, roster, whole))
         self._loss_scale.backward_began()
@@ -142,7 +144,19 @@ class UpdateListener:
         box = self._loop.black_box
         if box is not None and os.getpid() == self.shield.process and not self._is_capturing():
             scaled = self._loss_scale.is_on(optimizer)
-            box.before_update(self._loop.recorder.step, optimizer, scaled=scaled)
+            try:
+                box.before_update(self._loop.recorder.step, optimizer, scaled=scaled)
+            except (NonfiniteError, SystemExit):
+                self._refused(optimizer)
+                raise
+
+    @shielded
+    def _refused(self, optimizer: Optimizer) -> None:
+        """Record the step that ends the training before its update: it holds the reason."""
+        subject = self._stepper.roster.subject_of(optimizer)
+        if subject is not None:
+            self._updated(subject)
+            self._loop.close_step()
 
     def _is_capturing(self) -> bool:
         return self.shield.is_on_cuda and self.shield.is_capturing()
