@@ -63,3 +63,38 @@ def test_the_rate_of_before_cures_a_schedule_that_jumps(tmp_path: Path) -> None:
     assert told.minimal_cure.name == "learning rate before it rose"
     assert told.triage is not None
     assert told.triage.says.startswith("state")
+
+
+@pytest.mark.slow
+def test_a_clamped_critic_is_clamped_again_and_its_phases_take_turns(tmp_path: Path) -> None:
+    told = found(tmp_path, "gan-clamped-critic")
+    assert told.verdict == "bit for bit"
+    assert "clamp_" in told.says
+    assert told.is_data
+
+
+@pytest.mark.slow
+def test_a_loss_scale_by_hand_is_known_from_a_second_run(tmp_path: Path) -> None:
+    told = found(tmp_path, "regression-hand-written-scaler")
+    assert told.verdict == "bit for bit"
+    assert told.is_data
+
+
+@pytest.mark.slow
+def test_weights_that_the_script_scales_are_the_cause(tmp_path: Path) -> None:
+    told = found(tmp_path, "regression-scaled-by-hand")
+    assert told.verdict == "bit for bit"
+    assert told.about.edited == ("2.weight",)
+    assert told.proven_cure is not None
+    assert told.proven_cure.name == "edits of weights left out"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "name",
+    ["tabular-renormalised-head", "regression-averaged-weights", "regression-cycled-momentum"],
+)
+def test_what_lies_outside_the_step_is_replayed(tmp_path: Path, name: str) -> None:
+    told = found(tmp_path, name)
+    assert told.verdict == "bit for bit"
+    assert told.is_data
