@@ -74,6 +74,12 @@ def changed_accumulation(
         )
         return
     step = near[-1]
+    survived = [e for e in changes if e + max_delay < failing and changes[e] == (before, after)]
+    if survived:
+        yield changed_accumulation.clear(
+            f"the same change at step {survived[0]} is followed by no failure"
+        )
+        return
     tried = None if replay is None else _tried(replay)
     if tried is False:
         yield changed_accumulation.clear("as many batches per step as before did not cure it")
