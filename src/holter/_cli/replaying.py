@@ -50,14 +50,14 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         with contextlib.chdir(here):
             try:
                 if rerun or recognised.setup.prepare is not None:
-                    reproduced = _investigate(recognised.setup, run, capture, args, drawn)
+                    enough = _investigate(recognised.setup, run, capture, args, drawn)
                 else:  # the steps are given more than the loader delivers
-                    reproduced = False
+                    enough = False
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
-            if not reproduced and not rerun and not _is_short(run, capture):
+            if not enough and not rerun and not _is_short(run, capture):
                 tell(f"to take the inputs of the steps from a second run of {script}, add --rerun")
-            if reproduced or rerun or not _is_short(run, capture):
+            if enough or rerun or not _is_short(run, capture):
                 return report(folder)
             tell(f"running {script} again: the inputs of its steps are taken from a second run")
             place = args.typed.index("replay") + 1  # options stand before the run
@@ -139,7 +139,7 @@ def _investigate(
     args: argparse.Namespace,
     drawn: Mapping[int, Sequence[Any]] | None = None,
 ) -> bool:
-    """Run the investigation; return whether the failure was reproduced."""
+    """Run the investigation; return whether that is all: it reproduced, or was interrupted."""
     from holter.diagnosis.facts.replays import replayed
     from holter.lab.replay.investigating import whole
     from holter.lab.replay.window import FailureWindow
@@ -149,11 +149,13 @@ def _investigate(
 
     assert run.path is not None
     window = FailureWindow(setup, capture, run, drawn=drawn)
+    interrupted = False
     with Lab(run.path, quiet=False) as lab, kept(setup):
         try:
             for line in whole(window, lab, ladder=not args.no_ladder):
                 tell(line)
         except KeyboardInterrupt:
+            interrupted = True
             tell("interrupted; the results so far are kept")
         if args.export is not None:
             from holter.lab.replay.exporting import export
@@ -161,7 +163,7 @@ def _investigate(
             tell(export(window, Path(args.export), synthetic=args.synthetic))
     sys.stdout.flush()
     replay = replayed(Run.load(run.path))
-    return replay is not None and replay.is_reproduced
+    return interrupted or (replay is not None and replay.is_reproduced)
 
 
 def _is_short(run: "Run", capture: "Capture") -> bool:

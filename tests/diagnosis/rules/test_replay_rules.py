@@ -46,6 +46,9 @@ def replay(
     verdict: str = "bit for bit",
     alarm: str = "nonfinite",
     onset: int = 59,
+    departs_at: int | None = None,
+    suspects: tuple[str, ...] = (),
+    edited: tuple[str, ...] = (),
 ) -> Run:
     first = Reproduced(
         verdict,
@@ -57,6 +60,9 @@ def replay(
         normal_loss=1.0,
         normal_spread=0.1,
         unchanged=FAILS,
+        departs_at=departs_at,
+        suspects=suspects,
+        edited=edited,
     )
     series = Series(np.arange(33, 60), np.ones(27, np.float32))
     tables = {REPLAY_LOSS: {"unchanged": series}, REPLAY_NORM: {"unchanged": series}}
@@ -130,6 +136,27 @@ def test_a_replay_that_did_not_reproduce_the_failure_concludes_nothing_certain()
     }
     leading = diagnose(checkup).leading
     assert leading is not None and leading.rule == "irreproducible-failure"
+
+
+def test_a_replay_that_departs_is_a_hint_and_rules_nothing_out() -> None:
+    run = replay(verdict="not reproduced", departs_at=35, suspects=("code between the steps",))
+    checkup = checked(run)
+    (finding,) = checkup.findings
+    assert finding.rule == "irreproducible-failure"
+    assert finding.confidence is Confidence.HINT
+    assert "--rerun" in finding.fix
+    assert not checkup.clear
+    asked = checked(replay(verdict="not reproduced", alarm="asked"))
+    assert not asked.clear and not asked.findings
+
+
+def test_edits_of_weights_that_are_the_only_cure_are_the_cause() -> None:
+    left_out = ChangeTried("edits of weights left out", measure=WindowMeasure(late_loss=1.0))
+    run = replay(left_out, *rungs(rate="does not", batch="does not"), edited=("0.weight",))
+    (finding,) = check(run, select=("damaging-weight-edits",)).findings
+    assert "0.weight" in finding.summary
+    other = replay(left_out, *rungs(batch="cures"), edited=("0.weight",))
+    assert not check(other, select=("damaging-weight-edits",)).findings
 
 
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:

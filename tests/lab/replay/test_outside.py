@@ -175,6 +175,17 @@ def test_a_batch_that_is_not_known_is_not_made_up(tmp_path: Path) -> None:
         blind.batches(blind.steps[0])
 
 
+def test_a_replay_that_ends_early_reproduces_nothing(tmp_path: Path) -> None:
+    seen = window(trained(tmp_path / "run", parts(), lambda setup, step: None), parts())
+    steps = seen.capture.steps
+    lost = replace(steps[4], fetches=(replace(steps[4].fetches[0], batch=None),))
+    cut = replace(seen.capture, steps=(*steps[:4], lost, *steps[5:]))
+    blind = FailureWindow(parts(), cut, seen.run)
+    found = investigated(blind)
+    assert found.verdict == "not reproduced"
+    assert f"ends after step {steps[3].step}" in found.says
+
+
 def test_the_divisor_of_an_accumulated_loss() -> None:
     loss = torch.ones(1, requires_grad=True).sum()
     assert [divisor(each) for each in (loss, loss / 4, loss * 0.25, loss * 0.3)] == [1, 4, 4, 1]

@@ -64,6 +64,7 @@ class Reproduction:
     compared: int
     repeatable: bool  # two replays gave the same
     departure: Departure | None = None
+    ended: str = ""  # where the replay ended before the failure, and by what
     edited: str = ""  # what the script writes to between steps, and how it was replayed
     fatal_before: str = ""  # by what it is known that the fatal update lies before the window
 
@@ -79,6 +80,8 @@ class Reproduction:
             told = f"not reproduced: {equal}; two replays differ: nondeterminism"
         elif self.departure is not None:
             told = f"not reproduced: {equal}; {self.departure.says}"
+        elif self.ended:
+            told = f"not reproduced: {equal}; {self.ended}"
         else:
             told = f"not reproduced: {equal}; the recorded steps do not fail when they are repeated"
         return "; ".join(part for part in (told, self.edited, self.fatal_before) if part)
@@ -115,7 +118,10 @@ class Investigation:
         ]
         same = sum(same_bits(loss, recorded) for loss, recorded in pairs)
         fails = self.fails or window.capture.alarm.kind in ("asked", "exception")
-        if pairs and same == len(pairs) and repeatable:
+        ended = self._ended_early()
+        if ended:
+            verdict = NOT_REPRODUCED
+        elif pairs and same == len(pairs) and repeatable:
             verdict = EXACT
         elif fails and all(_near(loss, recorded) for loss, recorded in pairs):
             verdict = REPRODUCED
@@ -127,6 +133,7 @@ class Investigation:
             len(pairs),
             repeatable,
             departure(window, plain) if verdict == NOT_REPRODUCED and repeatable else None,
+            ended,
             _edited(window),
             fatal_before(window, plain),
         )
@@ -152,6 +159,13 @@ class Investigation:
             )
         )
         return found
+
+    def _ended_early(self) -> str:
+        """Say where the replay ended before the step of the alarm, or return ""."""
+        last, alarm = self.plain.steps[-1], self._window.capture.alarm
+        if alarm.kind == "exception" or last >= min(alarm.step, self._window.steps[-1].step):
+            return ""
+        return f"the replay ends after step {last} ({self.plain.error})"
 
     def trace(self) -> Birth | None:
         """Find the operation that gave the first value that is not finite, or None."""
