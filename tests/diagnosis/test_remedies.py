@@ -20,6 +20,7 @@ def birth(operation: str, kind: str, **more: Any) -> Birth:
         (birth("log", "log of zero", made_by=["sigmoid"]), "F.logsigmoid(z)"),
         (birth("log", "log of zero", made_by=["index", "softmax"]), "F.log_softmax"),
         (birth("log", "log of zero", made_by=["index", "div", "exp"]), "F.cross_entropy"),
+        (birth("log", "log of zero", made_by=["softmax", "masked_fill"]), "torch.xlogy(p, p)"),
         (birth("log", "log of zero", made_by=["sum", "exp"]), "torch.logsumexp"),
         (birth("log", "log of zero", made_by=["addmm"]), "x.clamp_min(1e-6).log()"),
         (birth("sqrt", "root at zero", made_by=["sum", "pow"]), "torch.linalg.vector_norm"),

@@ -103,6 +103,11 @@ def safe_form(birth: Birth) -> str:
 
 def _of_logarithm(birth: Birth) -> str:
     made = birth.made_by
+    if "masked_fill" in made or "where" in made:
+        return (
+            "a masked probability is 0, and so is its term: use `torch.xlogy(p, p)` for p log(p),"
+            f" or `{_call(birth.operation, 'p.clamp_min(1e-6)')}`"
+        )
     if "sigmoid" in made:
         return (
             "compute it from the logits: `F.binary_cross_entropy_with_logits(logits, targets)`,"

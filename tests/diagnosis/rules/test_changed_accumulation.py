@@ -75,6 +75,16 @@ def test_gradients_of_the_same_size_rule_it_out() -> None:
     assert found(run(FAILED, growth=1.0)) == {}
 
 
+def test_a_change_that_was_survived_before_is_not_the_cause() -> None:
+    steps = np.arange(64)
+    made = run(FAILED)
+    calls = np.where((steps >= 60) | (steps == 30), 48, 4).astype(np.float32)
+    tables = {signal: dict(made[signal].items()) for signal in (GRAD_TOTAL_NORM, LOSS)}
+    again = Run.of({**tables, BACKWARD_CALLS: {"": Series(steps, calls)}}, events=made.events)
+    (clear,) = check(again, select=("changed-accumulation",)).clear
+    assert "step 30" in clear.because
+
+
 def test_a_constant_number_is_clear() -> None:
     checkup = check(run(FAILED, calls=4), select=("changed-accumulation",))
     (clear,) = checkup.clear

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holter import Run
+from holter import Run, check, diagnose
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.lab.birth import KINDS
 from zoo.failures import FAILURES, TRUTHS
@@ -50,7 +50,34 @@ def test_a_birth_in_the_second_micro_batch(tmp_path: Path) -> None:
     assert told.birth is not None
     assert told.birth.kind == "log of zero"
     assert "torch.log(y)" in told.birth.line
+    assert (told.birth.micro_batch, told.birth.samples) == (1, (5,))
+    assert told.birth.indices == (1973,)
     assert told.is_data
+
+
+@pytest.mark.slow
+def test_a_hand_written_optimizer_is_named_with_the_line_that_calls_it(tmp_path: Path) -> None:
+    told = found(tmp_path, "regression-hand-written-optimizer")
+    birth = told.birth
+    assert birth is not None
+    assert (birth.phase, birth.kind) == ("update", "outside domain")
+    assert ".sqrt()" in birth.line
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    file, number = birth.stepped_at.split(":")
+    assert file == "train.py"
+    assert lines[int(number) - 1].strip() == "optimizer.step()"
+    assert told.minimal_cure is not None
+    assert told.minimal_cure.name == "guarded sqrt"
+
+
+@pytest.mark.slow
+def test_an_accumulation_that_changes_is_no_poisonous_batch(tmp_path: Path) -> None:
+    told = found(tmp_path, "regression-changed-accumulation")
+    assert told.minimal_cure is not None
+    assert told.minimal_cure.name == "as many batches per step as before"
+    leading = diagnose(check(Run.load(tmp_path / "run"))).leading
+    assert leading is not None
+    assert leading.rule == "changed-accumulation"
 
 
 @pytest.mark.slow

@@ -1,15 +1,17 @@
 """The number of batches that make a step changes, and the training fails there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.replays import ChangeFamily, Replayed, replayed
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
 from holter.record import Series
+from holter.record.band import WINDOW, Band
 from holter.record.events import CaptureWritten
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
@@ -62,7 +64,7 @@ def changed_accumulation(
         )
         return
     replay = replayed(facts.run)
-    failing = _failing(facts, replay)
+    failing = _failing(facts, replay, changes, max_delay)
     near = [step for step in changes if failing is not None and 0 <= failing - step <= max_delay]
     before, after = changes[near[-1] if near else next(iter(changes))]
     if not near or failing is None:
@@ -72,6 +74,12 @@ def changed_accumulation(
         )
         return
     step = near[-1]
+    survived = [e for e in changes if e + max_delay < failing and changes[e] == (before, after)]
+    if survived:
+        yield changed_accumulation.clear(
+            f"the same change at step {survived[0]} is followed by no failure"
+        )
+        return
     tried = None if replay is None else _tried(replay)
     if tried is False:
         yield changed_accumulation.clear("as many batches per step as before did not cure it")
@@ -114,13 +122,33 @@ def _changes(calls: Series) -> dict[int, tuple[float, float]]:
     return found
 
 
-def _failing(facts: Facts, replay: Replayed | None) -> int | None:
+def _failing(
+    facts: Facts, replay: Replayed | None, changes: Iterable[int], max_delay: int
+) -> int | None:
     """Return the step at which the training begins to fail, or None."""
     if replay is not None:
         return replay.onset
     captured = [event.what for event in facts.run.events_of(CaptureWritten)]
     alarms = [each.of for each in captured if each.alarm in ("nonfinite", "spike")]
-    return min(alarms, default=None)
+    if alarms:
+        return min(alarms)
+    outcome = facts.outcome
+    if outcome is None or outcome.state not in (OutcomeState.BROKE, OutcomeState.DIVERGED):
+        return None
+    loss = max(facts.run[LOSS].values(), key=len)
+    above = [
+        int(step)
+        for step in changes
+        if (loss.steps < step).any() and _leaves_its_band(loss, step, max_delay)
+    ]
+    return min(above, default=None)
+
+
+def _leaves_its_band(loss: Series, step: int, delay: int) -> bool:
+    """Whether the loss rises above its band within so many steps from one on."""
+    before = loss.values[(loss.steps < step) & np.isfinite(loss.values)][-WINDOW:]
+    after = loss.values[(loss.steps >= step) & (loss.steps <= step + delay)]
+    return len(before) > 0 and not (after <= Band.of(before).ceiling()).all()
 
 
 def _tried(replay: Replayed) -> bool | None:

@@ -27,9 +27,9 @@ def placed(found: Birth, setup: Setup, delivered: Batch | None, *, place: int, o
     """
     if found.phase == "update":
         return found
-    indices: tuple[int, ...] = ()
-    if delivered is not None and found.sample_count < size(delivered):  # not all of them
-        indices = dataset_indices(setup, delivered, found.samples)
+    indices = () if delivered is None else dataset_indices(setup, delivered, found.samples)
+    if indices and found.sample_count == size(delivered) > 1:  # all of them
+        indices = ()
     parts = [f"in batch {place + 1} of the {of} that make the step"] if of > 1 else []
     if indices:
         more = found.sample_count - len(indices)

@@ -1,6 +1,6 @@
 """A replayed failure: whether it was reproduced, its origin, the changes, data or state."""
 
-from holter.diagnosis.facts.replays import Replayed, replayed
+from holter.diagnosis.facts.replays import ChangeFamily, Replayed, replayed
 from holter.diagnosis.wording import some
 from holter.record import Run
 from holter.reports.experiments import ResultTable
@@ -34,6 +34,12 @@ def _changes(replay: Replayed) -> ResultTable:
     notes = []
     if (cure := replay.proven_cure) is not None:
         notes.append(f"smallest change that cures it: {cure.name}")
+    guards = [c.name for c in replay.changes.values() if c.family is ChangeFamily.GUARD]
+    if guards and replay.birth is not None:
+        notes.append(
+            f"{guards[0]}: {replay.birth.operation} at {replay.birth.where} is kept from operands"
+            " that it cannot be given"
+        )
     if replay.triage is not None:
         notes.append(replay.triage.says)
         if replay.triage.samples:
