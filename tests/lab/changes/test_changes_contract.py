@@ -9,6 +9,7 @@ from torch.nn import functional
 from torch.optim import optimizer
 from torch.utils.data import DataLoader, TensorDataset
 
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import UNCHANGED, Change, TappedChange
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF, clip_to
@@ -54,8 +55,11 @@ from holter.lab.changes.weights import DEFAULT_INITIALISATION, REINITIALISED
 from holter.lab.randomness import RandomState
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.record.births import Birth
 from holter.record.trials import TrialName
+from holter.record.typed import from_json
 
+BIRTH = from_json(Birth, {"operation": "log", "where": "train.py:1"})
 TAPPED: list[TappedChange] = [
     *(CLIPPING_OFF, CLIP_OUTLIERS, DROPOUT_OFF, LARGER_EPSILON, NO_WEIGHT_DECAY, LOGITS),
     *(TARGET_SHAPE, LOG_PROBABILITIES, rates_times(0.1), rates_times(10_000), warm_up(5)),
@@ -76,6 +80,7 @@ CHANGES: list[Change] = [
     *(batch_norm_mode(training=True), batch_norm_mode(training=False)),
     *(adam(), adam(nothing_frozen=True), ROLLED_LABELS, SAME_RANDOM_NUMBERS),
     *(layer_left_out(nn.ReLU()), noise_inputs(16), standardised_inputs(16)),
+    OperationGuard(BIRTH).change,
     *(rescaled_outputs(torch.ones(1), torch.zeros(1)), FLOAT32, REINITIALISED),
     *(change.on_setup for change in TAPPED),
 ]
