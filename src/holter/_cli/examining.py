@@ -1,6 +1,5 @@
 """Preflight and replay of a script in processes of their own, written to one run."""
 
-import argparse
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,17 +35,7 @@ def preflight(command: "Command", run: Path, steps: int, seconds: float) -> int:
 
 
 def replay(run: Path) -> int:
-    """Replay the first failure that a run has captured."""
-    from holter._cli import replaying
+    """Replay the first failure that a run has captured, on the script that the user has named."""
+    from holter._cli import main
 
-    args = argparse.Namespace(
-        target=str(run),
-        capture=None,
-        on=None,
-        no_ladder=False,
-        export=None,
-        synthetic=False,
-        output=None,
-        trust=True,  # the script was just named by the user
-    )
-    return replaying.execute(args, lambda _: 0)
+    return main(["try", "replay", "--trust", str(run)])
