@@ -63,7 +63,7 @@ def test_layers_before_the_first_step() -> None:
 def test_a_replay() -> None:
     happened = (
         Reproduced(
-            *("same", "reproduced bit for bit", 59),
+            *("bit for bit", "reproduced bit for bit", 59),
             onset=50,
             state_step=31,
             alarm="nonfinite",
