@@ -81,7 +81,7 @@ def test_a_replay() -> None:
     assert "abnormal from step 50 on, 9 steps before the failure" in said
     assert "step skipped  cures" in said
     assert "smallest change that cures it: step skipped" in said
-    assert "fail on their own: 27" in said
+    assert "samples of the batch that fail: 27" in said
 
 
 def test_one_experiment_is_on_the_first_screen() -> None:
