@@ -226,6 +226,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("nonfinite-birth", "oversized-steps", "poisonous-batch", "irreproducible-failure"),
         FAILURES,
     ),
+    (
+        ("changed-accumulation", "damaging-weight-edits"),
+        (*FAILURES, "nonfinite-birth", "oversized-steps", "poisonous-batch"),
+    ),
     (("nonfinite-birth",), ("poisonous-batch",)),
     (("oversized-steps",), ("nonfinite-birth",)),
     # validation and the data behind it

@@ -15,6 +15,7 @@ from holter.diagnosis.absent import absent
 from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
+from holter.diagnosis.facts.replays import advised_replay
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -45,6 +46,7 @@ class Checkup:
     not_examined: tuple[NotExamined, ...] = ()
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
     outcome: Outcome = NOT_JUDGED
+    replay: str = ""  # how to replay the failure that was captured, if nobody has
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -104,6 +106,7 @@ def check(
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
         _outcome(facts, options),
+        advised_replay(run),
     )
 
 

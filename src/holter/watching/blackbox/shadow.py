@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from holter.watching.blackbox.ring import Settings
 from holter.watching.stats.shards import local
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -61,6 +62,21 @@ class Shadow:
         """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown."""
         return tuple(
             tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
+            for optimizer in self._optimizers.values()
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The numbers of each optimizer's groups besides the learning rate."""
+        return tuple(
+            tuple(
+                {
+                    key: value
+                    for key, value in group.items()
+                    if key not in ("params", "lr") and isinstance(value, float | tuple)
+                }
+                for group in optimizer.param_groups
+            )
             for optimizer in self._optimizers.values()
         )
 
