@@ -19,6 +19,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
+from holter.watching.lane import LightCollector
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
@@ -50,7 +51,11 @@ class Loop:
     """What the listeners share: they tell it of losses, and when a step is over."""
 
     def __init__(
-        self, recorder: Recorder, collectors: Iterable[Collector], *, budget: float | None
+        self,
+        recorder: Recorder,
+        collectors: Iterable[Collector | LightCollector],
+        *,
+        budget: float | None,
     ) -> None:
         self.recorder = recorder
         self.shield = Shield(recorder)
@@ -93,7 +98,10 @@ class Loop:
     @shielded
     def log(self, values: Mapping[str, Tensor]) -> None:
         """Publish values that the script gives for the open step."""
-        self.stepper.publish(Logged(values))
+        lane = self.stepper.lane
+        lane.tell(lane.at_log, values)
+        if "val_loss" in values:
+            self.stepper.publish(Logged(values))
 
     @shielded
     def finish(self) -> None:
@@ -140,6 +148,7 @@ class Loop:
         """Publish the loss of a validation batch."""
         call, data = loss
         self.evaluation.was_validated = True
+        self.stepper.lane.tell(self.stepper.lane.at_validation)
         news = data.news()
         if news is not None:
             self.recorder.event(news)

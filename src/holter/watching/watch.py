@@ -26,8 +26,8 @@ from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.hyperparameters import Hyperparameters
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
+from holter.watching.lane import LightCollector
 from holter.watching.listening.checkpoints import CheckpointListener
-from holter.watching.listening.closures import ClosureListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
@@ -53,7 +53,7 @@ class Watch:
         self,
         recorder: Recorder,
         *,
-        collectors: Iterable[Collector] | None = None,
+        collectors: Iterable[Collector | LightCollector] | None = None,
         budget: float | None = 0.01,
         announce: bool = True,
         black_box: bool = True,
@@ -67,7 +67,6 @@ class Watch:
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # that were recorded
-        self._closures = ClosureListener(self._loop)
         self._unseen = UnseenUpdates(self._loop, self._updates, self._tapped)
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
@@ -81,6 +80,7 @@ class Watch:
                 rank=rank,
             )
             recorder.see = self._loop.black_box.see
+            recorder.see_loss = self._loop.black_box.see_loss
         forward = ForwardListener(self._loop)
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
@@ -134,8 +134,6 @@ class Watch:
         for _, optimizer in fresh:
             self._handles += (
                 optimizer.register_step_pre_hook(self._updates.before_step),
-                optimizer.register_step_pre_hook(self._closures.before_step),
-                optimizer.register_step_post_hook(self._closures.after_step),
                 optimizer.register_step_post_hook(self._updates.after_step),
             )
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
@@ -233,7 +231,7 @@ class Watch:
             self._recorder.event(raised)
         self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
-        self._loop.black_box = self._recorder.see = None
+        self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
         self._loop.renew(Roster())
 
     def __enter__(self) -> "Watch":

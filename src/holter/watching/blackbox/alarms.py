@@ -64,11 +64,8 @@ class Alarms:
         """The alarm that the readings of a step raise, if they do."""
         self._coefficients.see(readings)
         for loss in readings.get(LOSS, ()):
-            if not math.isfinite(loss):
-                return Alarm("nonfinite", step, f"the loss is {loss}")
-            peak = self._spikes_at(step).add(step, loss)
-            if peak is not None and not self._coefficients.rule_the_loss:
-                return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
+            if (alarm := self.see_loss(step, loss)) is not None:
+                return alarm
         if not all(map(math.isfinite, readings.get(WEIGHT_NORM, ()))):
             return Alarm("nonfinite", step, "a weight is not finite")
         if (
@@ -80,6 +77,15 @@ class Alarms:
                 return Alarm("nonfinite", step, f"the gradient norm is {norm}")
         if not all(map(math.isfinite, readings.get(ACTIVATION_ABSMAX, ()))):
             return Alarm("nonfinite", step, "an activation is not finite")
+        return None
+
+    def see_loss(self, step: int, loss: float) -> Alarm | None:
+        """Return the alarm that the loss of a step raises, if it does."""
+        if not math.isfinite(loss):
+            return Alarm("nonfinite", step, f"the loss is {loss}")
+        peak = self._spikes_at(step).add(step, loss)
+        if peak is not None and not self._coefficients.rule_the_loss:
+            return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
         return None
 
     def _spikes_at(self, step: int) -> "Spikes":

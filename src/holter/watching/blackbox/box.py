@@ -18,7 +18,7 @@ from holter.record.signals import Signal
 from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
 from holter.watching.blackbox.memory import free_memory
-from holter.watching.blackbox.ring import Fetch, Ring, tensors_of
+from holter.watching.blackbox.ring import Fetch, Randomness, Ring, tensors_of
 from holter.watching.blackbox.shadow import Shadow, held_by
 from holter.watching.stats.shards import local
 
@@ -118,7 +118,7 @@ class BlackBox:
         """A loader delivered a batch for `step`."""
         if not self._attended:
             cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-            self._early[loader] = Fetch.of(loader, batch, cuda=cuda)
+            self._early[loader] = Fetch.of(loader, batch, Randomness(cuda=cuda))
         if self._ring is None or self._shadow is None:
             return
         began = time.perf_counter()
@@ -141,15 +141,25 @@ class BlackBox:
         """A loss function was called for the coming update."""
         self._functions.add(function)
 
-    def before_update(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
-        """Check the gradients before an update, if asked to and no GradScaler does."""
-        functions = frozenset(self._functions) or self._stage[0]  # not always told
-        self._functions.clear()
-        self._stage = functions, weakref.ref(optimizer)
-        self._alarms.begins(step, self._stage)
+    def before_update(self, step: int, optimizer: Optimizer) -> None:
+        """See an update begin: of which stage it is, and that a copy under way comes first."""
+        functions, known = self._stage
+        if self._functions or known is None or known() is not optimizer:
+            functions = frozenset(self._functions) or functions  # not always told
+            self._functions.clear()
+            self._stage = functions, weakref.ref(optimizer)
+            self._alarms.begins(step, self._stage)
         if self._shadow is not None:
             self._shadow.before_update()
-        if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):
+
+    @property
+    def may_interrupt(self) -> bool:
+        """Whether the gradients of each update are checked, as the script has asked."""
+        return self._on_nonfinite != "record"
+
+    def interrupt(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
+        """Skip or prevent an update whose gradients are not finite, unless a GradScaler does."""
+        if scaled or _is_finite(optimizer):
             return
         if self._on_nonfinite == "skip":
             optimizer.zero_grad()  # such an update leaves weights and optimizer as they are
@@ -185,9 +195,15 @@ class BlackBox:
         self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # a pause is not a long step
         self.spent += time.perf_counter() - began
 
+    def see_loss(self, step: int, loss: float) -> bool:
+        """Look for an alarm in the loss of a light step; True for an odd one."""
+        return self._react(self._alarms.see_loss(step, loss))
+
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> bool:
         """Look for an alarm in readings that have arrived on the host; True for odd ones."""
-        alarm = self._alarms.see(step, readings)
+        return self._react(self._alarms.see(step, readings))
+
+    def _react(self, alarm: Alarm | None) -> bool:
         if alarm is not None:
             if alarm.kind == "nonfinite" and alarm.kind not in self._written:
                 self._inspect(alarm.step)

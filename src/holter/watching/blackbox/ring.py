@@ -11,6 +11,26 @@ from torch import Tensor
 _MEASURE_EVERY = 32  # batches of a loader between two measurements of their size
 
 
+class Randomness:
+    """The random state of torch, at some moments: one tensor for as long as it does not change."""
+
+    def __init__(self, *, cuda: bool) -> None:
+        self._cuda = cuda
+        self._host = torch.get_rng_state()
+        self._device: Tensor | None = None
+
+    def now(self) -> tuple[Tensor, Tensor | None]:
+        """Return the state of the host, and that of the GPU in use."""
+        host = torch.get_rng_state()
+        if not torch.equal(host, self._host):
+            self._host = host
+        if self._cuda:
+            device = torch.cuda.get_rng_state()
+            if self._device is None or not torch.equal(device, self._device):
+                self._device = device
+        return self._host, self._device
+
+
 @dataclass(slots=True)
 class Fetch:
     """A batch as a loader delivered it, held by reference, and the random state right after."""
@@ -22,10 +42,10 @@ class Fetch:
     random_cuda: Tensor | None
 
     @classmethod
-    def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
+    def of(cls, loader: str, batch: Any, random: "Randomness") -> Self:
         """A batch that was delivered right now."""
-        versions = tuple(tensor._version for tensor in tensors_of(batch))  # noqa: SLF001
-        return cls(loader, batch, versions, *_random(cuda=cuda))
+        versions = tuple([tensor._version for tensor in tensors_of(batch)])  # noqa: SLF001
+        return cls(loader, batch, versions, *random.now())
 
 
 @dataclass(slots=True)
@@ -43,7 +63,8 @@ class Ring:
     """The last steps, as many as fit into `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, *, steps: int, limit: int, cuda: bool) -> None:
-        self._limit, self._cuda = limit, cuda
+        self._limit = limit
+        self._random = Randomness(cuda=cuda)
         self._sizes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self.most = steps
@@ -58,7 +79,7 @@ class Ring:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
         if self.open is not None and self.open.fetches:
             self.most = max(min(self.most, self._limit // self._bytes(self.open)), 1)
-        self.entries.append(Entry(step, *_random(cuda=self._cuda)))
+        self.entries.append(Entry(step, *self._random.now()))
         for fetch in fetches:
             self._hold(fetch)
         while len(self.entries) > self.most:
@@ -66,7 +87,7 @@ class Ring:
 
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
-        self._hold(Fetch.of(loader, batch, cuda=self._cuda))
+        self._hold(Fetch.of(loader, batch, self._random))
 
     def discard(self, loader: str) -> None:
         """What a loader delivered for the step under way is not used by it after all."""
@@ -99,10 +120,6 @@ class Ring:
 
     def _bytes(self, entry: Entry) -> int:
         return sum(self._sizes[fetch.loader] for fetch in entry.fetches)
-
-
-def _random(*, cuda: bool) -> tuple[Tensor, Tensor | None]:
-    return torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
 
 
 def tensors_of(batch: Any) -> list[Tensor]:

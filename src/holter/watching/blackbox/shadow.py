@@ -41,6 +41,7 @@ class Shadow:
         self._copies: list[dict[str, Tensor]] = [{}, {}]
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None, None]
         self._turn = 0
+        self._rates: tuple[tuple[float, ...], ...] = ()
         self._stream: torch.cuda.Stream | None = None
         self._copying: tuple[Any, Any] | None = None  # events before and after a copy
         self._copied: tuple[Any, Any] | None = None
@@ -58,11 +59,20 @@ class Shadow:
 
     @property
     def rates(self) -> tuple[tuple[float, ...], ...]:
-        """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown."""
-        return tuple(
-            tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
-            for optimizer in self._optimizers.values()
+        """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown.
+
+        The same tuple as last time while they are the same, as they are kept for every step.
+        """
+        rates = tuple(
+            [
+                tuple([_number(group.get("lr", math.nan)) for group in optimizer.param_groups])
+                for reference in self._weak.values()
+                if (optimizer := reference()) is not None
+            ]
         )
+        if rates != self._rates:
+            self._rates = rates
+        return self._rates
 
     @property
     def nbytes(self) -> int:
