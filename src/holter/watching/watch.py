@@ -78,6 +78,7 @@ class Watch:
                 on_nonfinite=on_nonfinite,
                 capture_at=capture_at,
                 rank=rank,
+                announce=announce,
             )
             recorder.see = self._loop.black_box.see
             recorder.see_loss = self._loop.black_box.see_loss
@@ -219,7 +220,7 @@ class Watch:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
                 sentence = f"the training ended with {type(error).__name__}"
                 box.capture(Alarm("exception", self._recorder.step, sentence))
-            box.finish()
+            box.close()
         self._loop.shield.is_closed = True
         for handle in reversed(self._handles):
             handle.remove()

@@ -19,15 +19,26 @@ from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
 from holter.watching.blackbox.memory import free_memory
 from holter.watching.blackbox.ring import Fetch, Randomness, Ring, tensors_of
-from holter.watching.blackbox.shadow import Shadow, held_by
+from holter.watching.blackbox.shadow import (
+    Shadow,
+    TooLargeError,
+    bytes_of,
+    held_by,
+    state_tensors,
+)
 from holter.watching.stats.shards import local
 
 SHARE = 0.3  # of the budget of a watch
 _STEPS = 4096  # in the ring at most
-_LONGEST_GAP, _SHORTEST_GAP = 2048, 16  # steps between two snapshots
+_LONGEST_GAP, _SHORTEST_GAP = 1 << 16, 16  # steps between two snapshots
 _MOST = {"nonfinite": 1, "spike": 3, "exception": 1, "asked": 16}  # captures of a kind in a run
-_RING_SHARE, _SHADOW_SHARE = 0.1, 0.25  # of the host's free memory
-_RING_BYTES = 4 << 30
+_RING_SHARE, _SHADOW_SHARE = 0.05, 0.2  # of the host's free memory: together a quarter
+_RING_BYTES = 1 << 30
+_A_PARAMETER = 12  # bytes that a snapshot may take, which weights and Adam do in float32
+_SLACK = 1.01  # for buffers, counts and alignment
+_SMALL = 64 << 20  # bytes of state that may be kept twice, and whatever they are a parameter
+_WORTH_A_SENTENCE = 128 << 20
+_FRESH = 8  # steps without a loss on the host, at most, before the only snapshot is replaced
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
@@ -57,7 +68,9 @@ class BlackBox:
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
         rank: int = 0,
+        announce: bool = False,
     ) -> None:
+        self._announce = announce
         self._folder, self._about, self._rank = folder, about, rank
         self._on_nonfinite, self._capture_at = on_nonfinite, capture_at
         self._attended: tuple[int, ...] = ()
@@ -65,6 +78,7 @@ class BlackBox:
         self._share = None if share is None else share * SHARE
         self._alarms = Alarms()
         self._suspects = False  # a loss has left its band
+        self._seen = -1  # the last step whose loss is on the host
         self._ring: Ring | None = None
         self._shadow: Shadow | None = None
         self._every = _SHORTEST_GAP
@@ -94,25 +108,40 @@ class BlackBox:
             return
         self._attended = identities
         early, self._early = list(self._early.values()), {}
-        shadow, free = Shadow(models, optimizers), free_memory()
+        free = free_memory()
         # Optimizers create their state at the first step: mostly two tensors for each parameter.
-        expected = max(shadow.nbytes, 6 * sum(_bytes(model) for model in models.values()))
-        if expected > _SHADOW_SHARE * free:
-            self._shadow = None
-            self._note(
-                f"The black box is off: snapshots of the state would take"
-                f" {expected / 2**30:.1f} GiB of the {free / 2**30:.1f} GiB of free host memory."
-            )
+        state = bytes_of(state_tensors(models, optimizers))
+        expected = max(state, 3 * sum(_bytes(model) for model in models.values()))
+        parameters = sum(p.numel() for model in models.values() for p in model.parameters())
+        limit = min(max(_A_PARAMETER * parameters * _SLACK, _SMALL), _SHADOW_SHARE * free)
+        if self._shadow is not None:
+            self._shadow.close()
+        if expected > limit:
+            self._turn_off(expected)
             return
+        copies = 2 if 2 * expected <= _SMALL else 1
+        shadow = Shadow(models, optimizers, copies=copies, limit=limit)
+        if self._announce and expected > _WORTH_A_SENTENCE:
+            tell(
+                f"the black box keeps a snapshot of the state, {expected / 2**30:.1f} GiB of host"
+                " memory; black_box=False turns it off"
+            )
         cuda = any(p.is_cuda for model in models.values() for p in model.parameters())
-        limit = int(min(_RING_SHARE * free, _RING_BYTES))
         self._shadow, self._due = shadow, 0
         if self._ring is None:
-            self._ring = Ring(steps=_STEPS, limit=limit, cuda=cuda)
+            most = int(min(_RING_SHARE * free, _RING_BYTES))
+            self._ring = Ring(steps=_STEPS, limit=most, cuda=cuda)
             self._ring.begin(step, early)
             self._fetches = bool(early)
-            if not cuda or shadow.nbytes <= _AT_ONCE:
+            if not cuda or state <= _AT_ONCE:
                 shadow.take(step)  # taken again where the step begins later: with its batch
+
+    def _turn_off(self, nbytes: int) -> None:
+        self._shadow = self._ring = None
+        self._note(
+            f"The black box is off: a snapshot of the state takes {nbytes / 2**30:.1f} GiB, more"
+            f" than {_A_PARAMETER} bytes a parameter or a quarter of the free host memory."
+        )
 
     def fetched(self, step: int, loader: str, batch: Any) -> None:
         """A loader delivered a batch for `step`."""
@@ -128,7 +157,8 @@ class BlackBox:
         self._fetches = True
         if not (entry and entry.step == step and entry.fetches):
             self._copy_if_due(step)
-        self._ring.fetched(loader, batch)
+        if self._ring is not None:
+            self._ring.fetched(loader, batch)
         self.spent += time.perf_counter() - began
 
     def pass_begins(self, loader: str) -> None:
@@ -197,10 +227,12 @@ class BlackBox:
 
     def see_loss(self, step: int, loss: float) -> bool:
         """Look for an alarm in the loss of a light step; True for an odd one."""
+        self._seen = step
         return self._react(self._alarms.see_loss(step, loss))
 
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> bool:
         """Look for an alarm in readings that have arrived on the host; True for odd ones."""
+        self._seen = step
         return self._react(self._alarms.see(step, readings))
 
     def _react(self, alarm: Alarm | None) -> bool:
@@ -266,27 +298,48 @@ class BlackBox:
             self._writing.join()
             self._writing = None
 
+    def close(self) -> None:
+        """Wait for a capture that is being written, and give all memory back."""
+        self.finish()
+        if self._shadow is not None:
+            self._shadow.close()
+        self._shadow = self._ring = None
+
     @property
     def _is_writing(self) -> bool:
         return self._writing is not None and self._writing.is_alive()
 
     def _copy_if_due(self, step: int) -> None:
-        assert self._shadow is not None
-        assert self._ring is not None
-        if step < self._due or self._is_writing or not self._shadow.is_ready():
+        if step < self._due or self._is_writing:
             return
+        shadow, ring = self._shadow, self._ring
+        assert shadow is not None
+        assert ring is not None
         if self._alarms.suspects:  # the snapshot from before a spike is kept until it is decided
             return
+        if shadow.copies == 1 and step - self._seen > _FRESH and step < self._due + self._every:
+            return  # something may have broken since, and only the snapshot from before helps
+        try:
+            self._copy(step, shadow, ring)
+        except TooLargeError as error:
+            shadow.close()
+            self._turn_off(error.nbytes)
+
+    def _copy(self, step: int, shadow: Shadow, ring: Ring) -> None:
+        if not shadow.is_ready():
+            return
         began = time.perf_counter()
-        self._shadow.take(step)
+        shadow.take(step)
         took = time.perf_counter() - began
-        copied = self._shadow.cost  # of the snapshot before this one
+        copied = shadow.cost  # of the snapshot before this one
+        wanted = 0.0
         if copied is None:
             self._every = _ON_GPU
         elif self._share is not None and self._length:
-            wanted = (took + copied) / (self._share * self._length)
-            self._every = int(min(max(wanted, _SHORTEST_GAP), _LONGEST_GAP))
-        self._every = max(min(self._every, self._ring.most // 2), 1)
+            wanted = min((took + copied) / (self._share * self._length), _LONGEST_GAP)
+            self._every = int(max(wanted, _SHORTEST_GAP))
+        # The ring should reach back to the snapshot, unless that would cost too much.
+        self._every = int(max(min(self._every, ring.most // 2), wanted, 1))
         self._due = step + self._every
 
 
