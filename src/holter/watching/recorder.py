@@ -93,7 +93,7 @@ class Recorder:
         environment: Environment | None = None,
         resume: bool = False,
     ) -> None:
-        self._step = self._first = _steps_in(path, rank) if resume else 0
+        self.step = self._first = _steps_in(path, rank) if resume else 0  # the open one
         self.see: See | None = None  # called with readings as they arrive
         self.see_loss: SeeLoss | None = None  # and with the losses of light steps
         self._began = time.time()
@@ -115,18 +115,13 @@ class Recorder:
         self._lane = lane
 
     @property
-    def step(self) -> int:
-        """The number of the open step."""
-        return self._step
-
-    @property
     def steps(self) -> int:
         """Number of steps that have ended since this recorder was opened, read or not."""
-        return self._step - self._first
+        return self.step - self._first
 
     def write_row(self, row: Row) -> bool:
         """Take the row of a light step; return False if something odd has arrived."""
-        step, self._step = self._step, self._step + 1
+        step, self.step = self.step, self.step + 1
         if self._columns != len(row.layout):
             self._columns, self._losses = len(row.layout), _places_of(row.layout, LOSS)
         on_device = row.is_on_device
@@ -156,7 +151,7 @@ class Recorder:
         Readings of a GPU are written some steps later, when they have arrived without waiting. Then
         the device time between `timers` is known, too, and `settle` returns what the step cost.
         """
-        step, self._step = self._step, self._step + 1
+        step, self.step = self.step, self.step + 1
         self._send_bunch()
         values = row.take()
         tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]

@@ -59,6 +59,7 @@ class Stepper:
         self._recorder, self._budget, self._shield = recorder, Budget(budget), shield
         others = [c for c in chosen if not isinstance(c, LightCollector)]
         self._publisher = Publisher(others, shield.fail)
+        self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
         self._time = self.lane.places(WATCH_TIME)[STEP]
         recorder.follow(self.lane)
 
@@ -71,10 +72,6 @@ class Stepper:
     def has_trained(self) -> bool:
         """Whether an optimizer has stepped since this recording began."""
         return self._recorder.steps > 0 or self.open.is_updated
-
-    def listens_to(self, kind: type, depth: Depth) -> bool:
-        """Whether a collector listens to such a moment in a step of this depth."""
-        return self._publisher.hears(kind, depth)
 
     def declined(self) -> list[str]:
         """What collectors cannot read in this training, a sentence each."""

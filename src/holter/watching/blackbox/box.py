@@ -216,7 +216,7 @@ class BlackBox:
             entry.rates = self._shadow.rates
         if entry is None or entry.step <= step:  # two optimizers may share a step
             self._ring.begin(step + 1)
-        if not self._fetches:
+        if not self._fetches and step + 1 >= self._due:
             self._copy_if_due(step + 1)
         if step == self._capture_at:
             self.capture(Alarm("asked", step, "asked for"))
@@ -228,7 +228,10 @@ class BlackBox:
     def see_loss(self, step: int, loss: float) -> bool:
         """Look for an alarm in the loss of a light step; True for an odd one."""
         self._seen = step
-        return self._react(self._alarms.see_loss(step, loss))
+        alarm = self._alarms.see_loss(step, loss)
+        if alarm is None and self._alarms.suspects is self._suspects:
+            return False
+        return self._react(alarm)
 
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> bool:
         """Look for an alarm in readings that have arrived on the host; True for odd ones."""

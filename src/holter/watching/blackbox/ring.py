@@ -77,8 +77,9 @@ class Ring:
 
     def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
-        if self.open is not None and self.open.fetches:
-            self.most = max(min(self.most, self._limit // self._bytes(self.open)), 1)
+        last = self.entries[-1] if self.entries else None
+        if last is not None and last.fetches:
+            self.most = max(min(self.most, self._limit // self._bytes(last)), 1)
         self.entries.append(Entry(step, *self._random.now()))
         for fetch in fetches:
             self._hold(fetch)

@@ -24,15 +24,17 @@ class Loading:
         self._owners: dict[str, tuple[str, ...]] = {}
 
     def join(self, lane: Lane) -> None:
-        """Hear of batches, and of what becomes of them."""
-        self._row = lane.row
+        """Hear of batches and, from the first one on, of what becomes of them."""
+        self._lane, self._row = lane, lane.row
         self._signals = tuple(lane.places(signal) for signal in self.emits)
         lane.at_fetch.append(self._fetch)
-        lane.at_validation.append(self._validated)
-        lane.at_backward.append(self._backward)
-        lane.at_end.append(self._end)
 
     def _fetch(self, loader: str, samples: int, waited: float) -> None:
+        if not self._owners:
+            self._lane.at_validation.append(self._validated)
+            self._lane.at_backward.append(self._backward)
+            self._lane.at_end.append(self._end)
+        self._owners.setdefault(loader, (loader,))
         # Only the latest batch: one that no backward followed was not trained on.
         self._fetched[loader] = (samples, waited, 1)
 
@@ -51,7 +53,7 @@ class Loading:
         if not self._used:
             return
         for loader, totals in self._used.items():
-            owner = self._owners.setdefault(loader, (loader,))
+            owner = self._owners[loader]
             for places, value in zip(self._signals, totals, strict=True):
                 self._row[places[owner]] = value
         self._used.clear()

@@ -19,14 +19,15 @@ class Scheduling:
 
     def join(self, lane: Lane) -> None:
         """Hear of schedulers."""
-        self._row, self._places = lane.row, lane.places(SCHEDULE_STEPS)
+        self._lane, self._places = lane, lane.places(SCHEDULE_STEPS)
         lane.at_schedule.append(self._stepped)
-        lane.at_end.append(self._end)
 
     def _stepped(self) -> None:
-        self._calls = (self._calls or 0) + 1
+        if self._calls is None:
+            self._calls = 0
+            self._lane.at_end.append(self._end)
+        self._calls += 1
 
     def _end(self, subjects: Sequence[Subject]) -> None:  # noqa: ARG002
-        if self._calls is not None:
-            self._row[self._places[STEP]] = self._calls
-            self._calls = 0
+        self._lane.row[self._places[STEP]] = self._calls
+        self._calls = 0
