@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -16,19 +16,27 @@ class Randomness:
 
     def __init__(self, *, cuda: bool) -> None:
         self._cuda = cuda
-        self._host = torch.get_rng_state()
-        self._device: Tensor | None = None
+        self._host = self._device = _State(b"", torch.empty(0))
 
     def now(self) -> tuple[Tensor, Tensor | None]:
         """Return the state of the host, and that of the GPU in use."""
-        host = torch.get_rng_state()
-        if not torch.equal(host, self._host):
-            self._host = host
-        if self._cuda:
-            device = torch.cuda.get_rng_state()
-            if self._device is None or not torch.equal(device, self._device):
-                self._device = device
-        return self._host, self._device
+        self._host = self._host.or_now(torch.get_rng_state())
+        if not self._cuda:
+            return self._host.tensor, None
+        self._device = self._device.or_now(torch.cuda.get_rng_state())
+        return self._host.tensor, self._device.tensor
+
+
+class _State(NamedTuple):
+    """A random state, and its bytes: comparing these is much quicker than comparing tensors."""
+
+    content: bytes
+    tensor: Tensor
+
+    def or_now(self, tensor: Tensor) -> "_State":
+        """Return this state if it is that of `tensor`, which a GPU keeps on the host as well."""
+        content = tensor.numpy().tobytes()
+        return self if content == self.content else _State(content, tensor)
 
 
 @dataclass(slots=True)
