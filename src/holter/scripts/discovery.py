@@ -52,6 +52,7 @@ class Discovery:
         if optimizer in self._unsettled:
             self._unsettled.discard(optimizer)
             self._look_for_the_trained_model(optimizer)
+            self._look_for_forgotten_models()
 
     def after_unseen_backward(self, known: set[int], leaves: "Callable[[], list[Tensor]]") -> None:
         """Watch models that have gradients, or tensors outside of models, without an optimizer."""
@@ -95,6 +96,22 @@ class Discovery:
         ]
         if trained:
             self._watch.add(trained, [])
+
+    def _look_for_forgotten_models(self) -> None:
+        """Watch models in train mode that receive gradients and that no optimizer holds.
+
+        A network that only measures (a perceptual loss, a teacher) is frozen or in eval mode.
+        """
+        known = {id(p) for p in self._watch.roster.parameters} | _parameters_of(list(self._waiting))
+        forgotten = [
+            module
+            for module in live_models()
+            if module.training
+            and any(p.requires_grad and p.grad is not None for p in module.parameters())
+            and not any(id(p) in known for p in module.parameters())
+        ]
+        if forgotten:
+            self._watch.add(forgotten, [])
 
 
 def live_models() -> "list[nn.Module]":

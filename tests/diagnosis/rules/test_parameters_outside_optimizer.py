@@ -1,6 +1,7 @@
 from holter.diagnosis.rules.parameters_outside_optimizer import parameters_outside_optimizer
 from holter.record import Run, Series
 from holter.record.findings import Clear, Confidence, NotExamined, Severity
+from holter.record.meta import Meta, ModelSummary
 from holter.record.signals import (
     GRAD_NORM,
     PARAMETER_IN_MODEL,
@@ -19,6 +20,7 @@ def _run(
     frozen: tuple[str, ...] = (),
     strangers: tuple[str, ...] = (),
     steps: int = STEPS,
+    models: tuple[str, ...] = (),
 ) -> Run:
     return run_of(
         {
@@ -29,7 +31,8 @@ def _run(
             PARAMETER_TRAINABLE: {name: [float(name not in frozen)] for name in optimizer},
             PARAMETER_IN_MODEL: {name: [float(name not in strangers)] for name in optimizer},
             GRAD_NORM: {name: [value] * steps for name, value in gradients.items()},
-        }
+        },
+        meta=Meta(model=tuple(ModelSummary(name, "Sequential") for name in models)),
     )
 
 
@@ -45,6 +48,20 @@ def test_a_forgotten_head_is_a_warning_that_names_it() -> None:
     assert finding.confidence is Confidence.CERTAIN
     assert finding.onset == 0
     assert [each.signal for each in finding.evidence] == [PARAMETER_OPTIMIZER, GRAD_NORM]
+
+
+def test_a_model_of_its_own_is_a_hint_but_a_part_of_a_model_is_none() -> None:
+    gradients = {"0.weight": 1.0, "Other.0.weight": 1.0, "Other.1.weight": 1.0}
+    whole = _run({**dict.fromkeys(gradients, -1), "0.weight": 0}, gradients, models=("A", "Other"))
+    part = _run(
+        {**dict.fromkeys(gradients, 0), "Other.1.weight": -1}, gradients, models=("A", "Other")
+    )
+    confidences = [
+        finding.confidence
+        for run in (whole, part)
+        for finding in found(parameters_outside_optimizer, run)
+    ]
+    assert confidences == [Confidence.HINT, Confidence.CERTAIN]
 
 
 def test_it_is_an_error_when_nothing_that_learns_is_held() -> None:

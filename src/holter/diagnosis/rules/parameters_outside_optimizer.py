@@ -29,7 +29,8 @@ def parameters_outside_optimizer(
     ## What it does
     Looks for parameters of a trained model that require gradients, receive nonzero ones, and are in
     no optimizer. It is an error if no optimizer holds anything that receives a gradient, else a
-    warning: training only a head on a backbone is a common choice.
+    warning: training only a head on a backbone is a common choice. It is a hint if all of them
+    form models of their own: a script may use an untrained network to measure something.
 
     ## Why it matters
     These parameters keep their initial values. A new head stays random, and the rest of the model
@@ -80,11 +81,12 @@ def parameters_outside_optimizer(
     where = covering(outside, {p.name for p in facts.parameters}.difference(outside))
     onset = min(loose[name] for name in outside)
     span = onset, facts.run.steps - 1
+    whole = learning > 0 and _are_whole_models(facts, set(outside))
     yield parameters_outside_optimizer.finding(
         f"{len(outside)} of {len(trainable)} trainable parameters receive gradients but are in no"
         f" optimizer: {some(where)}",
         severity=Severity.WARNING if learning else Severity.ERROR,
-        confidence=Confidence.CERTAIN,
+        confidence=Confidence.HINT if whole else Confidence.CERTAIN,
         onset=onset,
         evidence=(
             Evidence(
@@ -104,3 +106,14 @@ def parameters_outside_optimizer(
         fix=f"build the optimizer from `model.parameters()` when the model is complete, so that it"
         f" holds {where[0]}; if it is left out on purpose, freeze it with `requires_grad_(False)`",
     )
+
+
+def _are_whole_models(facts: Facts, outside: set[str]) -> bool:
+    """Whether no optimizer holds any other parameter of the models that `outside` belong to."""
+    prefixes = [f"{model.name}." for model in facts.run.meta.model]
+    theirs = tuple(
+        prefix for prefix in prefixes if any(name.startswith(prefix) for name in outside)
+    )
+    named = sum(name.startswith(theirs) for name in outside)
+    held = any(p.name.startswith(theirs) and p.optimizer >= 0 for p in facts.parameters)
+    return bool(theirs) and named == len(outside) and not held
