@@ -130,18 +130,16 @@ class Recorder:
         self._steps.append(step)
         self._walls.append(now)
         self._rows.append(values)
-        fine = True
+        is_finite = True
         if on_device:
             self._is_on_device = True
         else:
             for place in self._losses:
-                loss = values[place]
-                if loss is not ABSENT:
-                    fine &= self._saw_loss(step, loss)
+                is_finite &= math.isfinite(values[place]) or values[place] is ABSENT
         full = self._is_on_device and len(self._steps) >= _MANY
-        if full or not fine or now - self._walls[0] > DELAY:
-            self._send_bunch()
-        return self._write_arrived() and fine if self._under_way else fine
+        if full or not is_finite or now - self._walls[0] > DELAY:
+            return self._send_bunch() and is_finite
+        return self._write_arrived() if self._under_way else True
 
     def write_step(
         self, row: Row, readings: list[Reading], timers: Sequence[Timers], settle: Settle
@@ -152,7 +150,7 @@ class Recorder:
         the device time between `timers` is known, too, and `settle` returns what the step cost.
         """
         step, self.step = self.step, self.step + 1
-        self._send_bunch()
+        fine = self._send_bunch()
         values = row.take()
         tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
         packed = Packed([*(value for value in values if isinstance(value, Tensor)), *tensors])
@@ -160,10 +158,10 @@ class Recorder:
         self._under_way.append(
             _Step(step, time.time(), values, readings, packed, timers, settle, under_way)
         )
-        return self._write_arrived()
+        return self._write_arrived() and fine
 
-    def _send_bunch(self) -> None:
-        """Start the transfer of the bunch."""
+    def _send_bunch(self) -> bool:
+        """Start the transfer of the bunch; return False if something odd has arrived."""
         if self._steps:
             packed = Packed(
                 [value for row in self._rows for value in row if isinstance(value, Tensor)]
@@ -174,7 +172,7 @@ class Recorder:
             self._steps, self._walls, self._rows = [], [], []
             self._is_on_device = False
             self._under_way.append(bunch)
-            self._write_arrived()
+        return self._write_arrived()
 
     def _write_arrived(self) -> bool:
         """Write what is on the host by now; False if something odd is among it."""
@@ -193,10 +191,10 @@ class Recorder:
         width = len(lane.row)
         arrived = iter(bunch.packed.unpack())
         for step, row in zip(bunch.steps, bunch.rows, strict=True):
-            if _to_host(row, arrived):
-                for place in self._losses:
-                    if place < len(row) and row[place] is not ABSENT:
-                        fine &= self._saw_loss(step, row[place])
+            _to_host(row, arrived)
+            for place in self._losses:
+                if place < len(row) and row[place] is not ABSENT:
+                    fine &= self._saw_loss(step, row[place])
             lane.tell(lane.at_arrival, row)
             row.extend([ABSENT] * (width - len(row)))  # the layout may have grown since
         matrix = np.array(bunch.rows, np.float32)
@@ -284,12 +282,11 @@ def _on_host(readings: Iterable[Reading], arrived: Iterator[Floats]) -> Iterator
         yield signal, owners, read
 
 
-def _to_host(row: list[Any], arrived: Iterator[Floats]) -> bool:
-    """Replace the tensors of a row by their values; return whether there were any."""
-    places = [place for place, value in enumerate(row) if isinstance(value, Tensor)]
-    for place in places:
-        row[place] = next(arrived).item()
-    return bool(places)
+def _to_host(row: list[Any], arrived: Iterator[Floats]) -> None:
+    """Replace the tensors of a row by their values."""
+    for place, value in enumerate(row):
+        if isinstance(value, Tensor):
+            row[place] = next(arrived).item()
 
 
 def _places_of(layout: Sequence[Column], wanted: Signal) -> list[int]:

@@ -18,7 +18,7 @@ from holter.record.signals import Signal
 from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
 from holter.watching.blackbox.memory import free_memory
-from holter.watching.blackbox.ring import Fetch, Randomness, Ring, tensors_of
+from holter.watching.blackbox.ring import Fetch, Ring, tensors_of
 from holter.watching.blackbox.shadow import (
     Shadow,
     TooLargeError,
@@ -140,14 +140,14 @@ class BlackBox:
         self._shadow = self._ring = None
         self._note(
             f"The black box is off: a snapshot of the state takes {nbytes / 2**30:.1f} GiB, more"
-            f" than {_A_PARAMETER} bytes a parameter or a quarter of the free host memory."
+            f" than {_A_PARAMETER} bytes a parameter or a fifth of the free host memory."
         )
 
     def fetched(self, step: int, loader: str, batch: Any) -> None:
         """A loader delivered a batch for `step`."""
         if not self._attended:
             cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-            self._early[loader] = Fetch.of(loader, batch, Randomness(cuda=cuda))
+            self._early[loader] = Fetch.of(loader, batch, cuda=cuda)
         if self._ring is None or self._shadow is None:
             return
         began = time.perf_counter()

@@ -3,40 +3,12 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 _MEASURE_EVERY = 32  # batches of a loader between two measurements of their size
-
-
-class Randomness:
-    """The random state of torch, at some moments: one tensor for as long as it does not change."""
-
-    def __init__(self, *, cuda: bool) -> None:
-        self._cuda = cuda
-        self._host = self._device = _State(b"", torch.empty(0))
-
-    def now(self) -> tuple[Tensor, Tensor | None]:
-        """Return the state of the host, and that of the GPU in use."""
-        self._host = self._host.or_now(torch.get_rng_state())
-        if not self._cuda:
-            return self._host.tensor, None
-        self._device = self._device.or_now(torch.cuda.get_rng_state())
-        return self._host.tensor, self._device.tensor
-
-
-class _State(NamedTuple):
-    """A random state, and its bytes: comparing these is much quicker than comparing tensors."""
-
-    content: bytes
-    tensor: Tensor
-
-    def or_now(self, tensor: Tensor) -> "_State":
-        """Return this state if it is that of `tensor`, which a GPU keeps on the host as well."""
-        content = tensor.numpy().tobytes()
-        return self if content == self.content else _State(content, tensor)
 
 
 @dataclass(slots=True)
@@ -46,14 +18,14 @@ class Fetch:
     loader: str
     batch: Any
     versions: tuple[int, ...]  # of its tensors: a write into one raises its version
-    random: Tensor
-    random_cuda: Tensor | None
+    random: Generator
+    random_cuda: Generator | None
 
     @classmethod
-    def of(cls, loader: str, batch: Any, random: "Randomness") -> Self:
+    def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
         """A batch that was delivered right now."""
         versions = tuple([tensor._version for tensor in tensors_of(batch)])  # noqa: SLF001
-        return cls(loader, batch, versions, *random.now())
+        return cls(loader, batch, versions, *_random(cuda=cuda))
 
 
 @dataclass(slots=True)
@@ -61,8 +33,8 @@ class Entry:
     """One step: its fetches, the random state it began with, and learning rates."""
 
     step: int
-    random: Tensor
-    random_cuda: Tensor | None
+    random: Generator
+    random_cuda: Generator | None
     fetches: list[Fetch] = field(default_factory=list)
     rates: tuple[tuple[float, ...], ...] = ()  # of each optimizer, of each group
 
@@ -71,8 +43,7 @@ class Ring:
     """The last steps, as many as fit into `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, *, steps: int, limit: int, cuda: bool) -> None:
-        self._limit = limit
-        self._random = Randomness(cuda=cuda)
+        self._limit, self._cuda = limit, cuda
         self._sizes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self.most = steps
@@ -88,7 +59,7 @@ class Ring:
         last = self.entries[-1] if self.entries else None
         if last is not None and last.fetches:
             self.most = max(min(self.most, self._limit // self._bytes(last)), 1)
-        self.entries.append(Entry(step, *self._random.now()))
+        self.entries.append(Entry(step, *_random(cuda=self._cuda)))
         for fetch in fetches:
             self._hold(fetch)
         while len(self.entries) > self.most:
@@ -96,7 +67,7 @@ class Ring:
 
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
-        self._hold(Fetch.of(loader, batch, self._random))
+        self._hold(Fetch.of(loader, batch, cuda=self._cuda))
 
     def discard(self, loader: str) -> None:
         """What a loader delivered for the step under way is not used by it after all."""
@@ -129,6 +100,13 @@ class Ring:
 
     def _bytes(self, entry: Entry) -> int:
         return sum(self._sizes[fetch.loader] for fetch in entry.fetches)
+
+
+def _random(*, cuda: bool) -> tuple[Generator, Generator | None]:
+    """Return copies of the generators in use: much cheaper than their states, which few need."""
+    device = torch.cuda.default_generators[torch.cuda.current_device()] if cuda else None
+    host: Generator = torch.default_generator.clone_state()
+    return host, None if device is None else device.clone_state()
 
 
 def tensors_of(batch: Any) -> list[Tensor]:

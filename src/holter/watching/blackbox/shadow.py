@@ -58,6 +58,7 @@ class Shadow:
         self._rooms = [_Room() for _ in range(copies)]
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None] * copies
         self._turn = 0
+        self._given: list[Any] = []  # learning rates, as the optimizers have them
         self._rates: tuple[tuple[float, ...], ...] = ()
         self._stream: torch.cuda.Stream | None = None
         self._copying: tuple[Any, Any] | None = None  # events before and after a copy
@@ -85,15 +86,19 @@ class Shadow:
 
         The same tuple as last time while they are the same, as they are kept for every step.
         """
-        rates = tuple(
-            [
-                tuple([_number(group.get("lr", math.nan)) for group in optimizer.param_groups])
-                for reference in self._weak.values()
-                if (optimizer := reference()) is not None
-            ]
-        )
-        if rates != self._rates:
-            self._rates = rates
+        given = [
+            group.get("lr", math.nan)
+            for reference in self._weak.values()
+            if (optimizer := reference()) is not None
+            for group in optimizer.param_groups
+        ]
+        # One list of all, as long as only floats are in it: most steps have those of the last.
+        if given != self._given or not all(type(rate) is float for rate in given):
+            self._given = given
+            self._rates = tuple(
+                tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
+                for optimizer in self._optimizers.values()
+            )
         return self._rates
 
     def is_ready(self) -> bool:
