@@ -1,5 +1,6 @@
 """Light steps: what is read at every step goes a short way, whatever the size of the model."""
 
+import math
 import sys
 from collections import Counter
 
@@ -10,6 +11,7 @@ from torch.nn import functional
 
 import holter
 from holter.watching.budget import Budget
+from holter.watching.collectors import gradients
 from holter.watching.collectors.moments import Depth
 
 PACKAGE = str(holter.__file__).removesuffix("__init__.py")
@@ -87,6 +89,33 @@ def test_functions_of_the_forward_pass_are_not_heard_in_a_light_step(tmp_path):
         forward()
         sys.setprofile(None)
     assert calls == {"tapped": 3}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_gradients_of_light_steps_are_those_of_deep_ones(tmp_path, monkeypatch, frozen):
+    def recorded(name: str) -> holter.Run:
+        torch.manual_seed(0)
+        model = deep_net(3)
+        model[0].weight.requires_grad_(not frozen)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        with holter.watch(model, optimizer, tmp_path / name, quiet=True):
+            for step in range(9):
+                optimizer.zero_grad()
+                loss = model(torch.randn(4, 4)).relu().sum() * (math.inf if step == 7 else 1.0)
+                loss.backward()
+                optimizer.step()
+        return holter.Run.load(tmp_path / name)
+
+    monkeypatch.setattr(gradients, "on_gpu", lambda _: True)  # as if one launch read them all
+    light = recorded("light")
+    monkeypatch.setattr(Budget, "depth", lambda _, step: Depth.FULL)
+    deep = recorded("deep")
+    for name in (signal.name for signal in gradients.Gradients.emits):
+        assert list(light.tables[name]) == list(deep.tables[name])
+        for owner, series in deep.tables[name].items():
+            assert light.tables[name][owner].steps.tolist() == series.steps.tolist()
+            wanted = pytest.approx(series.values.tolist(), nan_ok=True, rel=1e-6)
+            assert light.tables[name][owner].values.tolist() == wanted, (name, owner)
 
 
 def test_modes_are_looked_at_again_when_one_was_changed(tmp_path):

@@ -14,6 +14,7 @@ _LEAST_DENSITY = {Depth.REGULAR: 20, Depth.FULL: 8}
 _SPARE = 0.5  # seconds that dense samples, and as many that alerts, may cost beyond the share
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _REGULAR_SHARE = 0.6  # of what light steps leave over; the rest is for full steps
+_DENSE_SHARE = 0.6  # of what light steps leave over, if gradients can be read by a fused launch
 _LEAST = 0.2  # of the share that deeper steps may take even where light ones use it up
 _MEMORY = 0.9  # of the moving averages
 _RAREST = 1 << 14  # steps
@@ -42,6 +43,8 @@ class Budget:
         self._alert_until = -1
         self._due = {Depth.REGULAR: 0, Depth.FULL: 0}
         self.every = {Depth.REGULAR: 1, Depth.FULL: 1}  # steps that the share allows one of
+        self._dense: float | None = None  # seconds of a light step with a fused launch
+        self._dense_due, self.every_dense = 0, 1
         self.is_generous = share is None or ALLOWANCE > 0  # everything is read
 
     def depth(self, step: int) -> Depth:
@@ -59,13 +62,26 @@ class Budget:
                 due[depth] = step + self._gap(depth, step)
         return chosen
 
+    def is_dense(self, step: int) -> bool:
+        """Whether a light step has time for a fused launch on a GPU."""
+        if step < self._dense_due:
+            return False
+        self._dense_due = step + self.every_dense
+        return True
+
     @property
     def _is_affordable(self) -> bool:
         """Whether more than the share may be spent on the training so far."""
         return self._spent < _MOST * max(self._elapsed, _SHORT)
 
     def account(
-        self, depth: Depth, cost: float, length: float, *, effort: float | None = None
+        self,
+        depth: Depth,
+        cost: float,
+        length: float,
+        *,
+        effort: float | None = None,
+        dense: bool = False,
     ) -> None:
         """Learn what a step of some depth cost, and how long it was without that.
 
@@ -75,7 +91,9 @@ class Budget:
             self._unmeasured -= 1
             return
         steps, effort = 1, cost if effort is None else effort
-        if depth is Depth.LIGHT:  # many and much alike: learned from in bunches
+        if dense:
+            self._dense = _average(self._dense, cost)
+        elif depth is Depth.LIGHT:  # many and much alike: learned from in bunches
             light = self._light
             light[0] += 1
             light[1] += cost
@@ -87,7 +105,8 @@ class Budget:
         self._elapsed += steps * (length + cost)
         self._spent += steps * effort
         self._length = _average(self._length, length)
-        self._costs[depth] = _average(self._costs.get(depth), cost)
+        if not dense:
+            self._costs[depth] = _average(self._costs.get(depth), cost)
         if self._share is not None:
             grown = min(max(self._elapsed, _SHORT) / _LONG, 1.0)
             self.is_generous = self._spent < ALLOWANCE * grown
@@ -119,6 +138,10 @@ class Budget:
         light = min(self._costs.get(Depth.LIGHT, 0.0), full)
         regular = min(max(self._costs.get(Depth.REGULAR, full / 2), light), full)
         left = max(affordable - light, affordable * _LEAST)
+        if self._dense is not None:
+            extra = max(self._dense - light, 0.0)
+            self.every_dense = _rarity(extra / (left * _DENSE_SHARE))
+            left = max(left - extra / self.every_dense, affordable * _LEAST)
         gradients = _rarity((regular - light) / (left * _REGULAR_SHARE))
         everything = max(_rarity((full - regular) / (left * (1 - _REGULAR_SHARE))), gradients)
         self.every = {Depth.REGULAR: gradients, Depth.FULL: everything}

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from holter.record import format as run_format
+from holter.record.format import Floats
 from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
@@ -19,6 +20,16 @@ from holter.watching.collectors.roster import Roster, Subject
 ABSENT = float(run_format.ABSENT)  # one object, so that `is` tells a place nobody wrote to
 Column = tuple[Signal, tuple[str, ...]]
 _P = ParamSpec("_P")
+
+
+class Wide(Protocol):
+    """What to do with a tensor of many values that a light step has left on its device."""
+
+    layout: Sequence[tuple[str, tuple[str, ...]]]  # signals of one stream by name, and owners
+    stream: str
+
+    def values(self, row: list[float], read: Floats) -> Floats:
+        """Return the values in the order of the layout; those of the step go to its row."""
 
 
 class Row(list[Any]):
@@ -31,6 +42,7 @@ class Row(list[Any]):
         super().__init__()
         self.layout: list[Column] = []
         self.is_on_device = False  # a tensor is among the values
+        self.wide: list[tuple[Wide, Tensor]] = []  # values that have no place in the row
         self._blank: list[float] = []
 
     def extended(self, signal: Signal, owners: tuple[str, ...]) -> int:
@@ -49,12 +61,19 @@ class Row(list[Any]):
             self[place] = value.detach().reshape(1)
             self.is_on_device = True
 
-    def take(self) -> list[Any]:
+    def keep_wide(self, wide: Wide, values: Tensor) -> None:
+        """Keep a tensor of many values until it is on the host."""
+        self.wide.append((wide, values))
+        self.is_on_device = True
+
+    def take(self) -> tuple[list[Any], Sequence[tuple[Wide, Tensor]]]:
         """Return the values of the step that ends; the next one begins with none."""
-        values = self[:]
+        values, wide = self[:], self.wide
         self[:] = self._blank
         self.is_on_device = False
-        return values
+        if wide:
+            self.wide = []
+        return values, wide
 
 
 class Places(dict[tuple[str, ...], int]):
@@ -76,6 +95,7 @@ class Lane:
         self, collectors: "Iterable[LightCollector]", fail: Callable[[str, Exception], None]
     ) -> None:
         self.row = Row()
+        self.is_dense = False  # the open step is light, and has time for a fused launch
         self._fail = fail
         self._broken: list[tuple[Callable[..., None], Exception]] = []
         # Who is called when; a collector adds its methods to those that it needs.
@@ -86,6 +106,7 @@ class Lane:
         self.at_backward: list[Callable[[Sequence[Tensor], bool, Depth], None]] = []
         self.at_backward_end: list[Callable[[], None]] = []
         self.at_gradients: list[Callable[[Subject], None]] = []
+        self.at_dense: list[Callable[[Subject], None]] = []  # the same, in light steps with time
         self.at_clip: list[Callable[[Tensor | None, float, bool, bool], None]] = []
         self.at_update: list[Callable[[Subject, Optimizer, Depth], None]] = []
         self.at_closure: list[Callable[[int], None]] = []

@@ -32,7 +32,7 @@ from holter.record.signals import (
 )
 from holter.record.writer import Row as Record
 from holter.watching.collectors import STEP, Reading
-from holter.watching.lane import ABSENT, Column, Lane, Row
+from holter.watching.lane import ABSENT, Column, Lane, Row, Wide
 from holter.watching.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
@@ -75,6 +75,7 @@ class _Bunch(NamedTuple):
     steps: list[int]
     walls: list[float]
     rows: list[list[Any]]  # floats, and tensors of a device
+    wide: list[Sequence[tuple[Wide, Tensor]]]
     packed: Packed
 
 
@@ -104,6 +105,7 @@ class Recorder:
         self._steps: list[int] = []  # of the bunch
         self._walls: list[float] = []
         self._rows: list[list[Any]] = []
+        self._wide: list[Sequence[tuple[Wide, Tensor]]] = []
         self._is_on_device = False
         self._writer = _open(path, rank=rank, environment=environment, resume=resume)
         self.path = self._writer.path
@@ -125,11 +127,12 @@ class Recorder:
         if self._columns != len(row.layout):
             self._columns, self._losses = len(row.layout), _places_of(row.layout, LOSS)
         on_device = row.is_on_device
-        values = row.take()
+        values, wide = row.take()
         now = time.time()
         self._steps.append(step)
         self._walls.append(now)
         self._rows.append(values)
+        self._wide.append(wide)
         is_finite = True
         if on_device:
             self._is_on_device = True
@@ -151,7 +154,7 @@ class Recorder:
         """
         step, self.step = self.step, self.step + 1
         fine = self._send_bunch()
-        values = row.take()
+        values, _ = row.take()
         tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
         packed = Packed([*(value for value in values if isinstance(value, Tensor)), *tensors])
         under_way = bool(self._under_way)
@@ -163,16 +166,18 @@ class Recorder:
     def _send_bunch(self) -> bool:
         """Start the transfer of the bunch; return False if something odd has arrived."""
         if self._steps:
-            packed = Packed(
-                [value for row in self._rows for value in row if isinstance(value, Tensor)]
-                if self._is_on_device
-                else ()
-            )
-            bunch = _Bunch(self._steps, self._walls, self._rows, packed)
-            self._steps, self._walls, self._rows = [], [], []
+            packed = Packed(list(self._tensors()) if self._is_on_device else ())
+            bunch = _Bunch(self._steps, self._walls, self._rows, self._wide, packed)
+            self._steps, self._walls, self._rows, self._wide = [], [], [], []
             self._is_on_device = False
             self._under_way.append(bunch)
         return self._write_arrived()
+
+    def _tensors(self) -> Iterator[Tensor]:
+        """The tensors of the bunch, step by step."""
+        for row, wide in zip(self._rows, self._wide, strict=True):
+            yield from (value for value in row if isinstance(value, Tensor))
+            yield from (values for _, values in wide)
 
     def _write_arrived(self) -> bool:
         """Write what is on the host by now; False if something odd is among it."""
@@ -190,8 +195,16 @@ class Recorder:
         assert lane is not None
         width = len(lane.row)
         arrived = iter(bunch.packed.unpack())
-        for step, row in zip(bunch.steps, bunch.rows, strict=True):
+        records: dict[Wide, tuple[list[int], list[float], list[Floats]]] = {}
+        for step, wall, row, wide in zip(
+            bunch.steps, bunch.walls, bunch.rows, bunch.wide, strict=True
+        ):
             _to_host(row, arrived)
+            for kind, _ in wide:
+                steps, walls, read = records.setdefault(kind, ([], [], []))
+                steps.append(step)
+                walls.append(wall)
+                read.append(kind.values(row, next(arrived)))
             for place in self._losses:
                 if place < len(row) and row[place] is not ABSENT:
                     fine &= self._saw_loss(step, row[place])
@@ -200,6 +213,8 @@ class Recorder:
         matrix = np.array(bunch.rows, np.float32)
         layout = [(signal.name, owners) for signal, owners in lane.row.layout]
         self._writer.write_many("steps", bunch.steps, bunch.walls, layout, matrix)
+        for kind, (steps, walls, read) in records.items():
+            self._writer.write_many(kind.stream, steps, walls, kind.layout, np.stack(read))
         return fine
 
     def _saw_loss(self, step: int, loss: float) -> bool:

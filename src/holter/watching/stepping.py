@@ -57,10 +57,10 @@ class Stepper:
         self.device = torch.device("cpu")  # of the first parameter
         self.lane = Lane([c for c in chosen if isinstance(c, LightCollector)], shield.fail)
         self._recorder, self._budget, self._shield = recorder, Budget(budget), shield
-        others = [c for c in chosen if not isinstance(c, LightCollector)]
-        self._publisher = Publisher(others, shield.fail)
+        self._publisher = Publisher([c for c in chosen if isinstance(c, Collector)], shield.fail)
         self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
         self._time = self.lane.places(WATCH_TIME)[STEP]
+        self._next_dense = False  # the step after the open one has time for a fused launch
         recorder.follow(self.lane)
 
     @property
@@ -106,15 +106,22 @@ class Stepper:
         if subject in self.open.read:
             return
         self.open.read.add(subject)
-        self.lane.tell(self.lane.at_gradients, subject)
+        lane = self.lane
+        lane.tell(lane.at_gradients, subject)
+        if lane.is_dense and not self.loss_scale.is_on(subject.optimizer()):
+            lane.tell(lane.at_dense, subject)
         if self.listens_to(GradientsReady, self.open.depth):
             scale = self.loss_scale.of(subject.optimizer(), self.device)
             self.publish(GradientsReady(subject, scale))
 
     def choose_next_depth(self) -> Depth:
         """Decide how much is read of the step after the open one."""
-        self.open.next_depth = self._budget.depth(self._recorder.step + 1)
-        return self.open.next_depth
+        step, budget = self._recorder.step + 1, self._budget
+        self.open.next_depth = depth = budget.depth(step)
+        self._next_dense = (
+            depth is Depth.LIGHT and bool(self.lane.at_dense) and budget.is_dense(step)
+        )
+        return depth
 
     def alert(self) -> None:
         """Read the next steps whole, because something odd was seen."""
@@ -139,7 +146,8 @@ class Stepper:
         step, cost, row = self.open, self._shield.cost, self.lane.row
         row[self._time] = spent = cost.spent
         if step.began is not None:
-            self._budget.account(Depth.LIGHT, spent, max(now - step.began - spent, 0.0))
+            length, dense = max(now - step.began - spent, 0.0), self.lane.is_dense
+            self._budget.account(Depth.LIGHT, spent, length, dense=dense)
         self._begin_step(now)
         return self._recorder.write_row(row)
 
@@ -154,6 +162,7 @@ class Stepper:
 
     def _begin_step(self, now: float) -> None:
         self.open.end(now)
+        self.lane.is_dense = self._next_dense
         # The allowance goes to deep steps, which are those that wait for a busy machine.
         is_generous = self.open.depth > Depth.LIGHT and self._budget.is_generous
         self._shield.cost.step_ended(is_generous=is_generous)

@@ -18,7 +18,7 @@ from holter import Run
 from holter.record.events import HolterFailed
 from holter.record.signals import CATALOGUE, LOSS, LR, WATCH_DEVICE_TIME, WATCH_TIME, Per
 from holter.watching.budget import Budget
-from holter.watching.collectors import STEP, Reading, all_collectors
+from holter.watching.collectors import STEP, Collector, Reading, all_collectors
 from holter.watching.collectors.moments import BackwardBegins, BeforeUpdate, Depth
 from holter.watching.lane import LightCollector
 from watching.collectors.trainings import (
@@ -33,7 +33,7 @@ from watching.collectors.trainings import (
 
 NAMES = [type(each).__name__ for each in all_collectors()]
 LIGHT = [type(each).__name__ for each in all_collectors() if isinstance(each, LightCollector)]
-OTHERS = [name for name in NAMES if name not in LIGHT]
+OTHERS = [type(each).__name__ for each in all_collectors() if isinstance(each, Collector)]
 
 
 def chosen(name):

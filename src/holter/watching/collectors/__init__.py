@@ -38,6 +38,7 @@ class Reading(NamedTuple):
             raise ValueError(f"{given} values of {self.signal} for {places} owners")
 
 
+@runtime_checkable
 class Collector(Protocol):
     """Measures at some moments. Must not synchronise: hands out tensors, never reads one.
 
