@@ -11,11 +11,11 @@ import pytest
 from holter import Run, check, diagnose
 from holter.diagnosis.absent import absent
 from holter.diagnosis.engine import Checkup, all_rules
+from holter.diagnosis.facts import Facts
 from holter.lab.experiments import all_experiments
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.record.table import Series
 from holter.reports import text
-from holter.reports._outcome import headline
 from holter.reports.experiments import all_results
 from synthetic import run_of
 
@@ -46,7 +46,7 @@ def faults(run: Run, checkup: Checkup) -> Iterator[str]:
         for rule, count in _named(shown).items():
             if count > 1:
                 yield f"{rule} is named {count} times"
-    good = run.steps and not checkup.findings and not headline(run, checkup).is_bad
+    good = run.steps and not checkup.findings and not checkup.outcome.bad
     if good and not all_results(run) and not checkup.failures:
         lines = text.render(run, checkup).splitlines()
         if len(lines) > 4:
@@ -151,7 +151,7 @@ def test_every_signal_of_a_training_has_its_own_reason() -> None:
 
 def test_a_healthy_report_has_an_outcome_a_cost_and_a_path(tmp_path: Path) -> None:
     run = made_up("falling", 300, 0)
-    shown = text.render(run, Checkup())
+    shown = text.render(run, Checkup(outcome=Facts(run).run_outcome))
     assert diagnose(Checkup()).leading is None
     assert len(shown.splitlines()) <= 4
     assert "details: holter check" in shown

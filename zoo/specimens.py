@@ -18,6 +18,8 @@ Edit = tuple[str, str]  # a piece of the workload that occurs once, and what sta
 class Specimen:
     """One script of the corpus: a workload of the zoo with `edits`, or the healthy twin of a case.
 
+    Those of a blind round (`zoo/rounds.py`) are edits of scripts in `zoo/blind/<round>`.
+
     A fault names the rule that has to lead (`cause`), the rules that are an equally right answer
     (`accepts`), the level it lies at, and the step by which it should be seen. A healthy run has
     none of these: `why` says what looks odd about it and why it is none the less sound.
@@ -36,6 +38,8 @@ class Specimen:
     @property
     def path(self) -> Path:
         """Where the workload is."""
+        if self.workload.startswith("blind/"):
+            return WORKLOADS.parent / f"{self.workload}.py"
         folder = CASES if "/" in self.workload else WORKLOADS
         return folder / f"{self.workload}.py"
 

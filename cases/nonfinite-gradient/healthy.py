@@ -9,14 +9,24 @@ same = torch.rand(1024) < 0.5
 right = torch.where(same[:, None], left + 0.2 * torch.randn(1024, 8), torch.randn(1024, 8))
 right[700] = left[700]  # one pair of duplicates
 
-encoder = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 8))
-optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+
+class Siamese(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 8))
+
+    def forward(self, left, right):
+        difference = self.encoder(left) - self.encoder(right)
+        distance = difference.pow(2).sum(dim=1).add(1e-8).sqrt()
+        return distance, (2 - distance).clamp(min=0)
+
+
+model = Siamese()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for _ in range(3):
     for batch in torch.randperm(1024).split(32):
-        difference = encoder(left[batch]) - encoder(right[batch])
-        distance = difference.pow(2).sum(dim=1).add(1e-8).sqrt()
-        apart = (2 - distance).clamp(min=0)
+        distance, apart = model(left[batch], right[batch])
         loss = torch.where(same[batch], distance, apart).pow(2).mean()
         optimizer.zero_grad()
         loss.backward()

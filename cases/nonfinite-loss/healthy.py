@@ -7,13 +7,23 @@ torch.manual_seed(0)
 x = torch.randn(1024, 8)
 y = (x[:, 0] + 0.5 * x[:, 1] > 0).float()
 
-model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+
+    def forward(self, x, y):
+        return nn.functional.binary_cross_entropy_with_logits(self.body(x)[:, 0], y)
+
+
+model = Classifier()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
 for epoch in range(40):
     for index in torch.randperm(len(x)).split(128):
         optimizer.zero_grad()
-        loss = nn.functional.binary_cross_entropy_with_logits(model(x[index])[:, 0], y[index])
+        loss = model(x[index], y[index])
         loss.backward()
         optimizer.step()
     print(f"epoch {epoch}: loss {loss.item():.4f}")

@@ -1,4 +1,4 @@
-"""A cross-entropy written by hand takes the logarithm of 0 once a sigmoid rounds to 1."""
+"""A model takes the logarithm of 0 in its own loss once a sigmoid rounds to 1."""
 
 import torch
 from torch import nn
@@ -7,14 +7,24 @@ torch.manual_seed(0)
 x = torch.randn(1024, 8)
 y = (x[:, 0] + 0.5 * x[:, 1] > 0).float()
 
-model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+
+    def forward(self, x, y):
+        p = torch.sigmoid(self.body(x)[:, 0])
+        return -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()
+
+
+model = Classifier()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
 for epoch in range(40):
     for index in torch.randperm(len(x)).split(128):
         optimizer.zero_grad()
-        p = torch.sigmoid(model(x[index])[:, 0])
-        loss = -(y[index] * torch.log(p) + (1 - y[index]) * torch.log(1 - p)).mean()
+        loss = model(x[index], y[index])
         loss.backward()
         optimizer.step()
     print(f"epoch {epoch}: loss {loss.item():.4f}")

@@ -46,7 +46,7 @@ def test_a_loss_near_the_best_constant_prediction_is_a_hint(max_loss: float, hin
     assert isinstance(damage, Damage) == hint
 
 
-@pytest.mark.parametrize("losses", [{"a": flat(), "b": flat()}, {"": flat() - 2.3}])
+@pytest.mark.parametrize("losses", [{"a": flat(), "b": 2 * flat()}, {"": flat() - 2.3}])
 def test_a_loss_that_cannot_be_judged_is_a_hint(losses: dict[str, np.ndarray]) -> None:
     damage = judged(run_of({LOSS: losses}))
     assert isinstance(damage, Damage)

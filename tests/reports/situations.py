@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import Rule
 from holter.record import Event, Run
 from holter.record.events import ExceptionRaised, Occurrence
@@ -178,11 +179,10 @@ def run(
 
 _RAISED = Event(120, 0.0, ExceptionRaised("ValueError", "bad\nshape: 100%, so"))
 
-SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
+_MADE: Mapping[str, tuple[Run, Checkup]] = {
     "known": (run(), Checkup((OUTSIDE, FLAT, ODD), NORMAL, RULED_OUT, UNKNOWN)),
     "unknown": (run(), Checkup((FLAT,), (), RULED_OUT, UNKNOWN)),
     "preview": (run(learned=True), Checkup((ODD,), (), RULED_OUT, ())),
-    "unexplained": (run(), Checkup((), (), RULED_OUT, UNKNOWN)),
     "nothing": (run(learned=True), Checkup((), NORMAL, (*RULED_OUT, Clear("odd-norms")), UNKNOWN)),
     "nothing-examined": (run_of({LOSS: {"": [1.0]}}), Checkup((), (), (), UNKNOWN)),
     "no-steps": (run(steps=0), Checkup((), (), (), UNKNOWN)),
@@ -199,4 +199,8 @@ SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
         ),
         Checkup((), (), RULED_OUT, ()),
     ),
+}
+SITUATIONS: Mapping[str, tuple[Run, Checkup]] = {
+    name: (made, replace(checkup, outcome=Facts(made).run_outcome))
+    for name, (made, checkup) in _MADE.items()
 }

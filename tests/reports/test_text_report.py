@@ -60,12 +60,6 @@ more   holter explain odd-norms · holter check --all
 
 300 steps · holter took 0.2 s
 """,
-    "unexplained": """\
-holter: learned nothing. loss stayed at 2.3 for 300 steps
-        300 steps, no rule found a cause; holter took 0.2 s
-next:    holter try preflight train.py
-details: holter check --all
-""",
     "nothing": """\
 holter: learned. loss 2.25 → 0.154
         300 steps, no problem found; holter took 0.2 s

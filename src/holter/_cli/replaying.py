@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holter._cli.trust import trusted_command
 from holter.record.errors import HolterError
 from holter.record.notices import tell
 
@@ -50,7 +51,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
                 shutil.rmtree(scratch, ignore_errors=True)
             return report(folder)
 
-    script, *arguments = _command(run, folder)
+    script, *arguments = trusted_command(run, folder, trust=args.trust)
     module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
@@ -92,16 +93,6 @@ def _capture(folder: Path, name: str | None) -> "Capture":
     raise HolterError(
         f"{folder} has no capture {name}; it has {', '.join(path.name for path in captures)}."
     )
-
-
-def _command(run: "Run", folder: Path) -> list[str]:
-    command = list(run.meta.environment.command)
-    if not command or not Path(run.meta.environment.folder or ".", command[0]).is_file():
-        raise HolterError(
-            f"The script that recorded {folder} is unknown or missing; pass a function that returns"
-            " a setup with `--on module:function`."
-        )
-    return command
 
 
 @contextlib.contextmanager
@@ -149,5 +140,5 @@ def _investigate(
         if args.export is not None:
             from holter.lab.replay.exporting import export
 
-            tell(export(window, Path(args.export)))
+            tell(export(window, Path(args.export), synthetic=args.synthetic))
     sys.stdout.flush()

@@ -33,6 +33,7 @@ examples:
   holter try overfit-batch --option samples=4 train.py
   holter try preflight --format json train.py
   holter try replay RUN                        replay a captured failure: its origin and its cure
+  holter try replay RUN --export repro.py --synthetic
 
 The script runs as it is up to its first training steps (--steps, --seconds) and stops there.
 It reads its data and may download or start other programs; files that it writes, renames or
@@ -142,7 +143,21 @@ def _parser() -> argparse.ArgumentParser:
         help="only reproduce the failure and find its origin; try no interventions",
     )
     failure.add_argument(
-        "--export", metavar="FILE.py", help="write a standalone script that reproduces the failure"
+        "--trust",
+        action="store_true",
+        help="execute the script that recorded RUN although it has changed or is not of this"
+        " project",
+    )
+    failure.add_argument(
+        "--export",
+        metavar="FILE.py",
+        help="write a standalone script that reproduces the failure; the weights and the batch of"
+        " that step are written beside it",
+    )
+    failure.add_argument(
+        "--synthetic",
+        action="store_true",
+        help="--export with random weights and a random batch, if they fail as well",
     )
     add_checking(parser)
     return parser

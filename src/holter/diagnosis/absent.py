@@ -32,7 +32,7 @@ _EXAMINED = {
 
 # Why all signals of one kind of owner are missing.
 _GROUPS = {
-    Per.LOSS_FUNCTION: "no loss function of torch was called",
+    Per.LOSS_FUNCTION: "no loss function was called or recognised",
     Per.MODULE: "the outputs of layers were not read",
 }
 
@@ -54,9 +54,11 @@ _TRAINED = {
     "data": "no loader was seen",
     "epsilon": "no optimizer has an epsilon",
     "grad": "gradients were not read",
+    "graph": "the graph of the loss was not read",
     "hidden": "nan_to_num is not called on activations or gradients",
     "input": "the inputs of the model were not read",
     "loss": "no loss was recorded",
+    "loss.batch_softmax": "the loss has no softmax over samples and classes",
     "loss.coefficient_balance": "the loss does not multiply its terms by constants",
     "loss.coefficient_size": "the loss does not multiply its terms by constants",
     "loss.logged": "no loss was passed to `log(loss=...)`",

@@ -104,6 +104,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("broadcast-loss", "doubled-sigmoid", "doubled-softmax", "limited-outputs"),
         (*_LEARNING, "oscillating-loss"),
     ),
+    (("batch-axis-softmax",), (*_LEARNING, "oscillating-loss", "unnormalised-nll")),
+    (("outweighed-term",), ("no-learning", "bad-validation")),
     (("single-class-softmax", "ignored-inputs"), (*_LEARNING, "unreached-parameters")),
     (("ignored-inputs",), ("unrelated-labels",)),
     (("identical-rows",), ("no-learning", "motionless", "fading", "too-large")),
@@ -201,6 +203,12 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("large-epsilon",), ("validation-mismatch",)),
     (("decayed-norms-and-biases",), ("loss-plateau", "underfitting")),
     # numerics
+    (("singular-operations",), ("non-finite", "no-learning", "unstable", "skipped-steps")),
+    (
+        ("huge-updates", "exploding-gradients", "unscaled-inputs", "nonfinite-inputs"),
+        ("singular-operations",),
+    ),
+    (("empty-targets", "nonfinite-birth"), ("singular-operations",)),
     (
         ("collapsing-loss-scale",),
         ("skipped-steps", "no-learning", "motionless", "fading", "non-finite"),

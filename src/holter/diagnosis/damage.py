@@ -21,7 +21,9 @@ _LOSSES = 20  # needed to judge a run
 _FAILURES: Mapping[OutcomeState, tuple[str, ...]] = MappingProxyType(
     {
         OutcomeState.LEARNED_NOTHING: ("no-learning", "diverging-loss"),
-        OutcomeState.DIVERGED: ("no-learning", "unstable"),
+        OutcomeState.COLLAPSED: ("no-learning", "diverging-loss"),
+        OutcomeState.MEMORISED: ("bad-validation",),
+        OutcomeState.DIVERGED: ("no-learning", "unstable", "unbounded-loss"),
         OutcomeState.BROKE: ("non-finite", "unstable", "half-precision"),
     }
 )
@@ -77,16 +79,30 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
     nothing, and a warning in one that learned. A run whose validation never is better than the best
     constant prediction has failed as well.
     """
-    outcome, baseline = facts.outcome, facts.baseline
-    failure = members(_FAILURES.get(outcome.state, ())) if outcome is not None else set()
+    baseline = facts.baseline
+    failure = _failure(facts)
     if not isinstance(baseline, str) and validation_at_chance(facts, baseline) is not None:
         failure |= members(("bad-validation",))
     return [
-        replace(finding, severity=Severity.ERROR)
-        if failure & {finding.rule, *reached_by(finding)}
-        else finding
+        replace(finding, severity=Severity.ERROR) if _explains(finding, failure) else finding
         for finding in findings
     ]
+
+
+def explained(findings: Iterable[Finding], facts: Facts) -> str:
+    """Return the first finding that is, or explains, the failure of a run; empty if none does."""
+    failure = _failure(facts)
+    return next((finding.rule for finding in findings if _explains(finding, failure)), "")
+
+
+def _failure(facts: Facts) -> set[str]:
+    """Return the rules that report the way in which a run failed."""
+    states = {facts.training_outcome.state, facts.run_outcome.state}
+    return {rule for state in states for rule in members(_FAILURES.get(state, ()))}
+
+
+def _explains(finding: Finding, failure: set[str]) -> bool:
+    return bool(failure & {finding.rule, *reached_by(finding)})
 
 
 def _ends_above(facts: Facts, max_loss: float) -> bool:

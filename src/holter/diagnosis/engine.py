@@ -3,7 +3,7 @@
 import fnmatch
 import pkgutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -12,27 +12,47 @@ from typing import Any
 
 from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
-from holter.diagnosis.damage import graded
+from holter.diagnosis.damage import explained, graded
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import ExperimentFailed, NotApplicable
-from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity, Verdict
+from holter.record.findings import (
+    Clear,
+    Confidence,
+    Finding,
+    Normal,
+    NotExamined,
+    Severity,
+    Verdict,
+)
 from holter.record.notices import tell
+
+UNEXPLAINED = "unexplained-failure"  # the rule that reports what no other rule does
+
+# What an outcome becomes by likely findings of these rules.
+_BY_VALIDATION = {
+    "overfitting": OutcomeState.OVERFITS,
+    "validation-mismatch": OutcomeState.MEMORISED,
+}
+
+NOT_JUDGED = Outcome(OutcomeState.UNKNOWN, "no run was checked")
 
 Options = Mapping[str, Mapping[str, Any]]  # rule -> option -> value
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """The outcome of checking a run: found, normal, clear, and not examined."""
+    """What checking a run gives: how it went, what was found, normal, clear, not examined."""
 
     findings: tuple[Finding, ...] = ()
     normal: tuple[Normal, ...] = ()
     clear: tuple[Clear, ...] = ()
     not_examined: tuple[NotExamined, ...] = ()
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
+    outcome: Outcome = NOT_JUDGED
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -80,6 +100,7 @@ def check(
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))
+    verdicts = _without_known_failure(verdicts, facts)
     findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
     unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
     experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
@@ -90,6 +111,7 @@ def check(
         tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
+        _outcome(facts, options),
     )
 
 
@@ -107,6 +129,25 @@ def named_rule(name: str) -> Rule:
         return all_rules()[name]
     except KeyError:
         raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
+
+
+def _outcome(facts: Facts, options: Options) -> Outcome:
+    """Return how the run went; two rules judge its validation, whether they are selected or not."""
+    outcome = facts.run_outcome
+    if outcome.state not in (OutcomeState.LEARNED, OutcomeState.STALLED):
+        return outcome
+    for name, state in _BY_VALIDATION.items():
+        for verdict in _apply(all_rules()[name], facts, options.get(name, {})):
+            if isinstance(verdict, Finding) and verdict.confidence >= Confidence.LIKELY:
+                return replace(outcome, state=state, onset=verdict.onset)
+    return outcome
+
+
+def _without_known_failure(verdicts: list[Verdict], facts: Facts) -> list[Verdict]:
+    """Return the verdicts without `unexplained-failure` where another finding tells the failure."""
+    rest = [verdict for verdict in verdicts if verdict.rule != UNEXPLAINED]
+    cause = explained((verdict for verdict in rest if isinstance(verdict, Finding)), facts)
+    return [*rest, Clear(UNEXPLAINED, f"reported as {cause}")] if cause else verdicts
 
 
 def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:

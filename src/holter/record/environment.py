@@ -1,5 +1,6 @@
 """What is worth knowing of the machine, the code and the moment in which a run was made."""
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -30,6 +31,7 @@ def describe() -> Environment:
     versions = {name: found for name in _PACKAGES if (found := _version(name))}
     return Environment(
         command=(sys.argv[0] or sys.executable, *sys.argv[1:]),
+        script_digest=_digest(Path(sys.argv[0])) if sys.argv[0] else None,
         folder=str(Path.cwd()),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         python=platform.python_version(),
@@ -38,6 +40,13 @@ def describe() -> Environment:
         variables={name: os.environ[name] for name in _VARIABLES if name in os.environ},
         git=_git(),
     )
+
+
+def _digest(script: Path) -> str | None:
+    try:
+        return hashlib.sha256(script.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def _version(package: str) -> str | None:

@@ -121,6 +121,18 @@ class EvaluationSeen(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class HandwrittenLoss(Occurrence):
+    """The script computes a loss itself that amounts to a torch loss function, for the first time.
+
+    What it is given is recorded under the name of that function.
+    """
+
+    kind: ClassVar[str] = "handwritten loss"
+    function: str
+    where: str = ""  # file and line that call backward
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSeen(Occurrence):
     """A learning-rate scheduler is stepped for the first time."""
 
@@ -393,6 +405,6 @@ _ALL: tuple[type[Occurrence], ...] = (
     *(SkippedStep, Resumed, ExceptionRaised, HolterFailed, CaptureWritten, ExperimentsChosen),
     *(ExperimentMade, NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor),
     *(LrRangeNote, LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
-    *(ChangeTried, ChangesTried, TriageMade, BatchInspected),
+    *(ChangeTried, ChangesTried, TriageMade, BatchInspected, HandwrittenLoss),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

@@ -31,6 +31,7 @@ class Environment:
 
     command: tuple[str, ...] = ()
     module: str | None = None  # of `python -m`
+    script_digest: str | None = None  # SHA-256 of the script's source
     folder: str | None = None  # the working directory
     started: str | None = None  # ISO 8601
     python: str | None = None

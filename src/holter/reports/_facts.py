@@ -8,9 +8,9 @@ from pathlib import PurePath, PureWindowsPath
 import numpy as np
 
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts.ending import exception_line
 from holter.diagnosis.signal_words import source
 from holter.record import Run
-from holter.record.events import ExceptionRaised
 from holter.record.findings import Evidence, Finding, Normal, Verdict
 from holter.record.signals import CATALOGUE, WATCH_TIME, Per
 from holter.reports._numbers import count, percent
@@ -83,16 +83,6 @@ def ending(run: Run) -> str:
     return f"the training ended at step {raised[0]} with {raised[1]}"
 
 
-def exception_line(run: Run) -> tuple[int, str] | None:
-    """Return the step and the first line of the exception that ended the training, or None."""
-    raised = run.events_of(ExceptionRaised)
-    if run.meta.status != "failed" or not raised:
-        return None
-    error = raised[-1].what
-    details = f": {first_line(error.message)}" if error.message else ""
-    return raised[-1].step, f"{error.type or 'an exception'}{details}"
-
-
 def script(run: Run) -> str | None:
     """Return the script of the run as a relative path with forward slashes, or None."""
     for word in run.meta.environment.command:
@@ -143,9 +133,3 @@ def evidence_line(evidence: Evidence) -> str:
     """Return signal, owner, steps and what they say, in one line."""
     where = source(evidence.signal, evidence.owner)
     return f"{where}, {step_range(evidence.steps)}: {evidence.says}"
-
-
-def first_line(text: str, *, limit: int = 200) -> str:
-    """Return the first line that is not empty, shortened to `limit` characters."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."

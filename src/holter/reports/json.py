@@ -9,12 +9,12 @@ from holter._version import __version__
 from holter.diagnosis.checklist import rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts.outcome import Outcome
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.record.typed import to_json
 from holter.reports._facts import cost
-from holter.reports._outcome import headline
 from holter.reports.experiments import ResultTable, all_results
 
 SCHEMA = 2
@@ -28,12 +28,11 @@ def render(run: Run, checkup: Checkup) -> str:
 def document(run: Run, checkup: Checkup) -> dict[str, Any]:
     """Return the report as plain dictionaries and lists."""
     diagnosis, spent = diagnose(checkup), cost(run)
-    line = headline(run, checkup)
     return {
         "schema": SCHEMA,
         "holter": __version__,
         "run": _run(run),
-        "outcome": {"state": line.state, "numbers": line.says, "bad": line.is_bad},
+        "outcome": _outcome(checkup.outcome),
         "diagnosis": {
             "leading": None if diagnosis.leading is None else _finding(diagnosis.leading),
             "known": diagnosis.known,
@@ -59,6 +58,27 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         ],
         "experiments": [_table(table) for table in all_results(run)],
         "cost": {"seconds": spent.seconds, "share": spent.share},
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "state": str(outcome.state),
+        "numbers": outcome.says,
+        "bad": outcome.bad,
+        "since": outcome.onset,
+        "loss": {
+            "first": outcome.first,
+            "last": outcome.last,
+            "best_constant": outcome.constant,
+            "gain": outcome.gain,
+            "validation": outcome.validation,
+        },
+        "accuracy": {
+            "training": outcome.accuracy,
+            "chance": outcome.chance_accuracy,
+            "validation": outcome.validation_accuracy,
+        },
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
+from holter.diagnosis.facts.ending import exception_line
 from holter.record import Run
 from holter.record.findings import Finding, Severity
 from holter.reports._card import COLOR, brief_card, full_card, on_card, some, tag
@@ -12,7 +13,6 @@ from holter.reports._facts import (
     clear_rules,
     cost,
     ending,
-    exception_line,
     steps_read,
     tally,
 )
@@ -50,7 +50,6 @@ def _body(
     if diagnosis.leading is None:
         return [
             *_cost_line(run, checkup, width),
-            *_next_command(run, checkup, width),
             *_details(run, checkup, width),
         ]
     return [*brief_card(diagnosis, width, evidence=evidence), *_more(run, diagnosis, width)]
@@ -99,15 +98,6 @@ def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
         return []
     rows = None if whole else _MOST_ROWS
     return [table_lines(table, width, most_rows=rows) for table in tables]
-
-
-def _next_command(run: Run, checkup: Checkup, width: int) -> list[Line]:
-    """Return what to do where the outcome is bad and no rule reports anything."""
-    if exception_line(run) is not None or not headline(run, checkup).is_bad:
-        return []
-    words = run.meta.environment.command
-    target = next((word for word in words if word.endswith(".py")), "SCRIPT")
-    return hanging(f"holter try preflight {target}", width=width, lead=(("next:    ", "dim"),))
 
 
 def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:

@@ -1,5 +1,6 @@
 """`holter run`: run an unmodified script and watch the models and optimizers it creates."""
 
+import hashlib
 import importlib.util
 import os
 import sys
@@ -70,6 +71,7 @@ def launch(
             environment.describe(),
             command=(found.argument, *arguments),
             module=script if as_module else None,
+            script_digest=hashlib.sha256(found.source).hexdigest(),
         )
         recorder = _recorder(found.name, out, described, resume=resume)
         began.append(_begin(recorder, **options))

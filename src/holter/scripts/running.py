@@ -15,6 +15,7 @@ from typing import Any
 
 from holter.record.errors import HolterError
 
+INTERRUPTED = 130  # the exit code after Ctrl-C
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -97,7 +98,7 @@ def report_end(error: BaseException | None) -> int:
     error.__traceback__ = _without_us(error.__traceback__)
     sys.stdout.flush()
     sys.excepthook(type(error), error, error.__traceback__)
-    return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 class AfterTorch(importlib.abc.MetaPathFinder, importlib.abc.Loader):

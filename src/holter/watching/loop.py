@@ -1,17 +1,20 @@
 """Loop: a training loop that is watched: who is trained, the step that is open, how it ends."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from torch import Tensor
 from torch.optim import Optimizer
 
+from holter.record.events import HandwrittenLoss
 from holter.watching.blackbox.box import BlackBox
 from holter.watching.collectors import Collector
 from holter.watching.collectors.calls import silence
+from holter.watching.collectors.graphs.terms import handwritten
 from holter.watching.collectors.moments import (
     Closing,
+    Depth,
     Joined,
     Logged,
     LossComputed,
@@ -19,6 +22,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
+from holter.watching.frames import Frames, place
 from holter.watching.lane import LightCollector
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
@@ -65,6 +69,10 @@ class Loop:
         self.schedules = Schedules()
         self.black_box: BlackBox | None = None
         self.scout: Scout | None = None
+        self._reads_graphs = True
+        self._handwritten: set[str] = set()  # loss functions that the script computes itself
+        self._frames = Frames()
+        self.has_called_loss = False  # a torch loss function, since the last backward
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""
@@ -143,6 +151,26 @@ class Loop:
                 self.stepper.publish(moment)
             else:
                 self.validation_loss(loss)
+
+    def see_handwritten(self, roots: Sequence[Tensor]) -> None:
+        """Publish what the script computes itself in the place of a torch loss function."""
+        is_wanted = self._reads_graphs and self.stepper.open.depth is Depth.FULL
+        if is_wanted and not self.has_called_loss:
+            try:
+                moments = handwritten(roots)
+            except Exception as error:  # what torch saves in a graph is no public interface
+                self._reads_graphs, moments = False, []
+                self.shield.fail("reading the graph of the loss", error)
+            for moment in moments:
+                self._note_handwritten(moment.function)
+                self.stepper.publish(moment)
+        self.has_called_loss = False
+
+    def _note_handwritten(self, function: str) -> None:
+        if function not in self._handwritten:
+            self._handwritten.add(function)
+            where = next((place(frame) for frame in self._frames.all()), "")
+            self.recorder.event(HandwrittenLoss(function, where))
 
     def validation_loss(self, loss: EvaluatedLoss) -> None:
         """Publish the loss of a validation batch."""

@@ -4,13 +4,19 @@ import pytest
 from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.broadcast_loss import broadcast_loss
 from holter.record import Run
+from holter.record.events import Event, HandwrittenLoss, Occurrence
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
 from synthetic import found, run_of, said
 
 
 def given(
-    broadcast: list[float], *, units: float = 1, spread: float = 0.01, width: float = 1.0
+    broadcast: list[float],
+    *,
+    units: float = 1,
+    spread: float = 0.01,
+    width: float = 1.0,
+    events: tuple[Event[Occurrence], ...] = (),
 ) -> Run:
     values = {
         TARGET_BROADCAST: broadcast,
@@ -18,7 +24,10 @@ def given(
         OUTPUT_SPREAD: [spread] * len(broadcast),
         TARGET_STD: [width] * len(broadcast),
     }
-    return run_of({signal: {"mse_loss": each} for signal, each in values.items()})
+    return run_of({signal: {"mse_loss": each} for signal, each in values.items()}, events=events)
+
+
+BY_HAND = (Event(0, 0.0, HandwrittenLoss("mse_loss", "train.py:9")),)
 
 
 def test_n_against_n_and_one() -> None:
@@ -26,6 +35,18 @@ def test_n_against_n_and_one() -> None:
     assert finding.confidence is Confidence.CERTAIN
     assert "95 %" in finding.summary
     assert [each.signal for each in finding.evidence] == [TARGET_BROADCAST, OUTPUT_SPREAD]
+
+
+def test_a_handwritten_loss_whose_predictions_collapse_is_likely_and_named_by_its_place() -> None:
+    (finding,) = found(broadcast_loss, given([1.0] * 20, events=BY_HAND))
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.summary.startswith("the hand-written mse_loss (train.py:9) broadcasts")
+
+
+def test_pairs_in_a_handwritten_loss_are_harmless_if_predictions_vary() -> None:
+    (note,) = said(broadcast_loss, given([1.0] * 20, spread=0.8, events=BY_HAND))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
 
 
 def test_sequences_whose_predictions_collapse_are_likely() -> None:

@@ -131,7 +131,7 @@ def test_a_loss_of_unknown_scale_has_to_reach_three_times_its_start() -> None:
         ({"": np.full(100, np.nan)}, "0 of the 40"),
         ({"": np.sin(T)}, "sign"),
         ({"": []}, "no loss"),
-        ({"g": T + 1.0, "d": T + 1.0}, "compete"),
+        ({"g": T + 1.0, "d": T + 2.0}, "compete"),
     ],
 )
 def test_says_what_it_lacks(losses: dict[str, np.ndarray], because: str) -> None:

@@ -58,7 +58,7 @@ def test_no_damage() -> None:
 
 
 def test_competing_losses_make_a_hint() -> None:
-    competing = {LOSS: {"a": flat(), "b": flat()}}
+    competing = {LOSS: {"a": flat(), "b": 2 * flat()}}
     (finding,) = found(exploding_weights, run(flat(), [GROWING], competing))
     assert finding.confidence is Confidence.HINT
     assert finding.severity is Severity.WARNING

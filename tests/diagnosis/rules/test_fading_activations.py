@@ -68,7 +68,7 @@ def test_no_damage() -> None:
 
 
 def test_competing_losses_make_a_hint() -> None:
-    competing = {LOSS: {"a": flat(), "b": flat()}}
+    competing = {LOSS: {"a": flat(), "b": 2 * flat()}}
     (finding,) = found(fading_activations, run(flat(), STEEP, competing))
     assert finding.confidence is Confidence.HINT
     assert finding.severity is Severity.WARNING

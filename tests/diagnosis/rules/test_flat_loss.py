@@ -185,7 +185,7 @@ def test_a_second_signal_makes_it_likely() -> None:
         ({"": []}, "no loss"),
         ({"": np.random.default_rng(0).normal(2.3, 0.5, 100)}, "too noisy"),
         ({"": np.random.default_rng(0).normal(0, 1, 100)}, "sign"),
-        ({"generator": [1.0] * 200, "discriminator": [1.0] * 200}, "compete"),
+        ({"generator": [1.0] * 200, "discriminator": [2.0] * 200}, "compete"),
     ],
 )
 def test_says_what_it_lacks(losses: dict[str, list[float]], because: str) -> None:

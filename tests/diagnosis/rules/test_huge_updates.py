@@ -126,15 +126,21 @@ def test_boundary() -> None:
     assert found(huge_updates, run(flat(), [0.09] * 2), limit=0.05)
 
 
-STAGES = {"a": series(flat()[:100]), "b": series(flat()[100:], range(100, 200))}
-
-
-@pytest.mark.parametrize("losses", [{"a": flat(), "b": flat()}, STAGES])
-def test_several_losses_make_a_hint(losses: dict) -> None:
+def test_competing_losses_make_a_hint() -> None:
+    losses = {"a": flat(), "b": 2 * flat()}
     made = layered(flat(), {LOSS: losses, UPDATE_RATIO: by_layer([0.5])}, layers(1))
     (finding,) = found(huge_updates, made)
     assert finding.confidence is Confidence.HINT
     assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(("last", "finds"), [(flat(), True), (falling(), False)])
+def test_of_layers_that_are_trained_one_after_another_the_last_counts(
+    last: np.ndarray, finds: bool
+) -> None:
+    stages = {"a": series(falling()[:100]), "b": series(last[:100], range(100, 200))}
+    made = layered(flat(), {LOSS: stages, UPDATE_RATIO: by_layer([0.5])}, layers(1))
+    assert bool(found(huge_updates, made)) is finds
 
 
 @pytest.mark.parametrize(
@@ -148,7 +154,7 @@ def test_several_losses_make_a_hint(losses: dict) -> None:
     ],
 )
 def test_lost_units_are_damage_whatever_the_loss_says(signals: dict) -> None:
-    competing = {LOSS: {"a": flat(), "b": flat()}}
+    competing = {LOSS: {"a": flat(), "b": 2 * flat()}}
     for more in (signals, signals | competing):
         (finding,) = found(huge_updates, run(falling(), [ADAM] * 2, more))
         assert finding.confidence is Confidence.LIKELY

@@ -127,7 +127,7 @@ def test_a_margin_that_is_taken_from_the_targets_is_on_purpose(
         (run_with(slow(27.0), signals={LOSS: {"": series([27.0], [5])}}), "before the first"),
         (run_with(slow(27.0, steps=10)), "10 of the 20"),
         (run_with(np.full(10, np.nan)), "before the first"),
-        (run_with(slow(27.0), signals={LOSS: {"g": [27.0], "d": [27.0]}}), "compete"),
+        (run_with(slow(27.0), signals={LOSS: {"g": [27.0], "d": [28.0]}}), "compete"),
     ],
 )
 def test_says_what_it_lacks(run: Run, because: str) -> None:

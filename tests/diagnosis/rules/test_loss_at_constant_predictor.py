@@ -213,7 +213,7 @@ def test_silent_on_runs_that_learn(loss: np.ndarray, more: dict[str, float]) -> 
         (classifier(stuck(), signals={LR: {"group 0": np.linspace(0, 1, 200)}}), "warming up"),
         (classifier(stuck(), signals={OUTPUT_SPREAD: {"l1_loss": np.ones(200)}}), "single"),
         (classifier(stuck(), function="kl_div"), "unknown"),
-        (classifier(stuck(), signals={LOSS: {"g": stuck(), "d": stuck()}}), "compete"),
+        (classifier(stuck(), signals={LOSS: {"g": stuck(), "d": 2 * stuck()}}), "compete"),
     ],
 )
 def test_says_what_it_lacks(run: Run, because: str) -> None:

@@ -154,7 +154,7 @@ def test_a_spike_at_the_end_is_too_early_to_tell() -> None:
     [
         ({"": np.ones(99)}, "99 of the 100"),
         ({"": np.full(300, np.nan)}, "0 of the 100"),
-        ({"g": T + 1.0, "d": T + 1.0}, "compete"),
+        ({"g": T + 1.0, "d": T + 2.0}, "compete"),
     ],
 )
 def test_says_what_it_lacks(losses: dict[str, np.ndarray], because: str) -> None:

@@ -164,7 +164,7 @@ def test_sorted_data_are_no_finding(seed: int) -> None:
         ({"": np.ones(59)}, "59 of the 60"),
         ({"": np.full(100, np.nan)}, "0 of the 60"),
         ({"": np.sin(T)}, "sign"),
-        ({"g": T + 1.0, "d": T + 1.0}, "compete"),
+        ({"g": T + 1.0, "d": T + 2.0}, "compete"),
     ],
 )
 def test_says_what_it_lacks(losses: dict[str, np.ndarray], because: str) -> None:

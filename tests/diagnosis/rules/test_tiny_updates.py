@@ -78,7 +78,7 @@ def test_a_warmup_is_not_examined() -> None:
 
 
 def test_competing_losses_and_short_runs_are_not_examined() -> None:
-    (verdict,) = said(tiny_updates, run(flat(), 1e-7, {LOSS: {"a": flat(), "b": flat()}}))
+    (verdict,) = said(tiny_updates, run(flat(), 1e-7, {LOSS: {"a": flat(), "b": 2 * flat()}}))
     assert isinstance(verdict, NotExamined)
     (verdict,) = said(tiny_updates, run(flat(5), 1e-7))
     assert isinstance(verdict, NotExamined)

@@ -126,7 +126,7 @@ def test_adversaries_cannot_be_judged_by_their_losses(inside: float, finds: bool
             INPUT_STD: {"Critic": [80.0] * 50},
             INPUT_ABSMAX: {"Critic": [255.0] * 50},
             ACTIVATION_STD: {"Maker.0": [0.5] * 50, "Critic.0": [inside] * 50},
-            LOSS: {"Maker": [0.7] * 50, "Critic": [0.7] * 50},
+            LOSS: {"Maker": [0.7] * 50, "Critic": [1.4] * 50},
         }
     )
     findings = found(unscaled_inputs, run)

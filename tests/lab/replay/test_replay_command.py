@@ -87,3 +87,45 @@ def test_a_module_is_run_again_as_a_module(tmp_path: Path) -> None:
     holter(tmp_path, "run", "--no-check", "--out", "run", "-m", "mine.train")
     ran = holter(tmp_path, "try", "replay", "--no-ladder", "--json", "run")
     assert json.loads(ran.stdout)["diagnosis"]["leading"]["rule"] == "nonfinite-birth", ran.stderr
+
+
+def test_only_an_unchanged_script_of_this_project_is_executed(failed: Path, tmp_path: Path) -> None:
+    (failed / ".git").mkdir(exist_ok=True)
+    project = tmp_path / "other"
+    project.mkdir()
+    (project / ".git").mkdir()
+    outside = holter(project, "try", "replay", "--no-ladder", str(failed / "run"))
+    assert outside.returncode == 2
+    assert "outside the current project" in outside.stderr
+    assert "python train.py" in outside.stderr
+    script = failed / "train.py"
+    source = script.read_text()
+    try:
+        script.write_text(f"open('executed', 'w')\n{source}")
+        changed = holter(failed, "try", "replay", "--no-ladder", "run")
+        assert changed.returncode == 2
+        assert "has changed" in changed.stderr
+        assert not (failed / "executed").exists()
+        script.write_text(source + "\n# reviewed\n")
+        trusted = holter(failed, "try", "replay", "--no-ladder", "--trust", "run")
+        assert "bit for bit" in trusted.stderr
+    finally:
+        script.write_text(source)
+
+
+def test_an_export_with_random_values_fails_as_well(failed: Path) -> None:
+    holter(failed, "try", "replay", "--no-ladder", "--synthetic", "--export", "made.py", "run")
+    shown = subprocess.run(
+        [sys.executable, "made.py"], cwd=failed, capture_output=True, text=True, check=True
+    )
+    assert "nan" in shown.stdout or "inf" in shown.stdout or "not finite" in shown.stdout
+
+
+def test_ctrl_c_while_the_script_runs_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, signal, torch\nos.kill(os.getpid(), signal.SIGINT)\ntorch.ones(1)\n"
+    )
+    ran = holter(tmp_path, "try", "preflight", "train.py")
+    assert ran.returncode == 130
+    assert "interrupted while train.py was running" in ran.stderr
+    assert "Traceback" not in ran.stderr

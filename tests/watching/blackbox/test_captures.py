@@ -95,9 +95,15 @@ def test_a_bad_step_can_be_skipped(tmp_path: Path) -> None:
     assert [event for event in skipped if event.what.by == "holter"]
 
 
-def test_a_training_can_be_stopped(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        train(tmp_path / "run", on_nonfinite="stop")
+@pytest.mark.parametrize(("how", "raised"), [("stop", SystemExit), ("raise", NonfiniteError)])
+def test_a_training_can_be_stopped_and_the_reason_is_found(
+    how: str, raised: type[BaseException], tmp_path: Path
+) -> None:
+    with pytest.raises(raised):
+        train(tmp_path / "run", on_nonfinite=how)
+    run = holter.Run.load(tmp_path / "run")
+    assert run.steps == only(tmp_path / "run").alarm.step + 1
+    assert {"nonfinite-gradient", "nonfinite-loss"} & {f.rule for f in holter.check(run).findings}
 
 
 def test_weights_are_the_same_with_and_without(tmp_path: Path) -> None:

@@ -280,6 +280,25 @@ def resumed_policy():
     return Training([model], [optimizer], loop)
 
 
+def handwritten():
+    """A loss by hand: the log of a softmax, a root, and a mean over some of the samples."""
+    model = mlp(4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+    def loop(_log):
+        for _ in range(4):
+            out, labels = model(torch.randn(8, 6)), torch.randint(0, 3, (8,))
+            chosen = torch.softmax(out[:, :3], 1).gather(1, labels[:, None]).squeeze(1)
+            mask = torch.tensor([1.0, 0.0, 1.0, 1.0] * 2)
+            loss = -((chosen + 1e-8).log() * mask).sum() / mask.sum()
+            loss = loss + ((out[:, 3] - torch.randn(8)) ** 2).mean().sqrt()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    return Training([model], [optimizer], loop)
+
+
 TRAININGS = (
     everything,
     gan,
@@ -289,6 +308,7 @@ TRAININGS = (
     sparse_double_and_complex,
     modules_of_all_kinds,
     losses_of_all_kinds,
+    handwritten,
     resumed_policy,
 )
 

@@ -15,6 +15,7 @@ from holter.diagnosis.facts import (
     coefficients,
     curve,
     depth,
+    ending,
     evaluations,
     gradient_scale,
     layers,
@@ -23,6 +24,8 @@ from holter.diagnosis.facts import (
     progress,
     schedule,
     skips,
+    terms,
+    trained,
     validation,
     weight_growth,
 )
@@ -34,8 +37,9 @@ from holter.diagnosis.facts.evaluations import Evaluation
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
-from holter.diagnosis.facts.outcome import Outcome
+from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
+from holter.diagnosis.facts.terms import Terms
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
 from holter.record import Run, Series
@@ -52,7 +56,18 @@ class Facts:
     @cached_property
     def outcome(self) -> Outcome | None:
         """How the training loss went, or None where that cannot be judged."""
-        return outcome.outcome_of(self)
+        judged = self.training_outcome
+        return None if judged.state is OutcomeState.UNKNOWN else judged
+
+    @cached_property
+    def training_outcome(self) -> Outcome:
+        """How the training loss went; where that cannot be judged, it says why."""
+        return outcome.training_outcome(self)
+
+    @cached_property
+    def run_outcome(self) -> Outcome:
+        """How the run went: the training loss, validation, and an exception that ended it."""
+        return ending.run_outcome(self)
 
     @cached_property
     def curve(self) -> Curve | str:
@@ -63,6 +78,11 @@ class Facts:
     def signed_curve(self) -> Curve | str:
         """The training loss of the only optimizer, whatever its sign."""
         return curve.training_curve(self, may_change_sign=True)
+
+    @cached_property
+    def stage_start(self) -> int:
+        """The step at which the optimizer that counts took over from others; 0 if it is alone."""
+        return trained.stage_start(self)
 
     @cached_property
     def no_order(self) -> str | None:
@@ -83,6 +103,11 @@ class Facts:
     def chance(self) -> Chance | str:
         """The end of the training loss beside the best constant prediction."""
         return chance.chance_of(self)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The terms of the loss whose best constant prediction is known."""
+        return terms.terms_of(self)
 
     @cached_property
     def loss_function(self) -> str | None:

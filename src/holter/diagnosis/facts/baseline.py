@@ -34,6 +34,7 @@ CROSS_ENTROPIES = (
 )
 
 _OF_TRAINING = (OUTPUT_SIZE, OUTPUT_UNITS, TARGET_COUNT, TARGET_STD, ACCURACY, LOSS_SUMMED)
+_OTHER_TARGETS = 0.02  # change of the baseline, as a share, that other targets explain
 _STEADY = 0.5  # largest spread of a loss function's share in the loss, over the median share
 
 
@@ -62,7 +63,7 @@ def only_function(facts: "Facts") -> str | None:
         for signal in (OUTPUT_SIZE, OUTPUT_SPREAD, TARGET_ENTROPY, TARGET_STD)
         if signal in facts.run
         for owner, series in facts.run[signal].items()
-        if len(series)
+        if len(series) and series.last >= facts.stage_start
     }
     return owners.pop() if len(owners) == 1 else None
 
@@ -76,15 +77,26 @@ def baseline_of(facts: "Facts") -> Baseline | str:
         return f"{function} sums over the batch, over how many elements is unknown"
     if _has_more_terms(facts, function):
         return f"the loss is more than one mean of {function}"
+    return constant_of(facts, function, scale(facts))
+
+
+def constant_of(facts: "Facts", function: str, scale: float) -> Baseline | str:
+    """Return the loss of the best constant prediction by one loss function, or why it is unknown.
+
+    Statistics of targets go back to the first step: they must not mix the targets of two stages.
+    """
     signal = TARGET_ENTROPY if function in CROSS_ENTROPIES else TARGET_STD
-    values = readings(facts, signal, function)
+    values = readings(facts, signal, function, facts.stage_start)
     if not len(values) or (signal is TARGET_STD and function != "mse_loss"):
         return f"the best constant prediction for {function} is unknown"
     power = 1 if signal is TARGET_ENTROPY else 2
     level, early = float(values[-1]) ** power, float(values[len(values) // 10]) ** power
     if level <= 0:
         return "the targets do not vary"
-    return Baseline(function, signal, level, level / early if early > 0 else np.inf, scale(facts))
+    before = readings(facts, signal, function)[: -len(values)]
+    if len(before) and abs(float(before[-1]) ** power / level - 1) > _OTHER_TARGETS:
+        return f"{function} had other targets before step {facts.stage_start}"
+    return Baseline(function, signal, level, level / early if early > 0 else np.inf, scale)
 
 
 def trained_functions(facts: "Facts") -> tuple[str, ...]:
@@ -95,7 +107,7 @@ def trained_functions(facts: "Facts") -> tuple[str, ...]:
             for signal in _OF_TRAINING
             if signal in facts.run
             for owner, series in facts.run[signal].items()
-            if len(series)
+            if len(series) and series.last >= facts.stage_start
         )
     )
 
@@ -107,7 +119,8 @@ def root_shares(facts: "Facts") -> Values | None:
     """
     if LOSS_ROOT_SHARE not in facts.run or (recorded := facts.run[LOSS_ROOT_SHARE].get("")) is None:
         return None
-    shares = per_batch(facts, recorded).values.astype(np.float64)
+    recorded = per_batch(facts, recorded)
+    shares = recorded.values[recorded.steps >= facts.stage_start].astype(np.float64)
     shares = shares[np.isfinite(shares)]
     return shares if len(shares) else None
 

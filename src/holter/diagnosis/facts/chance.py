@@ -21,7 +21,7 @@ from holter.diagnosis.facts.predictions import (
 from holter.diagnosis.facts.robust import clipped_mean
 from holter.diagnosis.facts.validation import rises
 from holter.record.findings import Evidence
-from holter.record.signals import LOSS, TARGET_ENTROPY, VAL_LOSS
+from holter.record.signals import LOSS, TARGET_ENTROPY, VAL_LOSS, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -69,6 +69,7 @@ class Chance:
     predictions: Predictions | None
     standing: Standing = Standing.AT_CHANCE
     validation: Evidence | None = None  # if it is no better, however low the loss
+    signal: Signal = LOSS  # of the curve
 
     @property
     def constant(self) -> float:
@@ -114,8 +115,9 @@ class Chance:
             Standing.NOISY: f", too noisy to judge (± {self.error:.2g})",
             Standing.YOUNG: f" after {self.lasts} steps, while predictions vary more and more",
         }.get(self.standing, "")
+        name = "the loss" if self.signal is LOSS else f"the term {self.baseline.function}"
         return (
-            f"the loss is {self.latest:.3g} at the end{trend}; the best constant prediction gives"
+            f"{name} is {self.latest:.3g} at the end{trend}; the best constant prediction gives"
             f" {self.constant:.3g}"
         )
 
@@ -140,16 +142,37 @@ def chance_of(
         return curve
     if isinstance(baseline, str):
         return baseline
+    limits = Limits(min_steps, near, max_noise, worth, patience)
+    chance = compared(facts, curve, baseline, limits)
+    if isinstance(chance, str) or chance.gain >= _MEMORISED * chance.constant:
+        return chance
+    chance = replace(chance, validation=validation_at_chance(facts, baseline))
+    return replace(chance, standing=_standing(chance, limits))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The options of the comparison."""
+
+    min_steps: int = MIN_STEPS
+    near: float = NEAR
+    max_noise: float = MAX_NOISE
+    worth: float = WORTH
+    patience: int = PATIENCE
+
+
+def compared(
+    facts: "Facts", curve: Curve, baseline: Baseline, limits: Limits, signal: Signal = LOSS
+) -> Chance | str:
+    """Compare the end of a curve of `signal` with a baseline, without regard to validation."""
     warm = warmed_up(facts, curve)
     if warm is None:
         return "the learning rate is still warming up"
     curve = curve.since(warm)
-    if len(curve) < min_steps:
-        return f"{len(curve)} of the {min_steps} losses needed after warm-up"
-    chance = _measure(facts, curve, baseline, near)
-    if chance.gain < _MEMORISED * chance.constant:
-        chance = replace(chance, validation=validation_at_chance(facts, baseline))
-    return replace(chance, standing=_standing(chance, near, max_noise, worth, patience))
+    if len(curve) < limits.min_steps:
+        return f"{len(curve)} of the {limits.min_steps} losses needed after warm-up"
+    chance = replace(_measure(facts, curve, baseline, limits.near), signal=signal)
+    return replace(chance, standing=_standing(chance, limits))
 
 
 def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
@@ -211,10 +234,9 @@ def _measure(facts: "Facts", curve: Curve, baseline: Baseline, near: float) -> C
     )
 
 
-def _standing(
-    chance: Chance, near: float, max_noise: float, worth: float, patience: int
-) -> Standing:
-    read, is_stuck = chance.predictions, chance.lasts >= patience
+def _standing(chance: Chance, limits: Limits) -> Standing:
+    near, worth = limits.near, limits.worth
+    read, is_stuck = chance.predictions, chance.lasts >= limits.patience
     falls = chance.falls_by(near / 4 * chance.constant)
     grows = read is not None and read.grows and worth / 100 < read.worth <= worth
     if chance.validation is not None:
@@ -226,7 +248,7 @@ def _standing(
         return Standing.BETTER
     if falls:
         return Standing.FALLING
-    if chance.error > max_noise * chance.constant and not chance.is_above:
+    if chance.error > limits.max_noise * chance.constant and not chance.is_above:
         return Standing.NOISY
     if grows and not is_stuck:
         return Standing.YOUNG

@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts.reduction import per_batch
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
+from holter.diagnosis.facts.trained import trained_loss
+from holter.record import Series
 from holter.record.events import PassBegan
-from holter.record.signals import LOSS, LR, Signal
+from holter.record.signals import LR, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -59,19 +61,19 @@ class Curve:
         return Curve(self.owner, self.steps[:index], self.values[:index])
 
 
-def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
-    """Return the curve of the run's only loss, or the reason why there is none to judge."""
-    if LOSS not in facts.run:
-        return "no loss was recorded"
-    losses = {owner: loss for owner, loss in facts.run[LOSS].items() if len(loss)}
-    if not losses:
-        return "no loss was read"
-    if len(losses) > 1:
-        return f"the losses of {len(losses)} optimizers may compete, so none of them has to fall"
-    ((owner, loss),) = losses.items()
-    loss = per_batch(facts, loss)
+def curve_of(owner: str, loss: Series) -> Curve:
+    """Return the finite losses as a curve."""
     kept = np.isfinite(loss.values)
-    curve = Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
+    return Curve(owner, loss.steps[kept], loss.values[kept].astype(np.float64))
+
+
+def training_curve(facts: "Facts", *, may_change_sign: bool = False) -> Curve | str:
+    """Return the curve of the loss that has to fall, or the reason why there is none to judge."""
+    trained = trained_loss(facts)
+    if isinstance(trained, str):
+        return trained
+    owner, loss = trained
+    curve = curve_of(owner, per_batch(facts, loss))
     if facts.no_order is not None:
         return facts.no_order
     if not may_change_sign and len(curve) and curve.changes_sign:

@@ -6,24 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.chance import Standing
-from holter.diagnosis.facts.curve import Curve, levels, warmed_up
-from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
+from holter.diagnosis.facts.chance import Chance, Standing
+from holter.diagnosis.facts.course import FEWEST, Course, course_of
+from holter.diagnosis.facts.curve import Curve, curve_of, settled, warmed_up
+from holter.diagnosis.facts.descent import Descent, descent_of
 from holter.diagnosis.facts.streaks import trailing
+from holter.diagnosis.facts.targets import GROWN, growth_of_targets
+from holter.diagnosis.facts.trained import recorded_losses
 from holter.record.findings import Evidence
-from holter.record.signals import LOSS, LR
+from holter.record.signals import LOSS, LR, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
-_PIECES = 10  # into which the curve is cut
-_FEWEST = 20  # losses that make a curve
-_NO_FALL = 0.02  # smallest fall of a loss, as a share of its start
-_REGAINED = 0.5  # share of its fall that a loss which rose again has regained
-_STAYED = 0.9  # share of its start that a flat loss keeps, however noisy it is
-_BACK = 0.9  # share of its first value above which a loss that jumped has lost all progress
-_FELL = 0.9  # share of its start below which a loss that rose again had learned something
-_ROSE = 1.25  # times its start that a loss which diverges reaches
+_LITTLE = 0.9  # share of the best constant prediction above which little was learned
+_NEARLY_ALL = 0.95  # share of the last losses that are below zero
+_LONG = 0.5  # share of the steps for which a loss that stalled is level
 
 
 class OutcomeState(Enum):
@@ -31,13 +29,26 @@ class OutcomeState(Enum):
 
     LEARNED = "learned"
     FALLING = "still falling"  # towards the best constant prediction
+    STALLED = "stalled"  # better than the best constant prediction, but hardly, and level
+    OVERFITS = "overfits"  # the validation loss rises while the training loss falls
     LEARNED_NOTHING = "learned nothing"
+    MEMORISED = "learned only the training data"  # validation is at the best constant prediction
     DIVERGED = "diverged"
-    BROKE = "broke"  # the loss is no longer finite
+    COLLAPSED = "collapsed"  # the model returns the same for every input
+    BROKE = "broke"  # the loss is no longer finite, or an exception ended the training
     UNKNOWN = "unknown"
 
     def __str__(self) -> str:
         return self.value
+
+
+FAILED = (
+    OutcomeState.LEARNED_NOTHING,
+    OutcomeState.MEMORISED,
+    OutcomeState.DIVERGED,
+    OutcomeState.COLLAPSED,
+    OutcomeState.BROKE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +62,19 @@ class Outcome:
     owner: str = ""
     constant: float | None = None  # loss of the best constant prediction, if known
     at_chance: bool = False  # no better than the best constant prediction
-    onset: int | None = None  # the step at which it broke
+    onset: int | None = None  # the step since which it is so
+    first: float | None = None  # loss
+    last: float | None = None
+    accuracy: float | None = None  # in training, at the end
+    chance_accuracy: float | None = None  # of always predicting the most frequent class
+    validation: float | None = None  # loss at the end
+    validation_accuracy: float | None = None
+    signal: Signal = LOSS  # that says so
 
     @property
     def bad(self) -> bool:
         """Whether the training failed."""
-        return self.state in (
-            OutcomeState.LEARNED_NOTHING,
-            OutcomeState.DIVERGED,
-            OutcomeState.BROKE,
-        )
+        return self.state in FAILED
 
     @property
     def finite(self) -> bool:
@@ -68,52 +82,52 @@ class Outcome:
         return self.state is not OutcomeState.BROKE
 
     @property
+    def gain(self) -> float | None:
+        """The share by which the last loss is below the best constant prediction, if known."""
+        if self.constant is None or self.last is None or self.constant <= 0:
+            return None
+        return 1 - self.last / self.constant
+
+    @property
+    def title(self) -> str:
+        """The state with its step or level: `broke at step 812`, `stalled at 1.9`."""
+        if self.state is OutcomeState.STALLED and self.last is not None:
+            return f"stalled at {self.last:.3g}"
+        if self.onset is None:
+            return str(self.state)
+        since = "since" if self.state in (OutcomeState.OVERFITS, OutcomeState.COLLAPSED) else "at"
+        return f"{self.state} {since} step {self.onset}"
+
+    @property
     def evidence(self) -> Evidence:
         """The loss curve with what it shows."""
-        return Evidence(LOSS, self.steps, self.says, self.owner)
+        return Evidence(self.signal, self.steps, self.says, self.owner)
 
 
-def outcome_of(facts: "Facts") -> Outcome | None:
-    """Return how the training went, or None where that is unknown."""
-    outcome = verdict_of(facts)
-    return None if outcome.state is OutcomeState.UNKNOWN else outcome
-
-
-def verdict_of(facts: "Facts") -> Outcome:
+def training_outcome(facts: "Facts") -> Outcome:
     """Return how the training went; where that is unknown, the outcome says why.
 
-    The losses of several optimizers may compete, a loss that changes sign has no lower bound, and
-    a short run or one that still warms up has no history yet. A final loss that is not finite is
-    bad in any case.
+    The losses of several optimizers may compete, the loss of a policy gradient has no order, and a
+    short run or one that still warms up has no history yet. A final loss that is not finite is bad
+    in any case.
     """
     if LOSS not in facts.run:
         return _unknown("no loss was recorded")
     if (broken := _broken(facts)) is not None:
         return broken
-    curve = facts.curve
+    curve = facts.signed_curve
     if isinstance(curve, str):
-        return _unknown(curve)
-    if len(curve) < _FEWEST:
-        return _unknown(f"{len(curve)} of the {_FEWEST} losses needed")
+        return _without_curve(facts, curve)
+    if len(curve) < FEWEST:
+        return _unknown(f"{len(curve)} of the {FEWEST} losses needed")
+    descent = descent_of(facts, curve)
+    if descent.is_unbounded:
+        return _without_bound(curve, descent)
     if warmed_up(facts, curve) is None:
         return _unknown("the learning rate is still warming up")
-    chance, baseline = facts.chance, facts.baseline
-    if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
-        return _judge(curve, None)
-    constant = baseline.level * baseline.scale
-    if isinstance(chance, str):
-        return _judge(curve, constant)
-    if chance.standing is Standing.YOUNG:
-        return _unknown(str(chance))
-    outcome = _judge(
-        curve,
-        constant,
-        at_chance=chance.standing is Standing.AT_CHANCE,
-        memorised=chance.validation is not None,
-    )
-    if chance.standing is Standing.FALLING and chance.latest > chance.constant and not outcome.bad:
-        return replace(outcome, state=OutcomeState.FALLING)
-    return outcome
+    if curve.changes_sign:
+        return _of_changing_sign(facts, curve)
+    return _beside_constant(facts, curve)
 
 
 def learning_rate(facts: "Facts") -> str:
@@ -134,9 +148,9 @@ def _unknown(reason: str) -> Outcome:
 
 def _broken(facts: "Facts") -> Outcome | None:
     """Return the outcome of a loss that is not finite at the end, or None."""
-    for owner, loss in facts.run[LOSS].items():
+    for owner, loss in recorded_losses(facts).items():
         finite = np.isfinite(loss.values)
-        if len(loss) and not finite[-1]:
+        if not finite[-1] and loss.last >= facts.stage_start:
             broken = trailing(~finite)
             since = int(loss.steps[len(loss) - broken])
             before = f", {loss.values[-broken - 1]:.3g} before" if broken < len(loss) else ""
@@ -151,61 +165,116 @@ def _broken(facts: "Facts") -> Outcome | None:
     return None
 
 
-def _judge(
-    curve: Curve, constant: float | None, *, at_chance: bool = False, memorised: bool = False
-) -> Outcome:
-    """Judge a finite curve, beside the loss of the best constant prediction if that is known."""
-    values, cut = curve.values, levels(curve, _PIECES)
-    end = curve.part(0.8)
-    last = midmean(end if len(end) >= _FEWEST // 2 else values[-_FEWEST // 2 :])
-    first, best = float(values[0]), float(cut.values.min())
-    start = top = max(float(np.median(values[:5])), float(cut.values[0]))
-    jumped = _surely_above(values, start, first)
-    if jumped:  # within the first steps: before them the loss was at `first`
-        start = first
-    visible = max(4 * float(cut.own_errors.max()), _NO_FALL * abs(start))
+def _without_bound(curve: Curve, descent: Descent) -> Outcome:
+    return Outcome(
+        OutcomeState.DIVERGED,
+        f"loss {descent.first:.3g} → {descent.end:.3g}, falling without bound",
+        -np.inf,
+        curve.span,
+        curve.owner,
+        first=descent.first,
+        last=descent.end,
+    )
 
-    lost_progress = jumped and last > _BACK * first
-    rose = last - best > max(visible, _REGAINED * (start - best))
-    level = np.ptp(cut.values) < visible and last > _STAYED * start and not jumped
-    level = level and not _improves(curve, cut.noise)
-    surely_rose = rose and last - start > (_ROSE - 1) * abs(start)
-    had_learned = start - best > (1 - _FELL) * abs(start)
-    if not (at_chance or lost_progress or rose or level):
-        state = OutcomeState.LEARNED
-    elif surely_rose or (rose and had_learned and not memorised):
-        state = OutcomeState.DIVERGED
-    else:
+
+def _without_curve(facts: "Facts", reason: str) -> Outcome:
+    """Judge losses that cannot be judged as one: several of them, or one without an order."""
+    if facts.no_order is None:
+        curves = [curve_of(owner, loss) for owner, loss in recorded_losses(facts).items()]
+        if any(len(curve) < FEWEST for curve in curves):
+            return _unknown(reason)
+        courses = [course_of(curve) for curve in curves]
+        if all(course.fell for course in courses):  # they do not compete
+            return _outcome(courses[-1], OutcomeState.LEARNED, None)
+        return _unknown(reason)
+    terms = facts.terms
+    return _of_term(terms.stuck[0].chance) if terms.learned_nothing else _unknown(reason)
+
+
+def _of_changing_sign(facts: "Facts", curve: Curve) -> Outcome:
+    """Judge a loss without a lower bound: it learned if it fell below zero and stayed there.
+
+    A loss that goes on changing its sign, as that of an actor and a critic does, has no level.
+    """
+    course = course_of(curve)
+    is_below = float(np.quantile(curve.part(0.8), _NEARLY_ALL)) < 0
+    if course.fell and is_below and facts.no_order is None:
+        return _outcome(course, OutcomeState.LEARNED, None)
+    return _unknown("the loss changes sign, so it has no lower bound to fall to")
+
+
+def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
+    """Judge a loss that is never negative, beside the best constant prediction if it is known."""
+    chance, baseline, course = facts.chance, facts.baseline, course_of(curve)
+    if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
+        growth = growth_of_targets(facts)
+        if course.rose and growth is not None and course.last <= GROWN * growth * course.start:
+            grew = f"whose variance grew {growth:.2g} times"
+            return _unknown(f"the loss grows with the targets, {grew}")
+        if facts.terms.learned_nothing:
+            return _of_term(facts.terms.stuck[0].chance)
+        return _outcome(course, _state(course, memorised=False), None)
+    constant = baseline.level * baseline.scale
+    if isinstance(chance, str):
+        return _outcome(course, _state(course, memorised=False), constant)
+    if chance.standing is Standing.YOUNG:
+        return _unknown(str(chance))
+    is_at_chance = chance.standing is Standing.AT_CHANCE
+    state = _state(course, memorised=chance.validation is not None)
+    if is_at_chance and state in (OutcomeState.LEARNED, OutcomeState.STALLED):
         state = OutcomeState.LEARNED_NOTHING
+    if state is OutcomeState.LEARNED_NOTHING and chance.standing is Standing.BETTER:
+        state = OutcomeState.STALLED
+    if state is OutcomeState.LEARNED:
+        if chance.standing is Standing.FALLING and chance.latest > chance.constant:
+            state = OutcomeState.FALLING
+        elif chance.level > _LITTLE * chance.constant and _is_level(curve):
+            state = OutcomeState.STALLED
+    outcome = replace(_outcome(course, state, constant), at_chance=is_at_chance)
+    read = chance.predictions
+    if state is OutcomeState.LEARNED_NOTHING and read is not None and read.collapsed:
+        spread = (
+            f"predictions vary by {read.spread:.2g} between inputs, {read.initial:.2g} initially"
+        )
+        says = f"{outcome.says}, {spread}"
+        return replace(outcome, state=OutcomeState.COLLAPSED, says=says, onset=chance.onset)
+    return outcome
 
-    if lost_progress:
-        says = f"loss jumped {first:.3g} → {top:.3g} and ended at {last:.3g}"
-    elif state is OutcomeState.DIVERGED and had_learned:
-        says = f"loss fell {start:.3g} → {best:.3g}, then rose to {last:.3g}"
-    elif level:
-        says = f"loss stayed at {last:.3g} for {curve.span[1] - curve.span[0] + 1:,} steps"
-    else:
-        says = f"loss {start:.3g} → {last:.3g}"
+
+def _state(course: Course, *, memorised: bool) -> OutcomeState:
+    """Return the state by the course alone; what only was `memorised` cannot have diverged."""
+    if not course.is_bad:
+        return OutcomeState.LEARNED
+    if course.surely_rose or (course.rose and course.had_learned and not memorised):
+        return OutcomeState.DIVERGED
+    return OutcomeState.LEARNED_NOTHING
+
+
+def _is_level(curve: Curve) -> bool:
+    end = settled(curve)
+    return end is not None and end.share >= _LONG
+
+
+def _outcome(
+    course: Course, state: OutcomeState, constant: float | None, name: str = "loss"
+) -> Outcome:
+    says = course.says(name, diverged=state is OutcomeState.DIVERGED)
     if constant is not None:
         says += f" (best constant prediction {constant:.3g})"
-    fall = (start - last) / max(abs(start), 1e-30)
-    return Outcome(state, says, fall, curve.span, curve.owner, constant, at_chance)
+    return Outcome(
+        state,
+        says,
+        course.fall,
+        course.curve.span,
+        course.curve.owner,
+        constant,
+        first=course.start,
+        last=course.last,
+    )
 
 
-def _improves(curve: Curve, sigma: float) -> bool:
-    """Return whether the loss falls slowly, but by more than its noise and by enough to matter."""
-    early, late = curve.part(0, 1 / 3), curve.part(2 / 3)
-    fall = midmean(early) - midmean(late)
-    error = midmean_error(sigma, len(early), len(late))
-    return fall > max(3 * error, _NO_FALL / 2 * abs(midmean(early)))
-
-
-def _surely_above(values: Values, level: float, first: float) -> bool:
-    """Return whether a level is above the first loss by more than the noise of one loss.
-
-    Compare logarithms: a loss that explodes has no other scale.
-    """
-    if first <= 0 or values.min() <= 0:
-        return False
-    sigma = noise(np.array_split(np.log(values), _PIECES))
-    return float(np.log(level / first)) > 3 * sigma + float(np.log(1.5))
+def _of_term(term: Chance) -> Outcome:
+    """Return the outcome of a loss whose terms learned nothing, by the first of them."""
+    course, name = course_of(term.curve), term.baseline.function
+    outcome = _outcome(course, OutcomeState.LEARNED_NOTHING, term.constant, name)
+    return replace(outcome, at_chance=True, signal=term.signal)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _FEW = 3  # readings
+_COLLAPSED = 1e-3  # of the initial spread that predictions keep which no longer differ
 _GROWS = 1.25  # times the earlier spread of predictions, once they tell inputs apart
 
 
@@ -28,6 +29,12 @@ class Predictions:
     chance: float = 0.0  # the largest accuracy that may still be chance
     prior: float = 0.0  # accuracy of always predicting the most frequent class
     is_telling: bool = False  # whether an accuracy at chance means that nothing was learned
+    initial: float = 0.0  # spread of the first predictions of the training
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether predictions differed initially and no longer do."""
+        return self.spread < _COLLAPSED * self.initial
 
     @property
     def are_helpful(self) -> bool:
@@ -44,10 +51,11 @@ def predictions_since(facts: "Facts", baseline: Baseline, onset: int) -> Predict
     if not len(spreads := readings(facts, OUTPUT_SPREAD, baseline.function, begin)):
         return None
     spread = float(np.median(spreads))
+    initial = float(np.median(readings(facts, OUTPUT_SPREAD, baseline.function)[:_FEW]))
     before, latest = np.array_split(spreads, 2)
     grows = bool(len(spreads) >= 2 * _FEW and np.median(latest) > _GROWS * np.median(before))
     if baseline.signal is not TARGET_ENTROPY:
-        return Predictions(spread, spread**2 / baseline.level, last_read, grows)
+        return Predictions(spread, spread**2 / baseline.level, last_read, grows, initial=initial)
     largest_class = most_frequent(facts, baseline.function)
     prior = 0.5 if largest_class is None else largest_class
     logits = spread
@@ -56,7 +64,7 @@ def predictions_since(facts: "Facts", baseline: Baseline, onset: int) -> Predict
     worth = logits**2 * (1 - prior) / baseline.level
     accuracies = readings(facts, ACCURACY, baseline.function, begin)
     if largest_class is None or len(accuracies) < _FEW:
-        return Predictions(spread, worth, last_read, grows)
+        return Predictions(spread, worth, last_read, grows, initial=initial)
     accuracy, error = clipped_mean(accuracies)
     return Predictions(
         spread,
@@ -67,6 +75,7 @@ def predictions_since(facts: "Facts", baseline: Baseline, onset: int) -> Predict
         prior + max(3 * error, 0.02 * (1 - prior)),
         prior,
         is_telling=has_like_classes(facts, baseline, prior) and error < 0.03 * (1 - prior),
+        initial=initial,
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts.label_trials import TELLS, LabelTrials
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
+from holter.diagnosis.facts.trained import trained_loss
 from holter.record import Series
 from holter.record.findings import Evidence
 from holter.record.signals import (
@@ -15,7 +16,6 @@ from holter.record.signals import (
     EPSILON,
     LABEL_FIT,
     LABEL_HELD_OUT,
-    LOSS,
     UPDATE_RATIO,
 )
 
@@ -33,11 +33,12 @@ def falling_loss(facts: "Facts") -> Series | None:
 
     The losses of several optimizers may compete, and a negative loss has no known lower bound.
     """
-    losses = [loss for loss in facts.run[LOSS].values() if len(loss)] if LOSS in facts.run else []
-    if len(losses) != 1:
+    trained = trained_loss(facts)
+    if isinstance(trained, str):
         return None
-    kept = np.isfinite(losses[0].values)
-    finite = Series(losses[0].steps[kept], losses[0].values[kept].astype(np.float64))
+    loss = trained[1]
+    kept = np.isfinite(loss.values)
+    finite = Series(loss.steps[kept], loss.values[kept].astype(np.float64))
     if not len(finite) or finite.values.min() < 0 or facts.no_order is not None:
         return None
     return finite

@@ -16,12 +16,12 @@ from holter.diagnosis.facts.baseline import (
 )
 from holter.diagnosis.facts.evaluations import SPARSE
 from holter.diagnosis.facts.robust import Values, midmean
+from holter.diagnosis.facts.trained import trained_loss
 from holter.record import Series
 from holter.record.evaluations import parts_of
 from holter.record.signals import (
     ACCURACY,
     INPUT_FINGERPRINT,
-    LOSS,
     LOSS_MEAN,
     LOSS_SUMMED,
     TARGET_ENTROPY,
@@ -91,10 +91,10 @@ class Curves:
 
 def curves(facts: "Facts") -> Curves | str:
     """Return the validation loss that belongs to the training loss, or why there is none."""
-    losses = _training_losses(facts)
-    if isinstance(losses, str):
-        return losses
-    trained, loss = losses
+    trained_by = _training_loss(facts)
+    if isinstance(trained_by, str):
+        return trained_by
+    trained, loss = trained_by
     evaluation = facts.evaluation
     if isinstance(evaluation, str):
         return evaluation
@@ -243,19 +243,12 @@ def no_validation(facts: "Facts", steps: npt.NDArray[np.int64]) -> str | None:
     return None
 
 
-def _training_losses(facts: "Facts") -> tuple[str, Series] | str:
-    losses = {
-        owner: loss for owner, series in facts.run[LOSS].items() if len(loss := _finite(series))
-    }
-    if not losses:
-        return "no training loss is finite"
-    (owner, loss), *others = losses.items()
-    for _, other in others:  # optimizers that share a backward have the same loss
-        if not np.array_equal(other.steps, loss.steps) or not np.array_equal(
-            other.values, loss.values
-        ):
-            return f"the losses of {len(losses)} optimizers may compete: none has to fall"
-    return owner, loss
+def _training_loss(facts: "Facts") -> tuple[str, Series] | str:
+    trained = trained_loss(facts)
+    if isinstance(trained, str):
+        return trained
+    owner, loss = trained[0], _finite(trained[1])
+    return (owner, loss) if len(loss) else "no training loss is finite"
 
 
 def _divided(loss: Series, factor: float) -> Series:

@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
+from holter.diagnosis.facts.handwritten import is_handwritten, loss_name
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -40,9 +41,9 @@ def broadcast_loss(
 
     ## What it does
     Reads the shapes that an elementwise loss such as `F.mse_loss` is given, and reports if it
-    broadcasts them: (N,) against (N, 1) becomes (N, N). Predictions of several units may be
-    compared pairwise on purpose, as in distributional reinforcement learning: it reports these if
-    they barely differ between samples.
+    broadcasts them: (N,) against (N, 1) becomes (N, N). Predictions of several units, and those of
+    a loss written by hand, may be compared pairwise on purpose, as in distributional reinforcement
+    learning: it reports these if they barely differ between samples.
 
     ## Why it matters
     The best prediction for all targets at once is their mean. The model learns that and nothing
@@ -70,8 +71,8 @@ def broadcast_loss(
             continue
         share = float(broadcast.values.mean())
         measured = (
-            f"{function} broadcasts predictions and targets on {portion(share)} of {len(broadcast)}"
-            " sampled steps"
+            f"{loss_name(facts, function)} broadcasts predictions and targets on {portion(share)}"
+            f" of {len(broadcast)} sampled steps"
         )
         if share < min_share:
             yield broadcast_loss.clear(measured)
@@ -90,7 +91,7 @@ def broadcast_loss(
         if spread is not None:
             says = f"{spread:.2g} times the standard deviation of the targets at the end"
             evidence.append(Evidence(OUTPUT_SPREAD, span, says, function))
-        if units > 1:
+        if units > 1 or is_handwritten(facts, function):
             if spread is not None and spread > max_spread:
                 yield broadcast_loss.harmless(f"{measured}; predictions vary", evidence)
                 continue

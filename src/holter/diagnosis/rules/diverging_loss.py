@@ -7,17 +7,16 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve, Levels, growth, levels
 from holter.diagnosis.facts.progress import median_update
 from holter.diagnosis.facts.stages import stages
+from holter.diagnosis.facts.targets import GROWN, growth_of_targets
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import GRAD_TOTAL_NORM, LOSS, TARGET_MAX, TARGET_MIN, UPDATE_RATIO
+from holter.record.signals import GRAD_TOTAL_NORM, LOSS, UPDATE_RATIO
 
 _PIECES = 10
 _RECENT = 199  # last steps before an onset, or of the run, whose updates are compared
-_TARGETS = 1.5  # smallest growth of the targets, and tolerance of the comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,8 @@ class _Rise:
 @exception
 def growing_targets(facts: Facts, rise: _Rise) -> str | None:
     """The targets grew as much, so relative to them nothing was lost."""
-    growth = _growth_of_targets(facts)
-    if growth is None or rise.last > _TARGETS * growth * abs(rise.first):
+    growth = growth_of_targets(facts)
+    if growth is None or rise.last > GROWN * growth * abs(rise.first):
         return None
     return (
         f"the loss rose from {rise.base:.3g} to {rise.last:.3g}, while the variance of the targets"
@@ -227,19 +226,3 @@ def _company(facts: Facts, curve: Curve, onset: int, times: float) -> Iterator[E
     )
     if early and late and late >= times * early:
         yield Evidence(UPDATE_RATIO, after, f"relative update {late / early:.3g} times that before")
-
-
-def _growth_of_targets(facts: Facts) -> float | None:
-    """Return how many times the variance or the squared range of the targets grew, or None."""
-    baseline, function = facts.baseline, facts.loss_function
-    growths = []
-    if not isinstance(baseline, str) and baseline.drift > _TARGETS:
-        growths.append(baseline.drift)  # of all targets so far: it lags
-    if function is not None:
-        low, high = (readings(facts, signal, function) for signal in (TARGET_MIN, TARGET_MAX))
-        if len(low) >= 8 and len(low) == len(high):
-            tenth = max(len(low) // 10, 1)
-            early, late = np.median((high - low)[:tenth]), np.median((high - low)[-tenth:])
-            if late > _TARGETS * early > 0:
-                growths.append(float((late / early) ** 2))
-    return max(growths, default=None)

@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.handwritten import loss_name
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import TARGET_MAX, TARGET_MIN
@@ -60,8 +61,8 @@ def improper_probabilities(
         least, most = float(low.min()), float(high.max())
         outside = int(np.sum((low < -tolerance) | (high > 1 + tolerance)))
         measured = (
-            f"targets of {function} range from {least:.3g} to {most:.3g} on {len(low)} sampled"
-            " steps"
+            f"targets of {loss_name(facts, function)} range from {least:.3g} to {most:.3g} on"
+            f" {len(low)} sampled steps"
         )
         if len(low) < min_steps:
             yield improper_probabilities.not_examined(f"{len(low)} of the {min_steps} steps needed")

@@ -54,6 +54,7 @@ def loss_at_constant_predictor(
     entropies) or the variance of the targets (squared error). The rule reports a loss that ends at
     or above this level and does not fall; a little below it, if no validation is better. It is
     likely if predictions hardly differ between inputs for long or validation agrees, else a hint.
+    Of a loss with several terms each torch loss function is compared with its own level.
 
     ## Why it matters
     The model uses nothing of its inputs, or nothing that helps. The curve may look like learning:
@@ -92,7 +93,10 @@ def loss_at_constant_predictor(
         patience=patience,
     )
     if isinstance(chance, str):
-        yield say.not_examined(chance)
+        if facts.terms.known:
+            yield from _terms(facts, worth, patience)
+        else:
+            yield say.not_examined(chance)
         return
     match chance.standing:
         case Standing.AT_CHANCE:
@@ -101,6 +105,15 @@ def loss_at_constant_predictor(
             yield say.not_examined(str(chance))
         case _:
             yield say.excused(chance) or say.clear(f"{chance}{_helpful(chance)}")
+
+
+def _terms(facts: Facts, worth: float, patience: int) -> Iterator[Verdict]:
+    """Judge the terms of a loss that is more than one mean."""
+    terms = facts.terms
+    for term in terms.stuck:
+        yield _finding(facts, term.chance, worth, patience, is_part=not terms.learned_nothing)
+    if not terms.stuck:
+        yield loss_at_constant_predictor.clear("; ".join(str(term.chance) for term in terms.known))
 
 
 def _helpful(chance: Chance) -> str:
@@ -121,7 +134,10 @@ def _accuracy(read: Predictions) -> str:
     return f"accuracy {read.accuracy:.0%}, {read.prior:.0%} for the most frequent class"
 
 
-def _finding(facts: Facts, chance: Chance, worth: float, patience: int) -> Verdict:
+def _finding(
+    facts: Facts, chance: Chance, worth: float, patience: int, *, is_part: bool = False
+) -> Verdict:
+    """Report a loss, or one of its terms; a term beside others that are learned is a hint."""
     window, baseline, read = (
         (chance.onset, chance.curve.span[1]),
         chance.baseline,
@@ -135,7 +151,9 @@ def _finding(facts: Facts, chance: Chance, worth: float, patience: int) -> Verdi
             f" {chance.level:.3g} ± {chance.error:.1g}",
             baseline.function,
         ),
-        Evidence(LOSS, window, f"{chance.level:.3g} in the last third", chance.curve.owner),
+        Evidence(
+            chance.signal, window, f"{chance.level:.3g} in the last third", chance.curve.owner
+        ),
     ]
     if chance.validation is not None:
         evidence.insert(1, chance.validation)
@@ -163,7 +181,9 @@ def _finding(facts: Facts, chance: Chance, worth: float, patience: int) -> Verdi
         fix = "look outside the step, which learns in the lab: at the loop, optimizer and schedule"
     return loss_at_constant_predictor.finding(
         _summary(chance),
-        confidence=Confidence.LIKELY if _is_sure(chance, worth, patience) else Confidence.HINT,
+        confidence=Confidence.LIKELY
+        if _is_sure(chance, worth, patience) and not is_part
+        else Confidence.HINT,
         onset=chance.onset,
         evidence=evidence,
         fix=fix,
@@ -183,9 +203,10 @@ def _is_sure(chance: Chance, worth: float, patience: int) -> bool:
 
 def _summary(chance: Chance) -> str:
     level = f"{chance.level:.3g} ± {chance.error:.1g}"
-    loss, read = f"the loss has stayed at {level} since step {chance.onset}", ""
+    name = "the loss" if chance.signal is LOSS else f"the term {chance.baseline.function}"
+    loss, read = f"{name} has stayed at {level} since step {chance.onset}", ""
     if chance.is_above or chance.validation is not None:
-        loss = f"the loss is {level} at the end"
+        loss = f"{name} is {level} at the end"
     if chance.validation is not None:
         read = "; validation is no better"
     elif chance.predictions is not None:

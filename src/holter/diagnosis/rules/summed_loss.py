@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings, root_shares
+from holter.diagnosis.facts.handwritten import loss_name
 from holter.diagnosis.facts.progress import median_update, steps_follow_gradients
 from holter.diagnosis.facts.reduction import summed_elements
 from holter.diagnosis.facts.robust import Values
@@ -101,7 +102,8 @@ def summed_loss(
             continue
         times = f"{np.median(counts):.0f} times" if len(counts) else "batch-size times"
         yield summed_loss.finding(
-            f"{function} sums over the batch, so gradients are {times} those of a mean; {damage}",
+            f"{loss_name(facts, function)} sums over the batch, so gradients are {times} those of"
+            f" a mean; {damage}",
             confidence=Confidence.LIKELY,
             onset=summed.first,
             evidence=(

@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
+from holter.diagnosis.facts.handwritten import loss_name
 from holter.diagnosis.facts.outputs import of_finite_outputs
 from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
@@ -82,10 +83,11 @@ def unnormalised_nll(
         normaliser = readings(facts, OUTPUT_LOG_NORMALISER, function)
         if function != "nll_loss" or not len(share) or not len(normaliser):
             continue
+        name = loss_name(facts, function)
         most, excess = float(share.values.max()), float(np.median(normaliser))
         if most >= all_samples or abs(excess) < tolerance:
             yield unnormalised_nll.clear(
-                f"{function} is given log-probabilities for {percent(most)} of the samples; the log"
+                f"{name} is given log-probabilities for {percent(most)} of the samples; the log"
                 f" of their sum is {excess:.2g}"
             )
             continue
@@ -99,7 +101,7 @@ def unnormalised_nll(
         excuse = None if over_samples else unnormalised_nll.excused(function, normaliser)
         if over_samples:
             yield unnormalised_nll.finding(
-                f"{function} is given logarithms that add up to 1 over the samples instead of the"
+                f"{name} is given logarithms that add up to 1 over the samples instead of the"
                 f" classes: the log of their sum over the classes began at {normaliser[0]:.3g}",
                 confidence=Confidence.LIKELY,
                 onset=share.first,
@@ -123,7 +125,7 @@ def unnormalised_nll(
             elif most <= some_samples and _fell_without_end(facts, function, far):
                 confidence = Confidence.LIKELY
             yield unnormalised_nll.finding(
-                f"{function} is given {given} instead of log-probabilities: the log of the sum of"
+                f"{name} is given {given} instead of log-probabilities: the log of the sum of"
                 f" their exponentials is {excess:.3g} instead of 0",
                 confidence=confidence,
                 onset=share.first,

@@ -20,6 +20,7 @@ from holter.record.findings import Confidence, Evidence, Finding, Level, Severit
 from holter.record.signals import (
     ACTIVATION_STD,
     GRAD_NORM,
+    GRAPH_LOOSE_LEAVES,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
 )
@@ -58,8 +59,9 @@ def unreached_parameters(
 
     ## What to do
     Look between the module named and the loss for `.detach()`, `.data`, `.item()`, `.numpy()`,
-    `torch.tensor(...)` of a tensor, `torch.no_grad()` or an `argmax`. If the module is not used at
-    all, remove it or freeze it.
+    `torch.tensor(...)` of a tensor, `torch.no_grad()` or an `argmax`. `requires_grad_()` on a
+    result does not repair the cut: it only silences the error of `backward()`. If the module is
+    not used at all, remove it or freeze it.
 
     ## When it is wrong
     For modules that are not used yet: a rarely chosen expert or task head, or an encoder that
@@ -147,6 +149,28 @@ def _finding(
         severity = Severity.INFO
     else:
         severity = Severity.INFO if len(names) < minor * len(held) else Severity.WARNING
+    evidence = [
+        Evidence(
+            PARAMETER_OPTIMIZER,
+            (onset, facts.run.steps - 1),
+            f"{names[0]} is held by {which}, and had no gradient on {count} steps",
+            names[0],
+        )
+    ]
+    fix = (
+        f"remove the `detach()`, `no_grad()` or `.data` between {where[0]} and the loss; if it is"
+        " not meant to be trained, freeze it"
+    )
+    loose = _loose_leaves(facts)
+    if unused:
+        fix = f"call {where[0]} in `forward()`, or remove it"
+    elif len(names) == len(held) and loose is not None:
+        evidence.append(loose)
+        fix = (
+            "remove `requires_grad_()` or `requires_grad=True` from the result that the loss is"
+            " computed from, and what detaches it: `detach()`, `.data`, `.item()`,"
+            " `torch.tensor(...)` or `no_grad()`"
+        )
     return unreached_parameters.finding(
         f"no gradient reached {some(where)} in {count} steps: {len(names)} of the {len(held)}"
         f" trainable parameters that {which} holds"
@@ -154,19 +178,19 @@ def _finding(
         severity=severity,
         confidence=Confidence.HINT if unused else Confidence.CERTAIN,
         onset=onset,
-        evidence=(
-            Evidence(
-                PARAMETER_OPTIMIZER,
-                (onset, facts.run.steps - 1),
-                f"{names[0]} is held by {which}, and had no gradient on {count} steps",
-                names[0],
-            ),
-        ),
-        fix=f"call {where[0]} in `forward()`, or remove it"
-        if unused
-        else f"remove the `detach()`, `no_grad()` or `.data` between {where[0]} and the loss; if it"
-        " is not meant to be trained, freeze it",
+        evidence=evidence,
+        fix=fix,
     )
+
+
+def _loose_leaves(facts: Facts) -> Evidence | None:
+    """Return the tensors at which the graph of the loss ends, if they are no parameters."""
+    if GRAPH_LOOSE_LEAVES not in facts.run or not len(loose := facts.run[GRAPH_LOOSE_LEAVES][""]):
+        return None
+    if loose.values.min() < 1:
+        return None
+    says = f"the graph of the loss ends at {loose.values[0]:.0f} that is no parameter"
+    return Evidence(GRAPH_LOOSE_LEAVES, (loose.first, loose.last), says)
 
 
 def _never_called(facts: Facts, names: list[str]) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
+from holter.diagnosis.facts.handwritten import loss_name
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -70,7 +71,8 @@ def unscaled_targets(
             continue
         first, final = float(np.median(sizes[:3])), float(np.median(sizes[-min_steps:]))
         measured = (
-            f"targets of {function} are {mean:.3g} ± {std:.3g}, the first outputs {first:.2g}"
+            f"targets of {loss_name(facts, function)} are {mean:.3g} ± {std:.3g}, the first outputs"
+            f" {first:.2g}"
         )
         if not max(abs(mean), std) > factor * max(first, _INITIAL):
             yield unscaled_targets.clear(measured)

@@ -45,8 +45,12 @@ for name, gradient in zip(NAMES, gradients):
 '''
 
 
-def export(window: FailureWindow, path: Path) -> str:
-    """Write the failing step to `path` and its tensors beside it; return a sentence about it."""
+def export(window: FailureWindow, path: Path, *, synthetic: bool = False) -> str:
+    """Write the failing step to `path` and its tensors beside it; return a sentence about it.
+
+    With `synthetic` its values are replaced by random ones; nothing is written if these do not
+    fail.
+    """
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
     failing = [step for step in window.steps if step.step <= window.failing][-1]
@@ -62,6 +66,14 @@ def export(window: FailureWindow, path: Path) -> str:
         )
     own = {name: each for name, each in vars(graph).items() if isinstance(each, Tensor)}
     own |= dict(graph.named_parameters(recurse=False)) | dict(graph.named_buffers(recurse=False))
+    if synthetic:
+        replaced = _replaced(graph, own, given, random)
+        if replaced is None:
+            return (
+                "no script was written: with random weights and a random batch the step does not"
+                " fail; leave --synthetic out to export those of the training"
+            )
+        own, given = replaced
     tensors = path.with_suffix(".safetensors")
     _save(tensors, {**own, **{f"given {n}": t for n, t in enumerate(given)}, "random": random})
     path.write_text(
@@ -103,6 +115,57 @@ def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[
 
     given = [leaves[place].clone() for place in places]
     return make_fx(step)(*given), given, list(named)
+
+
+def _replaced(
+    graph: Any, own: dict[str, Tensor], given: list[Tensor], random: Tensor
+) -> tuple[dict[str, Tensor], list[Tensor]] | None:
+    """Return random weights and a random batch with which the step fails, if they do."""
+    generator = torch.Generator().manual_seed(0)
+    weights = {name: _like(value, generator) for name, value in own.items()}
+    batch = [_like(value, generator) for value in given]
+    before = torch.get_rng_state()
+    kept = {name: getattr(graph, name) for name in own}
+    try:
+        for name, value in weights.items():
+            setattr(graph, name, _as(kept[name], value))
+        torch.set_rng_state(random)
+        results = [value for value in graph(*batch) if value is not None]
+    finally:
+        for name, value in kept.items():
+            setattr(graph, name, value)
+        torch.set_rng_state(before)
+    fails = not all(bool(value.isfinite().all()) for value in results)
+    return (weights, batch) if fails else None
+
+
+def _like(value: Tensor, generator: torch.Generator) -> Tensor:
+    """Return a random tensor of the same shape, type, mean and spread.
+
+    What failures hang on stays where it is: zeros, the largest value, and what is not finite.
+    Whole numbers are drawn from those that occur.
+    """
+    if value.numel() == 0 or value.is_complex():
+        return value.clone()
+    flat = value.detach().flatten()
+    if not value.is_floating_point():
+        chosen = torch.randint(flat.numel(), flat.shape, generator=generator)
+        return flat[chosen.to(flat.device)].reshape(value.shape)
+    finite = flat[flat.isfinite()].float()
+    if finite.numel() == 0:
+        return value.clone()
+    drawn = torch.randn(flat.shape, generator=generator).to(flat.device)
+    made = drawn * finite.std(correction=0) + finite.mean()
+    stays = ~flat.isfinite() | (flat == 0)
+    stays[flat.float().nan_to_num().abs().argmax()] = True
+    return torch.where(stays, flat, made.to(flat.dtype)).reshape(value.shape)
+
+
+def _as(kept: Any, value: Tensor) -> Tensor:
+    """Return a value as what it replaces is: a parameter, or a plain tensor."""
+    if isinstance(kept, torch.nn.Parameter):
+        return torch.nn.Parameter(value, requires_grad=kept.requires_grad)
+    return value
 
 
 def _save(path: Path, tensors: dict[str, Tensor]) -> None:

@@ -13,6 +13,7 @@ class Per(StrEnum):
     MODEL = "model"
     LOADER = "loader"
     LOSS_FUNCTION = "loss function"
+    LOSS_TERM = "loss term"
     PARAMETER = "parameter"
     MODULE = "module"
     TRIAL = "trial"  # one variant of an experiment, with steps of its own

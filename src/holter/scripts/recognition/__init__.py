@@ -21,7 +21,14 @@ from holter.scripts.recognition.declining import (
 from holter.scripts.recognition.leaving import Leave, Left, leave_process
 from holter.scripts.recognition.redirecting import redirected
 from holter.scripts.recognition.scratch import Scratch
-from holter.scripts.running import AfterTorch, Script, find_module, find_script, report_end
+from holter.scripts.running import (
+    INTERRUPTED,
+    AfterTorch,
+    Script,
+    find_module,
+    find_script,
+    report_end,
+)
 
 if TYPE_CHECKING:
     from holter.lab.setup import Setup
@@ -105,13 +112,16 @@ def recognise(
         error = _run(found, arguments, begin)
         if isinstance(error, Left):
             return error.outcome()
-        code = report_end(error)
+        if isinstance(error, KeyboardInterrupt):
+            tell(f"interrupted while {script} was running; nothing was tried")
+            for session in began:
+                session.close()
+                session.watch.close(error=error)
+            scratch.remove()
+            return INTERRUPTED
+        report_end(error)
         try:
             _require_training(script, began, error)
-            if isinstance(error, KeyboardInterrupt):
-                began[0].close()
-                began[0].watch.close(error=error)
-                return code
         finally:
             if not began or began[0].closed:
                 scratch.remove()

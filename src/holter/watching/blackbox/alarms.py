@@ -70,7 +70,7 @@ class Alarms:
             return None
         for norm in readings.get(GRAD_TOTAL_NORM, ()):
             if not math.isfinite(norm):
-                return Alarm("nonfinite", step, f"the gradient norm is {norm}")
+                return Alarm("nonfinite", step, f"the gradient norm is {_in_words(norm)}")
         if not all(map(math.isfinite, readings.get(ACTIVATION_ABSMAX, ()))):
             return Alarm("nonfinite", step, "an activation is not finite")
         return None
@@ -78,7 +78,7 @@ class Alarms:
     def see_loss(self, step: int, loss: float) -> Alarm | None:
         """Return the alarm that the loss of a step raises, if it does."""
         if not math.isfinite(loss):
-            return Alarm("nonfinite", step, f"the loss is {loss}")
+            return Alarm("nonfinite", step, f"the loss is {_in_words(loss)}")
         spikes = self._spikes_at(step)
         peak = spikes.add(step, loss)
         if spikes.is_open or self.suspects:
@@ -97,6 +97,11 @@ class Alarms:
                 self._spikes.pop(next(iter(self._spikes)))
             self._spikes[stage] = Spikes()
         return self._spikes[stage]
+
+
+def _in_words(value: float) -> str:
+    """Return a value that is not finite as a word."""
+    return "NaN" if math.isnan(value) else "infinite"
 
 
 class Coefficients:

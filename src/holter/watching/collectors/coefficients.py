@@ -11,9 +11,8 @@ from torch import Tensor
 
 from holter.record.signals import LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, Signal
 from holter.watching.collectors import STEP, Reading
-from holter.watching.collectors.batches import ANY
+from holter.watching.collectors.graphs.nodes import Place
 from holter.watching.collectors.moments import BackwardBegins, Depth, StepEnds
-from holter.watching.collectors.outputs import readable
 
 # Operations that only sum, scale and arrange terms, by the names of their nodes in the graph.
 _LINEAR = frozenset(
@@ -23,7 +22,6 @@ _LINEAR = frozenset(
         *("Transpose", "T", "Select", "Slice", "Unbind", "Index", "Clone", "ToCopy", "Alias"),
     )
 )
-_NUMBERS = ANY - {torch.bool}
 _NODES = 256  # that are visited: a sum in a Python loop has two for each term
 _BRANCHES = 64  # of one node, evenly spaced
 _ELEMENTS = 1 << 16  # of a constant
@@ -119,7 +117,7 @@ def _products(root: Tensor) -> list[_Place]:
         if place.node in seen:
             continue
         seen.add(place.node)
-        name = type(place.node).__name__.rstrip("0123456789").removesuffix("Backward")
+        name = Place(place.node).kind
         if name not in _LINEAR:
             continue
         edges = [edge for edge, _ in place.node.next_functions]
@@ -150,11 +148,6 @@ def _below(place: _Place, name: str, edges: list[Any]) -> Iterable[_Place]:
 
 
 def _constant(node: Any) -> Tensor | None:
-    """The constant of a product or a division, or None where it cannot be read any more."""
-    try:
-        for saved in (node._saved_other, node._saved_self):  # noqa: SLF001  (torch's own names)
-            if isinstance(saved, Tensor) and not saved.requires_grad:
-                return readable(saved, kinds=_NUMBERS)
-    except RuntimeError:  # it was changed in place since, or is freed
-        return None
-    return None
+    """The numbers that a product or a division has as its constant, or None."""
+    constant = Place(node).constant()
+    return None if constant is None or constant.dtype is torch.bool else constant

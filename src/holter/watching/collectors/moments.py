@@ -79,6 +79,7 @@ class LossComputed(NamedTuple):
     loss: Tensor  # as it was reduced
     samples: int
     arguments: Mapping[str, Any]  # of the function, by name
+    is_whole: bool = True  # False where backward is known to be called on further terms
 
 
 class ValidationLoss(NamedTuple):

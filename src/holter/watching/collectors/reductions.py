@@ -41,6 +41,7 @@ class Reductions:
         self._summed: Measurements[bool] = Measurements()
         self._owners = Owners()
         self._calls: list[tuple[str, Total | None]] = []  # since the last backward
+        self._are_whole = True  # nothing is known to be added to what was called
         self._shares: list[Tensor | float] = []
         self._totals: dict[str, Total] = {}  # of functions called once before each backward
         self._repeated: set[str] = set()
@@ -55,6 +56,7 @@ class Reductions:
             if len(self._calls) < _MOST_CALLS:
                 call = total(function, moment.arguments, moment.loss, moment.samples)
                 self._calls.append((function, call))
+                self._are_whole &= moment.is_whole
             return
         if isinstance(moment, StepEnds):
             yield from self._readings()
@@ -65,7 +67,8 @@ class Reductions:
 
     def _settle(self, roots: tuple[Tensor, ...]) -> None:
         """See a backward: what was called until now is what it is called on."""
-        if len(roots) == len(self._calls) == 1 and (call := self._calls[0][1]) is not None:
+        is_alone = self._are_whole and len(roots) == len(self._calls) == 1
+        if is_alone and (call := self._calls[0][1]) is not None:
             root, mean = number(roots[0].reshape(())), call.mean
             if device_of(root) == device_of(mean):
                 self._shares.append(_ratio(root, mean))
@@ -79,6 +82,7 @@ class Reductions:
             elif before.is_with(call):
                 self._totals[function] = before + call
         self._calls.clear()
+        self._are_whole = True
 
     def _readings(self) -> Iterable[Reading]:
         if self._shares:

@@ -119,6 +119,7 @@ class ForwardListener:
     @shielded
     def loss_computed(self, call: TappedLoss) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
+        self._loop.has_called_loss |= call.has_graph
         if not call.has_graph and not torch.is_grad_enabled():
             self._loop.validation_loss(self._evaluated(call))
         elif call.has_graph and self.is_evaluating:

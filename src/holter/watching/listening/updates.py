@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from holter.record.events import SkippedStep
+from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -63,6 +64,8 @@ class UpdateListener:
             stepper.alert()
         scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
         opens = step.backward()
+        if loop.has_called_loss or step.depth is Depth.FULL:
+            loop.see_handwritten(scalars)
         self._lane.tell(self._lane.at_backward, scalars, opens, step.depth)
         if stepper.listens_to(BackwardBegins, step.depth):
             stepper.publish(BackwardBegins(tuple(scalars), opens, stepper.roster, whole))
@@ -167,10 +170,22 @@ class UpdateListener:
             and not (self.shield.is_on_cuda and self.shield.is_capturing())
         ):
             scaled = self._loss_scale.is_on(optimizer)
-            box.interrupt(self._loop.recorder.step, optimizer, scaled=scaled)
+            try:
+                box.interrupt(self._loop.recorder.step, optimizer, scaled=scaled)
+            except (NonfiniteError, SystemExit):
+                self._refused(optimizer)
+                raise
         if kwargs or len(args) > 1:
             return self._closures.before_step(optimizer, args, kwargs)
         return None
+
+    @shielded
+    def _refused(self, optimizer: Optimizer) -> None:
+        """Record the step that ends the training before its update: it holds the reason."""
+        subject = self._stepper.roster.subject_of(optimizer)
+        if subject is not None:
+            self._updated(subject)
+            self._loop.close_step()
 
     @shielded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:

@@ -1,0 +1,52 @@
+"""The loss that a training has to lower, of one optimizer or of several."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holter.record import Series
+from holter.record.signals import LOSS
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
+
+
+def recorded_losses(facts: "Facts") -> dict[str, Series]:
+    """Return the losses of all optimizers."""
+    losses = facts.run[LOSS].items() if LOSS in facts.run else ()
+    return {owner: loss for owner, loss in losses if len(loss)}
+
+
+def trained_loss(facts: "Facts") -> tuple[str, Series] | str:
+    """Return the loss that the training has to lower and its owner, or why there is none.
+
+    Optimizers that share a backward pass have one loss. Where optimizers follow each other, as in
+    pretraining and distillation, the last one's counts; of others the losses may compete.
+    """
+    if LOSS not in facts.run:
+        return "no loss was recorded"
+    losses = recorded_losses(facts)
+    if not losses:
+        return "no loss was read"
+    start = max(loss.first for loss in losses.values())
+    (owner, loss), *others = [item for item in losses.items() if item[1].last >= start]
+    if all(_are_equal(loss, other) for _, other in others):
+        return owner, loss
+    count = len(others) + 1
+    return f"the losses of {count} optimizers may compete, so none of them has to fall"
+
+
+def stage_start(facts: "Facts") -> int:
+    """Return the step at which the last optimizer took over from others; 0 if it is alone."""
+    losses = recorded_losses(facts)
+    trained = trained_loss(facts)
+    if isinstance(trained, str) or len(losses) < 2:
+        return 0
+    begun = trained[1].first
+    return begun if any(loss.last < begun for loss in losses.values()) else 0
+
+
+def _are_equal(one: Series, other: Series) -> bool:
+    return np.array_equal(one.steps, other.steps) and np.array_equal(
+        one.values, other.values, equal_nan=True
+    )

@@ -1,0 +1,110 @@
+"""A term of the loss is outweighed by another one, and nothing is learned of it."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, readings
+from holter.diagnosis.facts.handwritten import loss_name
+from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import LOSS_MEAN, LOSS_TERM_GRADIENT, TARGET_ENTROPY, TARGET_STD
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.HYPERPARAMETER,
+    needs=(LOSS_TERM_GRADIENT, LOSS_MEAN),
+    preview=True,
+)
+def outweighed_term(
+    facts: Facts,
+    *,
+    min_readings: Annotated[int, "sampled steps needed"] = 8,
+    min_steps: Annotated[int, "steps of training needed"] = 100,
+    max_share: Annotated[float, "share of the gradient that is too little"] = 0.01,
+    near: Annotated[float, "distance from the best constant prediction, as a share"] = 0.03,
+) -> Iterator[Verdict]:
+    """A term of the loss is outweighed by another one, and nothing is learned of it.
+
+    ## What it does
+    Compares the gradients that the terms of a loss send to where they meet in the model. It reports
+    a term with almost none of the gradient on a typical step if its own loss ends no lower than
+    that of the best constant prediction.
+
+    ## Why it matters
+    The optimizer follows the sum. A term whose gradient is a hundredth of that of another does not
+    change the direction of the steps, so the task it stands for is not trained at all, while the
+    total loss falls as it should.
+
+    ## Example
+    ```python
+    loss = boxes.square().sum() + F.cross_entropy(logits, y)    # bad
+    loss = boxes.square().mean() + F.cross_entropy(logits, y)   # good
+    ```
+
+    ## What to do
+    Reduce all terms in the same way, by a mean, and choose weights so that their gradients are of
+    one order of magnitude.
+
+    ## When it is wrong
+    The task of the term cannot be learned from these inputs, whatever its weight.
+
+    ## How to confirm
+    - Train with the other terms multiplied by 0: if the term falls now, its weight was too small.
+    """
+    shares = {
+        owner: series.values[np.isfinite(series.values)]
+        for owner, series in facts.run[LOSS_TERM_GRADIENT].items()
+    }
+    shares = {owner: values for owner, values in shares.items() if len(values) >= min_readings}
+    if len(shares) < 2 or facts.run.steps < min_steps:
+        yield outweighed_term.not_examined("too few steps of a loss with several terms")
+        return
+    small = {owner: float(np.median(values)) for owner, values in shares.items()}
+    smallest = min(small, key=small.__getitem__)
+    found = False
+    for owner, share in small.items():
+        function = owner.partition(" ")[0]
+        constant = _constant(facts, function)
+        losses = readings(facts, LOSS_MEAN, function)
+        if share > max_share or constant is None or len(losses) < min_readings:
+            continue
+        end = float(np.median(losses[-max(len(losses) // 4, 1) :]))
+        if end < (1 - near) * constant:
+            continue
+        found = True
+        series = facts.run[LOSS_TERM_GRADIENT][owner]
+        yield outweighed_term.finding(
+            f"{loss_name(facts, function)} has {percent(share)} of the gradient and ends at"
+            f" {end:.3g}; the best constant prediction gives {constant:.3g}",
+            confidence=Confidence.LIKELY,
+            onset=series.first,
+            evidence=(
+                Evidence(
+                    LOSS_TERM_GRADIENT,
+                    (series.first, series.last),
+                    f"{percent(share)} on the median of {len(series)} sampled steps",
+                    owner,
+                ),
+                Evidence(LOSS_MEAN, (series.first, series.last), f"{end:.3g} at the end", function),
+            ),
+            fix=f"multiply the term by about {min(0.5 / max(share, 1e-6), 1e6):.2g}, or reduce the"
+            " others by a mean instead of a sum",
+        )
+    if not found:
+        yield outweighed_term.clear(
+            f"of {len(small)} terms {smallest} has the smallest share of the gradient,"
+            f" {percent(small[smallest])}"
+        )
+
+
+def _constant(facts: Facts, function: str) -> float | None:
+    """Return the loss of the best constant prediction for one term, or None if unknown."""
+    if function in CROSS_ENTROPIES:
+        return last(facts, TARGET_ENTROPY, function)
+    deviation = last(facts, TARGET_STD, function) if function == "mse_loss" else None
+    return None if deviation is None else deviation**2

@@ -1,0 +1,52 @@
+"""What the autograd graph of a loss says: its form, and where its operations have no gradient."""
+
+from holter.record.signals._signal import Per, Phase, Signal
+
+LOSS_BATCH_SOFTMAX = Signal(
+    "loss.batch_softmax",
+    Per.STEP,
+    Phase.FORWARD,
+    "0/1",
+    "Whether a softmax between the outputs of a model and the loss runs over axis 0 of a matrix"
+    " with as many rows as the model was given samples, another number of columns, and targets"
+    " that do not choose among the rows. Absent where there is no softmax over a matrix.",
+)
+LOSS_LOG_ARGUMENT = Signal(
+    "loss.log_argument",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Smallest number whose logarithm is taken between the outputs of a model and the loss.",
+)
+LOSS_ROOT_ARGUMENT = Signal(
+    "loss.root_argument",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Smallest number whose square root is taken between the outputs of a model and the loss.",
+)
+LOSS_DIVISOR = Signal(
+    "loss.divisor",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Smallest magnitude of what is divided by between the outputs of a model and the loss.",
+)
+GRAPH_LOOSE_LEAVES = Signal(
+    "graph.loose_leaves",
+    Per.STEP,
+    Phase.FORWARD,
+    "tensors",
+    "Number of tensors at which the graph of the loss ends that are neither parameters of a model"
+    " nor of an optimizer: inputs that need a gradient, or results that were detached and made to"
+    " require one. Read on the first sampled steps, of graphs that are not too large.",
+)
+LOSS_TERM_GRADIENT = Signal(
+    "loss.term_gradient",
+    Per.LOSS_TERM,
+    Phase.BACKWARD,
+    "share",
+    "Norm of the gradient that a term of the loss sends to where all terms meet in the model, over"
+    " the sum of these norms. Terms are named by the loss function that they are or the operation"
+    " that they end in. Penalties on weights are left out. Read on a few steps.",
+)

@@ -1,0 +1,148 @@
+"""The form of the loss, read from its autograd graph before backward frees it."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holter.record.signals import (
+    GRAPH_LOOSE_LEAVES,
+    LOSS_BATCH_SOFTMAX,
+    LOSS_DIVISOR,
+    LOSS_LOG_ARGUMENT,
+    LOSS_ROOT_ARGUMENT,
+    LOSS_TERM_GRADIENT,
+    Signal,
+)
+from holter.watching.collectors import STEP, Reading
+from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.graphs.contributions import Contributions
+from holter.watching.collectors.graphs.outputs import keep
+from holter.watching.collectors.graphs.stretch import (
+    leaves,
+    smallest_arguments,
+    softmax_over_samples,
+    stretch,
+)
+from holter.watching.collectors.graphs.terms import terms
+from holter.watching.collectors.moments import (
+    AfterUpdate,
+    BackwardBegins,
+    Closing,
+    Depth,
+    Joined,
+    StepEnds,
+)
+from holter.watching.collectors.roster import Roster
+
+_WALKS = 4  # steps on which the whole graph is walked
+_ARGUMENTS = {"Log": LOSS_LOG_ARGUMENT, "Sqrt": LOSS_ROOT_ARGUMENT, "Div": LOSS_DIVISOR}
+
+
+class LossGraphs:
+    """Marks in the graph where models end, and reads what lies between there and the loss.
+
+    What models return is attached to the graph itself and goes with it; see `graphs.outputs`.
+    """
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        LOSS_BATCH_SOFTMAX,
+        LOSS_LOG_ARGUMENT,
+        LOSS_ROOT_ARGUMENT,
+        LOSS_DIVISOR,
+        GRAPH_LOOSE_LEAVES,
+        LOSS_TERM_GRADIENT,
+    )
+    at: ClassVar[tuple[type, ...]] = (
+        Joined,
+        BackwardBegins,
+        AfterUpdate,
+        StepEnds,
+        Closing,
+    )
+    depth: ClassVar[Depth] = Depth.FULL
+    wakes_at: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self) -> None:
+        self.declined: list[str] = []
+        self._models: Calls[None] = Calls(_wants_output, _returned)
+        self._walks = _WALKS
+        self._seen = self._next = 0  # steps that were read, and the next whose terms are
+        self._contributions: Contributions | None = None
+        self._terms: dict[tuple[str, ...], tuple[str, ...]] = {}  # owners are the same tuple
+        self._readings: list[Reading] = []
+        self._roster: Roster | None = None
+
+    @property
+    def spent(self) -> float:
+        """Seconds inside the hooks, which no moment sees."""
+        return self._models.spent
+
+    def read(
+        self, moment: Joined | BackwardBegins | AfterUpdate | StepEnds | Closing
+    ) -> Iterable[Reading]:
+        """The graph of the first backward of a step, at the end of the step."""
+        if isinstance(moment, BackwardBegins):
+            self._models.check()
+            if moment.opens_step and moment.whole:
+                self._take(moment.roots, moment.roster)
+        elif isinstance(moment, StepEnds):
+            yield from self._readings
+            yield from self._shares()
+            self._readings = []
+        else:
+            self._listen(moment)
+
+    def _shares(self) -> Iterable[Reading]:
+        """The share of each term in the gradient, if their backward is over."""
+        contributions, self._contributions = self._contributions, None
+        shares = None if contributions is None else contributions.take()
+        if contributions is not None and shares is not None:
+            owners = self._terms.setdefault(contributions.names, contributions.names)
+            yield Reading(LOSS_TERM_GRADIENT, owners, shares)
+
+    def _listen(self, moment: Joined | AfterUpdate | Closing) -> None:
+        """Hear what models return in the steps that are read whole."""
+        self._models.stop()
+        if isinstance(moment, Closing):
+            return
+        depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
+        models = [model.module for model in moment.roster.models]
+        if depth < self.depth or any(map(is_compiled, models)):
+            return
+        if moment.roster is not self._roster:
+            self._roster = moment.roster
+            self._models.know((module, None) for model in models for module in model.modules())
+        self._models.listen()
+
+    @torch.no_grad()
+    def _take(self, roots: tuple[Tensor, ...], roster: Roster) -> None:
+        self._readings = [
+            Reading(_ARGUMENTS[kind], STEP, least.reshape(1))
+            for kind, least in smallest_arguments(stretch(roots)).items()
+        ]
+        is_over_samples = softmax_over_samples(roots)
+        if is_over_samples is not None:
+            self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))
+        if self._seen >= self._next and len(roots) == 1:
+            self._next = self._seen + 1 + self._seen // 4
+            self._contributions = Contributions(terms(roots[0]))
+        self._seen += 1
+        if self._walks:
+            self._walks -= 1
+            ends = leaves(roots)
+            if ends is not None:
+                known = {id(parameter) for parameter in roster.parameters}
+                loose = sum(id(tensor) not in known for tensor in ends)
+                self._readings.append(Reading(GRAPH_LOOSE_LEAVES, STEP, [loose]))
+
+
+def _wants_output(*_: object) -> bool:
+    return False
+
+
+def _returned(
+    _: None, __: torch.nn.Module, arguments: tuple[object, object], output: object
+) -> None:
+    keep(arguments, output)

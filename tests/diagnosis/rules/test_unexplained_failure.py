@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from holter import check, diagnose
+from holter.diagnosis.engine import UNEXPLAINED
+from holter.diagnosis.facts.outcome import OutcomeState
+from holter.diagnosis.rules.unexplained_failure import unexplained_failure
+from holter.record.findings import Clear, Finding, NotExamined, Severity
+from holter.record.signals import LOSS, UPDATE_RATIO
+from layered import broken, falling, flat
+from synthetic import found, run_of, said
+from validations import validated
+
+PASSES = np.linspace(2.2, 0.2, 8)
+
+
+def noisy() -> np.ndarray:
+    """A loss that stays where it is, too noisy for `flat-loss`."""
+    return flat() * (1 + 0.1 * np.random.default_rng(3).normal(size=200))
+
+
+def test_the_failure_itself_is_reported() -> None:
+    checkup = check(run_of({LOSS: {"": noisy()}}))
+    diagnosis = diagnose(checkup)
+    assert checkup.outcome.state is OutcomeState.LEARNED_NOTHING
+    assert diagnosis.leading is not None
+    assert diagnosis.leading.rule == UNEXPLAINED
+    assert diagnosis.leading.severity is Severity.ERROR
+    assert not diagnosis.known
+    assert "holter doctor" in diagnosis.experiments[0]
+
+
+@pytest.mark.parametrize(("loss", "cause"), [(flat(), "flat-loss"), (broken(), "nonfinite-loss")])
+def test_another_finding_that_tells_it_is_enough(loss: np.ndarray, cause: str) -> None:
+    run = run_of({LOSS: {"": loss}})
+    checkup = check(run)
+    assert found(unexplained_failure, run)
+    assert cause in {finding.rule for finding in checkup.findings}
+    assert UNEXPLAINED not in {finding.rule for finding in checkup.findings}
+    assert any(clear.rule == UNEXPLAINED for clear in checkup.clear)
+
+
+def test_a_finding_that_explains_something_else_is_not() -> None:
+    run = run_of({LOSS: {"": noisy()}, UPDATE_RATIO: {"weight": np.full(200, 0.01)}})
+    assert UNEXPLAINED in {finding.rule for finding in check(run).findings}
+
+
+def test_a_run_that_learned_is_clear() -> None:
+    (verdict,) = said(unexplained_failure, run_of({LOSS: {"": falling()}}))
+    assert isinstance(verdict, Clear)
+    assert verdict.because.startswith("loss 2.")
+
+
+def test_an_outcome_that_is_unknown_is_not_examined() -> None:
+    (verdict,) = said(unexplained_failure, run_of({LOSS: {"": falling(10)}}))
+    assert isinstance(verdict, NotExamined)
+
+
+def test_a_run_that_learned_nothing_for_validation_is_never_clear() -> None:
+    run = validated(PASSES, np.linspace(2.4, 6, 8), val_accuracy=np.full(8, 0.1))
+    checkup = check(run, ignore=["validation-*"])
+    assert checkup.outcome.state is OutcomeState.MEMORISED
+    assert isinstance(checkup.findings[0], Finding)
+    assert checkup.findings[0].rule == UNEXPLAINED
+
+
+def test_overfitting_is_an_outcome_but_no_failure() -> None:
+    losses = np.r_[np.linspace(2, 0.5, 5), np.linspace(0.6, 2.2, 10)]
+    checkup = check(validated(np.linspace(2, 0.05, 15), losses), select=["flat-loss"])
+    assert checkup.outcome.state is OutcomeState.OVERFITS
+    assert checkup.outcome.title.startswith("overfits since step")
+    assert not checkup.outcome.bad

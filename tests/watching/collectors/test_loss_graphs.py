@@ -1,0 +1,165 @@
+"""What lies between the outputs of a model and the loss, by the graph."""
+
+import gc
+
+import pytest
+import torch
+from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import functional
+
+from holter import Run
+from holter.record.signals import (
+    GRAPH_LOOSE_LEAVES,
+    LOSS_BATCH_SOFTMAX,
+    LOSS_DIVISOR,
+    LOSS_LOG_ARGUMENT,
+    LOSS_ROOT_ARGUMENT,
+    LOSS_TERM_GRADIENT,
+)
+from watching.collectors.trainings import values, watching
+
+ROWS, CLASSES = 6, 4
+LABELS = torch.tensor([0, 3, 1, 1, 2, 0])
+
+
+def recorded(path, loss_of, model=None, steps=3):
+    torch.manual_seed(0)
+    model = nn.Linear(3, CLASSES) if model is None else model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    with watching(path, model, optimizer):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of(model(torch.randn(ROWS, 3))).backward()
+            optimizer.step()
+    return Run.load(path)
+
+
+def picked(logs):
+    return -logs[torch.arange(ROWS), LABELS].mean()
+
+
+SOFTMAXES = {
+    "classes": (1, lambda out: functional.cross_entropy(out, LABELS)),
+    "classes by hand": (1, lambda out: picked(functional.log_softmax(out, 1))),
+    "samples": (0, lambda out: picked(functional.log_softmax(out, 0))),
+    "samples, with a floor": (0, lambda out: picked((out.softmax(0) + 1e-8).log())),
+    "samples, then cross-entropy": (
+        0,
+        lambda out: functional.cross_entropy(out.softmax(0), LABELS),
+    ),
+    "samples, at a temperature": (0, lambda out: picked(functional.log_softmax(out / 2, 0))),
+    "items of a list": (
+        1,
+        lambda out: -(torch.full((ROWS, CLASSES), 1 / ROWS) * out.log_softmax(0)).sum(0).mean(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("axis", "loss_of"), SOFTMAXES.values(), ids=SOFTMAXES.keys())
+def test_the_axis_of_a_softmax(tmp_path, axis, loss_of):
+    run = recorded(tmp_path / "run", loss_of)
+    assert values(run, LOSS_BATCH_SOFTMAX) == [axis == 0] * 3
+
+
+def test_a_softmax_inside_the_model_counts_if_it_is_the_last_operation(tmp_path):
+    inside = nn.Sequential(nn.Linear(3, 8), nn.Softmax(0), nn.Linear(8, CLASSES))
+    run = recorded(tmp_path / "a", lambda out: functional.cross_entropy(out, LABELS), inside)
+    assert values(run, LOSS_BATCH_SOFTMAX) == [0] * 3  # that of the loss
+    last = nn.Sequential(nn.Linear(3, CLASSES), nn.LogSoftmax(0))
+    run = recorded(tmp_path / "b", lambda out: functional.nll_loss(out, LABELS), last)
+    assert values(run, LOSS_BATCH_SOFTMAX) == [1] * 3
+
+
+def test_attention_and_pairs_are_no_softmax_over_samples(tmp_path):
+    def pooled(out):
+        return (out[:, :2].softmax(0) * out[:, 2:]).sum(0).square().mean()
+
+    def contrasted(out):
+        return -functional.log_softmax(out @ out.T, 0).diagonal().mean()
+
+    assert LOSS_BATCH_SOFTMAX not in recorded(tmp_path / "a", pooled)
+    assert LOSS_BATCH_SOFTMAX not in recorded(tmp_path / "b", contrasted)
+
+
+def test_the_smallest_argument_of_each_operation(tmp_path):
+    small = torch.full((ROWS, CLASSES), 2.0)
+    small[1, 2] = 0.25
+
+    def loss_of(out):
+        zero = 0 * out
+        return (zero + small).log().sum() + (zero + small).sqrt().sum() + (1 / (zero + small)).sum()
+
+    run = recorded(tmp_path / "run", lambda out: loss_of(out) / -3.0)
+    assert values(run, LOSS_LOG_ARGUMENT) == [0.25] * 3
+    assert values(run, LOSS_ROOT_ARGUMENT) == pytest.approx([0.25] * 3)
+    assert values(run, LOSS_DIVISOR) == [3.0] * 3  # 1 / x is a reciprocal
+
+
+def test_operations_inside_the_model_are_not_read(tmp_path):
+    class Root(nn.Module):
+        def forward(self, x):
+            return (x.square() + 1e-3).sqrt()
+
+    model = nn.Sequential(nn.Linear(3, CLASSES), Root())
+    run = recorded(tmp_path / "run", lambda out: out.mean(), model)
+    assert LOSS_ROOT_ARGUMENT not in run
+
+
+def test_leaves_that_are_no_parameters(tmp_path):
+    run = recorded(tmp_path / "a", lambda out: out.mean())
+    assert values(run, GRAPH_LOOSE_LEAVES) == [0] * 3
+    run = recorded(tmp_path / "b", lambda out: out.detach().requires_grad_().mean())
+    assert values(run, GRAPH_LOOSE_LEAVES) == [1] * 3
+    run = recorded(tmp_path / "c", lambda out: torch.tensor(out.mean().item(), requires_grad=True))
+    assert values(run, GRAPH_LOOSE_LEAVES) == [1] * 3
+
+
+def test_nothing_outlives_the_graph(tmp_path):
+    model = nn.Linear(3, CLASSES)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            optimizer.zero_grad()
+            out = model(torch.randn(ROWS, 3))
+            storage = StorageWeakRef(out.untyped_storage())
+            loss = (out - 1).square().mean()
+            loss.backward()
+            optimizer.step()
+            assert not storage.expired()
+            del out, loss
+            gc.collect()
+            assert storage.expired()
+
+
+def test_the_share_of_each_term_in_the_gradient(tmp_path):
+    numbers = torch.linspace(-1, 1, ROWS)
+
+    def first(out):
+        return (out[:, 0] - numbers).square().mean()
+
+    def second(out):
+        return 0.01 * out[:, 1:].exp().mean()
+
+    torch.manual_seed(0)
+    model = nn.Linear(3, CLASSES)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    expected = []
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            optimizer.zero_grad()
+            out = model(torch.randn(ROWS, 3))
+            made = out.detach().requires_grad_()
+            norms = [torch.autograd.grad(term(made), made)[0].norm() for term in (first, second)]
+            expected.append(float(norms[0] / sum(norms)))
+            penalty = sum(parameter.square().sum() for parameter in model.parameters())
+            (first(out) + second(out) + 0.1 * penalty).backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert set(run[LOSS_TERM_GRADIENT]) == {"mse_loss", "exp"}
+    assert values(run, LOSS_TERM_GRADIENT, "mse_loss") == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_loss_of_one_term_has_no_shares(tmp_path):
+    run = recorded(tmp_path / "run", lambda out: functional.cross_entropy(out, LABELS))
+    assert LOSS_TERM_GRADIENT not in run
