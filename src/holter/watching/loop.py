@@ -12,6 +12,7 @@ from holter.watching.blackbox.box import BlackBox
 from holter.watching.collectors import Collector
 from holter.watching.collectors.calls import silence
 from holter.watching.collectors.graphs.terms import handwritten
+from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.moments import (
     Closing,
     Depth,
@@ -23,7 +24,6 @@ from holter.watching.collectors.moments import (
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
 from holter.watching.frames import Frames, place
-from holter.watching.lane import LightCollector
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules

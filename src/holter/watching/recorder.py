@@ -32,7 +32,7 @@ from holter.record.signals import (
 )
 from holter.record.writer import Row as Record
 from holter.watching.collectors import STEP, Reading
-from holter.watching.lane import ABSENT, Column, Lane, Row, Wide
+from holter.watching.collectors.lane import ABSENT, Column, Lane, Row, Wide
 from holter.watching.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most

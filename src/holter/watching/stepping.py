@@ -8,6 +8,7 @@ import torch
 from holter.record.signals import WATCH_TIME
 from holter.watching.budget import Budget
 from holter.watching.collectors import STEP, Collector
+from holter.watching.collectors.lane import Lane, LightCollector
 from holter.watching.collectors.moments import (
     AfterUpdate,
     Attended,
@@ -21,7 +22,6 @@ from holter.watching.collectors.moments import (
     StepEnds,
 )
 from holter.watching.collectors.roster import Roster, Subject
-from holter.watching.lane import Lane, LightCollector
 from holter.watching.loss_scale import LossScale
 from holter.watching.publishing import Publisher
 from holter.watching.recorder import Recorder, Settle

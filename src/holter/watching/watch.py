@@ -24,9 +24,9 @@ from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.hyperparameters import Hyperparameters
+from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
-from holter.watching.lane import LightCollector
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates

@@ -19,8 +19,8 @@ from holter.record.events import HolterFailed
 from holter.record.signals import CATALOGUE, LOSS, LR, WATCH_DEVICE_TIME, WATCH_TIME, Per
 from holter.watching.budget import Budget
 from holter.watching.collectors import STEP, Collector, Reading, all_collectors
+from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.moments import BackwardBegins, BeforeUpdate, Depth
-from holter.watching.lane import LightCollector
 from watching.collectors.trainings import (
     TRAININGS,
     everything,

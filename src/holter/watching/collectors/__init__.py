@@ -11,7 +11,7 @@ from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
 
 if TYPE_CHECKING:
-    from holter.watching.lane import LightCollector
+    from holter.watching.collectors.lane import LightCollector
 
 STEP: tuple[str, ...] = ("",)  # the owner of what belongs to the step itself
 
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 class Collector(Protocol):
     """Measures at some moments. Must not synchronise: hands out tensors, never reads one.
 
-    What is read at every step joins the lane instead (`watching.lane.LightCollector`).
+    What is read at every step joins the lane instead (`watching.collectors.lane.LightCollector`).
     """
 
     emits: ClassVar[tuple[Signal, ...]]

@@ -7,9 +7,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from holter.record.signals import GRAD_CARRIED_FRACTION, Signal
+from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
-from holter.watching.lane import Lane
 from holter.watching.stats.shards import local
 from holter.watching.stats.summary import norms
 

@@ -14,7 +14,7 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import STEP
-from holter.watching.lane import ABSENT, Lane
+from holter.watching.collectors.lane import ABSENT, Lane
 
 
 class Clipping:

@@ -16,9 +16,9 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import Reading
+from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth, GradientsReady
 from holter.watching.collectors.roster import Roster, Subject
-from holter.watching.lane import Lane
 from holter.watching.stats import Stat, Statistics
 from holter.watching.stats.shards import local
 

@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from holter.record.signals import BETA1, BETA2, EPSILON, LR, MOMENTUM, WEIGHT_DECAY, Signal
+from holter.watching.collectors.lane import Lane, Places, copied
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Subject
-from holter.watching.lane import Lane, Places, copied
 
 Group = dict[str, Any]
 Number = float | Tensor | None

@@ -6,9 +6,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from holter.record.signals import DATA_BATCH_SIZE, DATA_BATCHES, TIME_DATA_WAIT, Signal
+from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Subject
-from holter.watching.lane import Lane
 
 Totals = dict[str, tuple[int, float, int]]  # loader -> samples, seconds, batches
 

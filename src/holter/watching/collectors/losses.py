@@ -8,9 +8,9 @@ from torch import Tensor
 
 from holter.record.signals import BACKWARD_CALLS, CLOSURE_CALLS, LOSS, LOSS_LOGGED, Signal
 from holter.watching.collectors import STEP
+from holter.watching.collectors.lane import Lane, copied
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Subject
-from holter.watching.lane import Lane, copied
 
 
 class Losses:

@@ -7,9 +7,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from holter.record.signals import MODE_EVAL_FRACTION, MODE_TRAINING, Signal
+from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Model, Roster
-from holter.watching.lane import Lane
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from holter.record.signals import AMP_SCALE, AMP_SKIPPED, Signal
 from holter.watching.collectors import STEP
-from holter.watching.lane import Lane
+from holter.watching.collectors.lane import Lane
 
 
 class Scaling:

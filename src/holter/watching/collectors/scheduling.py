@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from holter.record.signals import SCHEDULE_STEPS, Signal
 from holter.watching.collectors import STEP
+from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.roster import Subject
-from holter.watching.lane import Lane
 
 
 class Scheduling:
