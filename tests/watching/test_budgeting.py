@@ -192,3 +192,9 @@ def test_a_bad_loss_has_its_neighbours_read_whole(tmp_path, monkeypatch) -> None
     read = holter.Run.load(tmp_path / "run")[UPDATE_RATIO]["weight"].steps
     assert len(read[(read > 200) & (read < 300)]) < 50
     assert len(read[(read >= 300) & (read < 330)]) >= ALERT_STEPS - 2
+
+
+def test_steps_of_no_length_are_read_too() -> None:
+    budget = Budget(0.01)
+    train(budget, 0.0, 0, 3_000)
+    assert Depth.LIGHT in {budget.depth(step) for step in range(3_000, 3_100)}

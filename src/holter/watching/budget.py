@@ -18,6 +18,7 @@ _DENSE_SHARE = 0.6  # of what light steps leave over, if gradients can be read b
 _LEAST = 0.2  # of the share that deeper steps may take even where light ones use it up
 _MEMORY = 0.9  # of the moving averages
 _RAREST = 1 << 14  # steps
+_INSTANT = 1e-9  # seconds, where nothing is left of a step without what the watch took
 _BUNCH = 16  # light steps
 
 
@@ -111,7 +112,7 @@ class Budget:
             grown = min(max(self._elapsed, _SHORT) / _LONG, 1.0)
             self.is_generous = self._spent < ALLOWANCE * grown
             if not self.is_generous:
-                self._choose(self._share * self._length * _AIM)
+                self._choose(max(self._share * self._length * _AIM, _INSTANT))
 
     def alert(self, step: int) -> None:
         """Read the next steps whole, unless alerts have cost their share already."""

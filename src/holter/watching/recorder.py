@@ -37,6 +37,7 @@ from holter.watching.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
 _MANY = 64  # steps of a bunch whose readings are on a device
+_LOOK = 16  # steps whose losses are looked at together: no more than lie between two snapshots
 SEEN = frozenset(
     (
         *(LOSS, LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, GRAD_TOTAL_NORM, WEIGHT_NORM),
@@ -76,6 +77,7 @@ class _Bunch(NamedTuple):
     walls: list[float]
     rows: list[list[Any]]  # floats, and tensors of a device
     wide: list[Sequence[tuple[Wide, Tensor]]]
+    looked: int  # rows whose losses were looked at before
     packed: Packed
 
 
@@ -106,6 +108,7 @@ class Recorder:
         self._walls: list[float] = []
         self._rows: list[list[Any]] = []
         self._wide: list[Sequence[tuple[Wide, Tensor]]] = []
+        self._looked = 0  # rows of the bunch whose losses were looked at
         self._is_on_device = False
         self._writer = _open(path, rank=rank, environment=environment, resume=resume)
         self.path = self._writer.path
@@ -142,7 +145,8 @@ class Recorder:
         full = self._is_on_device and len(self._steps) >= _MANY
         if full or not is_finite or now - self._walls[0] > DELAY:
             return self._send_bunch() and is_finite
-        return self._write_arrived() if self._under_way else True
+        fine = len(self._rows) - self._looked < _LOOK or self._is_on_device or self._look()
+        return self._write_arrived() and fine if self._under_way else fine
 
     def write_step(
         self, row: Row, readings: list[Reading], timers: Sequence[Timers], settle: Settle
@@ -165,13 +169,23 @@ class Recorder:
 
     def _send_bunch(self) -> bool:
         """Start the transfer of the bunch; return False if something odd has arrived."""
+        fine = True
         if self._steps:
+            fine = self._is_on_device or self._look()
             packed = Packed(list(self._tensors()) if self._is_on_device else ())
-            bunch = _Bunch(self._steps, self._walls, self._rows, self._wide, packed)
+            bunch = _Bunch(self._steps, self._walls, self._rows, self._wide, self._looked, packed)
             self._steps, self._walls, self._rows, self._wide = [], [], [], []
-            self._is_on_device = False
+            self._is_on_device, self._looked = False, 0
             self._under_way.append(bunch)
-        return self._write_arrived()
+        return self._write_arrived() and fine
+
+    def _look(self) -> bool:
+        """Look at losses of the bunch that are on the host; return False for an odd one."""
+        first, self._looked = self._looked, len(self._rows)
+        fine = True
+        for step, row in zip(self._steps[first:], self._rows[first:], strict=True):
+            fine &= self._saw_losses(step, row)
+        return fine
 
     def _tensors(self) -> Iterator[Tensor]:
         """The tensors of the bunch, step by step."""
@@ -205,9 +219,8 @@ class Recorder:
                 steps.append(step)
                 walls.append(wall)
                 read.append(kind.values(row, next(arrived)))
-            for place in self._losses:
-                if place < len(row) and row[place] is not ABSENT:
-                    fine &= self._saw_loss(step, row[place])
+            if step >= bunch.steps[0] + bunch.looked:
+                fine &= self._saw_losses(step, row)
             lane.tell(lane.at_arrival, row)
             row.extend([ABSENT] * (width - len(row)))  # the layout may have grown since
         matrix = np.array(bunch.rows, np.float32)
@@ -217,10 +230,14 @@ class Recorder:
             self._writer.write_many(kind.stream, steps, walls, kind.layout, np.stack(read))
         return fine
 
-    def _saw_loss(self, step: int, loss: float) -> bool:
-        """Whether the loss of a light step is as it should be."""
-        odd = self.see_loss is not None and self.see_loss(step, loss)
-        return not odd and math.isfinite(loss)
+    def _saw_losses(self, step: int, row: list[float]) -> bool:
+        """Whether the losses of a light step are as they should be."""
+        fine = True
+        for place in self._losses:
+            if place < len(row) and (loss := row[place]) is not ABSENT:
+                odd = self.see_loss is not None and self.see_loss(step, loss)
+                fine &= not odd and math.isfinite(loss)
+        return fine
 
     def _write(self, step: _Step) -> bool:
         worked = sum(before.elapsed_time(after) for before, after in step.timers) / 1e3
