@@ -29,11 +29,11 @@ def deep_net(layers: int) -> nn.Module:
 
 
 def calls_of_a_step(path, layers: int) -> Counter[str]:
-    """Count the calls of holter's functions in one light step."""
+    """Count the calls of holter's functions in a light step that writes nothing."""
     model = deep_net(layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, foreach=True)
     x, y = torch.randn(4, 4), torch.tensor([0, 1, 0, 1])
-    calls: Counter[str] = Counter()
+    steps: list[Counter[str]] = []
 
     def step():
         optimizer.zero_grad()
@@ -43,15 +43,17 @@ def calls_of_a_step(path, layers: int) -> Counter[str]:
 
     def count(frame, event, _):
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            calls[f"{frame.f_code.co_name} in {frame.f_code.co_filename}"] += 1
+            steps[-1][f"{frame.f_code.co_name} in {frame.f_code.co_filename}"] += 1
 
     with holter.watch(model, optimizer, path, quiet=True):
         for _ in range(8):
             step()
-        sys.setprofile(count)
-        step()
-        sys.setprofile(None)
-    return calls
+        for _ in range(4):  # some are written at one of these steps, or looked at
+            steps.append(Counter())
+            sys.setprofile(count)
+            step()
+            sys.setprofile(None)
+    return min(steps, key=Counter.total)
 
 
 def test_a_light_step_costs_the_same_whatever_the_size_of_the_model(tmp_path):
