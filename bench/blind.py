@@ -121,7 +121,7 @@ def judge(specimen: Specimen, run: Run) -> Judgement:
         specimen,
         verdict,
         tuple(f"{each.rule}/{each.confidence}" for each in findings),
-        str(checkup.outcome.kind) if hasattr(checkup, "outcome") else "",
+        f"{checkup.outcome.title}: {checkup.outcome.says}",
     )
 
 

@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from zoo.specimens import Edit, Specimen
 
 NONE = "nothing"  # every batch fails on any weights: the code has to change
+# Guards came later than most truths: where the code has to change, or a smaller step or another
+# batch only postpones the failure, the guard is right as well.
+LOG, ROOT, EXP, DIV, SOFTMAX = (
+    f"guarded {operation}" for operation in ("log", "sqrt", "exp", "div", "softmax")
+)
 BATCH = ("step skipped", "previous batch", "another batch")
 SMALLER = ("learning rate x 0.333", "learning rate x 0.1", "clip to 1")
+EDITS = "edits of weights left out"  # of those that the script makes between steps
 EARLIER = "learning rate before it rose"  # where a schedule has raised it
 WIDER = "float32"
 
@@ -33,23 +39,23 @@ class Truth:
 
 
 TRUTHS = {
-    "critic-log-of-zero": Truth("log of zero", "log", (NONE,)),
-    "lm-manual-cross-entropy": Truth("log of zero", "log", (NONE,)),
-    "contrastive-overflow": Truth("exp overflow", "exp", (NONE,)),
-    "contrastive-root-of-zero": Truth("root at zero", "sqrt", (NONE,)),
-    "encoder-inverted-mask": Truth("masked row", "", (NONE, *BATCH)),
+    "critic-log-of-zero": Truth("log of zero", "log", (NONE, LOG)),
+    "lm-manual-cross-entropy": Truth("log of zero", "log", (NONE, LOG)),
+    "contrastive-overflow": Truth("exp overflow", "exp", (NONE, EXP)),
+    "contrastive-root-of-zero": Truth("root at zero", "sqrt", (NONE, ROOT)),
+    "encoder-inverted-mask": Truth("masked row", "", (NONE, SOFTMAX, *BATCH)),
     "encoder-empty-text": Truth("masked row", "", BATCH, DATA),
-    "finetuning-log-of-zero": Truth("log of zero", "log", (*BATCH, *SMALLER)),
-    "gan-log-of-zero": Truth("log of zero", "log", (*BATCH, *SMALLER)),
+    "finetuning-log-of-zero": Truth("log of zero", "log", (LOG, *BATCH, *SMALLER)),
+    "gan-log-of-zero": Truth("log of zero", "log", (LOG, *BATCH, *SMALLER)),
     "tagger-unlabelled-batches": Truth("empty mean", "", BATCH, DATA),
     "tagger-empty-mean": Truth("zero by zero", "sum", BATCH, DATA),
     "lstm-missing-readings": Truth("bad input", "", BATCH, DATA),
-    "regression-square-root-at-zero": Truth("root at zero", "sqrt", (NONE, *BATCH)),
-    "resnet-log-of-zero": Truth("log of zero", "log", (NONE,)),
+    "regression-square-root-at-zero": Truth("root at zero", "sqrt", (NONE, ROOT, *BATCH)),
+    "resnet-log-of-zero": Truth("log of zero", "log", (NONE, LOG)),
     "tabular-missing-values": Truth("bad input", "", BATCH, DATA),
     "tabular-constant-column": Truth("bad input", "", (NONE,)),
     "tabular-unlabelled-batches": Truth("empty mean", "", BATCH, DATA),
-    "vae-exponential-overflow": Truth("exp overflow", "exp", (NONE, *SMALLER, *BATCH)),
+    "vae-exponential-overflow": Truth("exp overflow", "exp", (NONE, EXP, *SMALLER, *BATCH)),
     "regression-lr-too-high": Truth("overflow", "", SMALLER, STATE),
 }
 FAILURES: list[Specimen] = []
@@ -534,7 +540,7 @@ failure(
     why="a dropout by hand divides by the share that it kept: now and then that is 0",
     kind="zero by zero",
     line="kept.mean",
-    cures=BATCH,
+    cures=(DIV, *BATCH),
 )
 # First held to be the state, as above: the largest logit of one batch passes 88 before all others.
 failure(
@@ -553,7 +559,7 @@ failure(
     why="the weight penalty has the wrong sign, and a softmax by hand overflows beyond 88",
     kind="exp overflow",
     line="exp",
-    cures=(NONE, *SMALLER),
+    cures=(NONE, EXP, *SMALLER),
 )
 failure(
     "lstm-exploding-recurrence",
@@ -573,4 +579,234 @@ failure(
     kind="overflow",
     cures=(*SMALLER, EARLIER),
     of=STATE,
+)
+
+# What lies outside the step: weights and gradients that the script writes to, settings that a
+# schedule moves, phases that take turns.
+
+_STEP = "        optimizer.step()\n"
+_COUNTED: Edit = (
+    "    for x, y in train_loader:\n",
+    "    for place, (x, y) in enumerate(train_loader):\n",
+)
+_NO_PRICE: Edit = (_PRICES, f'targets[1125] = float("nan")\n{_PRICES}')
+
+failure(
+    "tabular-renormalised-head",
+    "tabular_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH_OF_ROWS,
+    (_ROWS, f"rows[1125] = 0\n{_ROWS}"),
+    (
+        "return self.head(self.body(x))",
+        "return self.head(self.body(x / x.norm(dim=1, keepdim=True)))",
+    ),
+    (
+        _STEP,
+        (
+            f"{_STEP}        with torch.no_grad():\n"
+            "            norms = model.head.weight.norm(dim=1, keepdim=True)\n"
+            "            model.head.weight.div_(norms)\n"
+        ),
+    ),
+    why="the rows of the head get norm 1 after each step; one row of the data is 0",
+    kind="zero norm",
+    line="norm",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "gan-clamped-critic",
+    "gan",
+    ("LATENT, EPOCHS = 2, 10", "LATENT, EPOCHS = 2, 1"),
+    ("batch_size=64, shuffle=True", "batch_size=16"),
+    ("loader = DataLoader(", 'points[1125] = float("nan")\nloader = DataLoader('),
+    ("    for (real,) in loader:\n", "    for place, (real,) in enumerate(loader):\n"),
+    (
+        "        optimizer_d.step()\n",
+        (
+            "        optimizer_d.step()\n"
+            "        for each in discriminator.parameters():\n"
+            "            each.data.clamp_(-0.1, 0.1)\n"
+            "        if place % 5:\n"
+            "            continue\n"
+        ),
+    ),
+    why="the critic steps five times for each step of the generator and is clamped; a point is NaN",
+    kind="bad input",
+    line="discriminator(real)",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-averaged-weights",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _NO_PRICE,
+    _COUNTED,
+    ("\nfor epoch in", "average = copy.deepcopy(model)\n\nfor epoch in"),
+    ("import argparse\n", "import argparse\nimport copy\n"),
+    (
+        _STEP,
+        (
+            f"{_STEP}        for mean, each in zip(average.parameters(), model.parameters()):\n"
+            "            mean.data.lerp_(each.data, 0.1)\n"
+            "        if place % 12 == 11:\n"
+            "            model.load_state_dict(average.state_dict())\n"
+        ),
+    ),
+    why="an average of the weights is swapped in every 12 steps; one price is missing",
+    kind="bad input",
+    line="criterion(",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-hand-written-scaler",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _NO_PRICE,
+    _COUNTED,
+    ("\nfor epoch in", "scale = 1024.0\n\nfor epoch in"),
+    (
+        f"        loss.backward()\n{_STEP}",
+        (
+            "        (loss * scale).backward()\n"
+            "        for each in model.parameters():\n"
+            f"            each.grad.div_(scale)\n{_STEP}"
+            "        if place % 20 == 19:\n"
+            "            scale *= 2\n"
+        ),
+    ),
+    why="a loss scale by hand, doubled every 20 steps; one price is missing",
+    kind="bad input",
+    line="criterion(",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-cycled-momentum",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _NO_PRICE,
+    ("StepLR(optimizer, step_size=5, gamma=0.3)", "OneCycleLR(optimizer, 3e-3, total_steps=200)"),
+    ("    scheduler.step()\n\n", "\n"),
+    (_STEP, f"{_STEP}        scheduler.step()\n"),
+    why="a schedule moves Adam's betas at each step; one price is missing",
+    kind="bad input",
+    line="criterion(",
+    cures=BATCH,
+    of=DATA,
+)
+failure(
+    "regression-scaled-by-hand",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    _COUNTED,
+    (
+        _STEP,
+        (
+            f"{_STEP}        if place >= 70:\n"
+            "            with torch.no_grad():\n"
+            "                model[2].weight.mul_(1000)\n"
+        ),
+    ),
+    why="from step 70 on the script multiplies a weight by 1000 after each step",
+    kind="overflow",
+    cures=(EDITS,),
+)
+
+
+# Updates that make what is not finite, and updates that grow with the number of batches.
+
+_SQUARES = """\
+class Squares(torch.optim.Optimizer):
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for each in group["params"]:
+                state = self.state[each]
+                if not state:
+                    state["mean"], state["square"] = torch.zeros_like(each), torch.zeros_like(each)
+                state["mean"].lerp_(each.grad, 0.1)
+                state["square"].lerp_(each.grad.square(), 0.02)
+                spread = (state["square"] - state["mean"].square()).sqrt()
+                each.sub_(group["lr"] * state["mean"] / (spread + 1e-3))
+
+
+"""
+
+failure(
+    "regression-adam-without-epsilon",
+    "regression_mlp",
+    (_PRICES, f"inputs[:, 11] = 0\n{_PRICES}"),
+    ("lr=3e-3)", "lr=3e-3, eps=0)"),
+    why="a column is always 0: its weights have no gradient, and Adam divides 0 by 0",
+    kind="zero by zero",
+    line="optimizer.step()",
+    cures=("larger epsilon",),
+)
+failure(
+    "regression-hand-written-optimizer",
+    "regression_mlp",
+    (_PRICES, f"inputs[:, 11] = 0\n{_PRICES}"),
+    ("criterion = nn.MSELoss()\n", f"{_SQUARES}criterion = nn.MSELoss()\n"),
+    ("torch.optim.Adam(", "Squares("),
+    why="the optimizer of the script takes the root of E[g^2] - E[g]^2 with two decay rates",
+    kind="outside domain",
+    line=".sqrt()",
+    cures=(ROOT,),
+)
+failure(
+    "regression-changed-accumulation",
+    "regression_mlp",
+    _IN_ORDER,
+    ("FEATURES, EPOCHS = 12, 15", "FEATURES, EPOCHS = 12, 7"),
+    (
+        "torch.optim.Adam(model.parameters(), lr=3e-3)",
+        "torch.optim.SGD(model.parameters(), lr=0.1)",
+    ),
+    (
+        "    for x, y in train_loader:\n        optimizer.zero_grad()\n",
+        (
+            "    together = 2 if epoch < 2 else 64\n"
+            "    for place, (x, y) in enumerate(train_loader, 1):\n"
+        ),
+    ),
+    (
+        f"        loss.backward()\n{_STEP}",
+        (
+            "        (loss / 2).backward()\n"
+            "        if place % together == 0:\n"
+            "            optimizer.step()\n"
+            "            optimizer.zero_grad()\n"
+        ),
+    ),
+    why="from the third pass on 64 batches make a step, and the loss is divided by 2 as before",
+    kind="overflow",
+    cures=("as many batches per step as before",),
+)
+failure(
+    "regression-log-of-a-share",
+    "regression_mlp",
+    ("lr=3e-3)", "lr=1e-2)"),
+    (
+        "        loss = criterion(model(x), y)",
+        (
+            "        share = torch.sigmoid(8 * model(x))\n"
+            "        above = (y > 0).float()\n"
+            "        loss = -(above * share.log() + (1 - above) * (1 - share).log()).mean()"
+        ),
+    ),
+    why="a cross-entropy by hand: once the model is sure, 0 is multiplied by the log of 0",
+    kind="log of zero",
+    line="log",
+    cures=(LOG,),
 )

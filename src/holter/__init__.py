@@ -8,6 +8,7 @@ from holter._version import __version__ as __version__
 if TYPE_CHECKING:
     from holter.diagnosis.differential import Diagnosis, diagnose
     from holter.diagnosis.engine import Checkup, check
+    from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
@@ -38,6 +39,8 @@ _HOMES = {
     "Level": "record.findings",
     "Normal": "record.findings",
     "NotExamined": "record.findings",
+    "Outcome": "diagnosis.facts.outcome",
+    "OutcomeState": "diagnosis.facts.outcome",
     "Rule": "diagnosis.rule",
     "Run": "record",
     "Series": "record",
@@ -63,6 +66,8 @@ __all__ = [
     "Level",
     "Normal",
     "NotExamined",
+    "Outcome",
+    "OutcomeState",
     "Rule",
     "Run",
     "Series",

@@ -7,7 +7,7 @@ import pytest
 from holter.record.trials import TrialKind, TrialName, combined, parts
 
 DETAILED = (
-    *(TrialKind.LEARNING_RATE, TrialKind.CLIP, TrialKind.LAYER_LEFT_OUT),
+    *(TrialKind.LEARNING_RATE, TrialKind.CLIP, TrialKind.GUARDED, TrialKind.LAYER_LEFT_OUT),
     *(TrialKind.SWEEP, TrialKind.CONFIRM, TrialKind.SHUFFLED_LABELS),
 )
 

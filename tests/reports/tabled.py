@@ -12,7 +12,7 @@ from holter.reports._lines import painted
 from holter.reports._tables import table_lines
 from holter.reports.experiments import ResultTable, all_results
 
-SCHEMA = json.loads((files("holter.reports") / "schema-2.json").read_text())
+SCHEMA = json.loads((files("holter.reports") / "schema-3.json").read_text())
 
 
 def shown(run: Run, width: int = 96) -> str:

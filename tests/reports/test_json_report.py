@@ -3,21 +3,37 @@
 import json
 import math
 import platform
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from situations import SITUATIONS, run
 
 import holter
+from holter import Series
 from holter.diagnosis.engine import Checkup
+from holter.record import Event
+from holter.record.births import Birth
+from holter.record.events import (
+    BirthFound,
+    ChangesTried,
+    ChangeTried,
+    Occurrence,
+    Reproduced,
+    TriageMade,
+    WindowMeasure,
+)
 from holter.record.findings import Confidence, Level, Normal, Severity
+from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
+from holter.record.typed import from_json
 from holter.reports import json as json_report
 
-SCHEMA = json.loads((files("holter.reports") / "schema-2.json").read_text())
+SCHEMA = json.loads((files("holter.reports") / "schema-3.json").read_text())
 
 
 def rendered(situation: str) -> dict[str, Any]:
@@ -48,6 +64,56 @@ def test_the_schema_knows_all_that_is_printed_and_all_words() -> None:
     assert set(document["findings"][0]["evidence"][0]) == set(defs["evidence"]["properties"])
     for key, enum in (("severity", Severity), ("confidence", Confidence), ("level", Level)):
         assert set(defs["finding"]["properties"][key]["enum"]) == {str(each) for each in enum}
+
+
+def test_a_replay_has_its_fields() -> None:
+    assert rendered("known")["replay"] is None
+    reproduction = Reproduced("bit for bit", "it is said", 59, 57, 33, "nonfinite", 26, 26)
+    born = from_json(Birth, {"operation": "log", "kind": "log of zero", "samples": [3]})
+    told = replay_of(
+        reproduction,
+        BirthFound(born, 59),
+        ChangeTried("float32", why_not="everything is in float32 already"),
+        ChangeTried("step skipped", measure=WindowMeasure(late_loss=1.0)),
+        ChangesTried(),
+        TriageMade(True, False, (3,)),
+    )
+    for name in ("reproduction", "birth", "triage"):
+        assert set(told[name]) == set(SCHEMA["$defs"][name]["properties"])
+    assert set(told) == set(SCHEMA["$defs"]["replay"]["properties"])
+    assert told["reproduction"]["identical"] == told["reproduction"]["compared"] == 26
+    assert told["reproduction"]["departs_at"] is None
+    assert told["birth"]["samples"] == [3]
+    assert [change["outcome"] for change in told["ladder"]] == ["not applicable", "cures"]
+    assert told["smallest_cure"] == "step skipped"
+    assert told["triage"]["says"].startswith("data")
+
+
+def test_a_replay_that_departs_names_no_cure() -> None:
+    told = replay_of(
+        replace(
+            Reproduced("not reproduced", "it is said", 59, 59, 33, "nonfinite", 2, 26),
+            departs_at=35,
+            tensor="0.weight",
+            suspects=("code between the steps",),
+        ),
+        ChangeTried("step skipped", measure=WindowMeasure(late_loss=1.0)),
+        ChangesTried(),
+    )
+    assert told["reproduction"]["departs_at"] == 35
+    assert told["reproduction"]["tensor"] == "0.weight"
+    assert told["reproduction"]["suspects"] == ["code between the steps"]
+    assert told["smallest_cure"] is None
+
+
+def replay_of(*occurrences: Occurrence) -> dict[str, Any]:
+    series = Series(np.arange(33, 60), np.ones(27, np.float32))
+    tables = {REPLAY_LOSS: {"unchanged": series}, REPLAY_NORM: {"unchanged": series}}
+    made = holter.Run.of(tables, events=[Event(0, 0.0, what) for what in occurrences])
+    document = json.loads(json_report.render(made, holter.check(made)))
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    told: dict[str, Any] = document["replay"]
+    return told
 
 
 def test_tells_the_cause_and_what_it_explains() -> None:

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.optim import Adam
+from torch.optim import SGD, Adam
 
 from zoo.births import Step, born
 
@@ -161,3 +161,16 @@ def adam_in_float16() -> Step:
         return model(x).float().pow(2).mean()
 
     return Step(step, {"": model}, [Adam(model.parameters(), eps=1e-8)], 4)
+
+
+@born("mse_loss", "half range", samples=(5,), dtype="float16")
+def summed_squares() -> Step:
+    """Each square is below 65504, their sum is not; one target is by far the largest."""
+    torch.manual_seed(0)
+    model, x, y = nn.Linear(3, 4).half(), torch.randn(8, 3).half(), torch.randn(8, 4).half()
+    y[5] = 200
+
+    def step() -> Tensor:
+        return F.mse_loss(model(x), y, reduction="sum")  # born here
+
+    return Step(step, {"": model}, [SGD(model.parameters(), 0.1)], 8)

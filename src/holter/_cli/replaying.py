@@ -5,15 +5,18 @@ import contextlib
 import math
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.trust import trusted_command
 from holter.record.errors import HolterError
 from holter.record.notices import tell
+
+_SHORT = 120.0  # seconds of a run that is repeated without being asked to
 
 if TYPE_CHECKING:
     from holter.lab.setup import Setup
@@ -43,22 +46,34 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     def then(recognised: Recognised) -> int:
         for note in recognised.notes:
             tell(note)
-        drawn = dict(zip(recognised.steps, recognised.setup.train, strict=False)) if rerun else {}
+        drawn = recognised.drawn if rerun else {}
         with contextlib.chdir(here):
             try:
-                _investigate(recognised.setup, run, capture, args, drawn)
+                if rerun or recognised.setup.prepare is not None:
+                    enough = _investigate(recognised.setup, run, capture, args, drawn)
+                else:  # the steps are given more than the loader delivers
+                    enough = False
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
-            return report(folder)
+            if not enough and not rerun and not _is_short(run, capture):
+                tell(f"to take the inputs of the steps from a second run of {script}, add --rerun")
+            if enough or rerun or not _is_short(run, capture):
+                return report(folder)
+            tell(f"running {script} again: the inputs of its steps are taken from a second run")
+            place = args.typed.index("replay") + 1  # options stand before the run
+            again = [*args.typed[:place], "--rerun", *args.typed[place:]]
+            return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
 
     script, *arguments = trusted_command(run, folder, trust=args.trust)
     module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
     last = capture.steps[-1].step + 1
     # Without a loader only the script itself can produce the inputs of its steps.
-    rerun = not any(step.fetches for step in capture.steps)
+    fed = any(step.fetches for step in capture.steps)
+    rerun = args.rerun or not fed
     if rerun:
-        tell(f"no data loader was recorded: running {script} again up to step {last}")
+        why = "" if fed else "no data loader was recorded: "
+        tell(f"{why}running {script} again up to step {last}")
     try:
         with _in_folder(run), _unwatched():
             return recognise(
@@ -122,23 +137,36 @@ def _investigate(
     run: "Run",
     capture: "Capture",
     args: argparse.Namespace,
-    drawn: Mapping[int, Any] | None = None,
-) -> None:
+    drawn: Mapping[int, Sequence[Any]] | None = None,
+) -> bool:
+    """Run the investigation; return whether that is all: it reproduced, or was interrupted."""
+    from holter.diagnosis.facts.replays import replayed
     from holter.lab.replay.investigating import whole
     from holter.lab.replay.window import FailureWindow
     from holter.lab.state import kept
     from holter.lab.writing import Lab
+    from holter.record import Run
 
     assert run.path is not None
     window = FailureWindow(setup, capture, run, drawn=drawn)
+    interrupted = False
     with Lab(run.path, quiet=False) as lab, kept(setup):
         try:
             for line in whole(window, lab, ladder=not args.no_ladder):
                 tell(line)
         except KeyboardInterrupt:
+            interrupted = True
             tell("interrupted; the results so far are kept")
         if args.export is not None:
             from holter.lab.replay.exporting import export
 
             tell(export(window, Path(args.export), synthetic=args.synthetic))
     sys.stdout.flush()
+    replay = replayed(Run.load(run.path))
+    return interrupted or (replay is not None and replay.is_reproduced)
+
+
+def _is_short(run: "Run", capture: "Capture") -> bool:
+    """Whether the script can be run again up to the failure without asking."""
+    seconds, steps = run.meta.duration, max(run.steps, 1)
+    return seconds is not None and seconds * capture.steps[-1].step / steps <= _SHORT

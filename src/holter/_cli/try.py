@@ -138,6 +138,12 @@ def _parser() -> argparse.ArgumentParser:
         help="a function that returns the setup, if the script cannot run again",
     )
     failure.add_argument(
+        "--rerun",
+        action="store_true",
+        help="run the script up to the failure, to learn what each step is given (default without"
+        " a data loader, and after a short run that was not reproduced)",
+    )
+    failure.add_argument(
         "--no-ladder",
         action="store_true",
         help="only reproduce the failure and find its origin; try no interventions",

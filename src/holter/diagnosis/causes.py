@@ -15,6 +15,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "loss-at-constant-predictor",
             "loss-plateau",
             "underfitting",
+            "unexplained-failure",
             "unfittable-batch",
         ),
         "non-finite": ("nonfinite-gradient", "nonfinite-loss", "nonfinite-weights"),
@@ -225,6 +226,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("nonfinite-birth", "oversized-steps", "poisonous-batch", "irreproducible-failure"),
         FAILURES,
     ),
+    (
+        ("changed-accumulation", "damaging-weight-edits"),
+        (*FAILURES, "nonfinite-birth", "oversized-steps", "poisonous-batch"),
+    ),
     (("nonfinite-birth",), ("poisonous-batch",)),
     (("oversized-steps",), ("nonfinite-birth",)),
     # validation and the data behind it
@@ -244,6 +249,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("nonfinite-loss",), ("unfittable-batch",)),
     (("unfittable-batch",), ("no-learning", "constant-validation")),
     (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
+    (("loss-accuracy-parting",), ("loss-at-constant-predictor",)),
     (("underfitting",), ("loss-plateau",)),
 )
 

@@ -15,6 +15,8 @@ from holter.diagnosis.rule import Rule
 from holter.record.findings import Confidence, Evidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import LOSS
 
+UNEXPLAINED = "unexplained-failure"  # the rule that reports a failure which no other rule does
+
 _LOSSES = 20  # needed to judge a run
 
 # What each way to fail looks like: findings of these families are the failure itself.
@@ -84,7 +86,9 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
     if not isinstance(baseline, str) and validation_at_chance(facts, baseline) is not None:
         failure |= members(("bad-validation",))
     return [
-        replace(finding, severity=Severity.ERROR) if _explains(finding, failure) else finding
+        replace(finding, severity=Severity.ERROR)
+        if finding.rule != UNEXPLAINED and _explains(finding, failure)
+        else finding
         for finding in findings
     ]
 

@@ -1,5 +1,6 @@
 """From many findings to one cause: what leads, what it explains, what was ruled out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -8,6 +9,7 @@ from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Clear, Finding, NotExamined, Severity
 
+_MOST = 2  # experiments that are advised
 _V = TypeVar("_V", Clear, NotExamined)
 
 
@@ -72,8 +74,16 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         unexamined=_nearest_first(
             [each for each in checkup.not_examined if _could_explain(each.rule, symptoms)], leading
         ),
-        experiments=rule.experiments[:2] if rule is not None else (),
+        experiments=_advised(checkup.replay, rule.experiments if rule is not None else ()),
     )
+
+
+def _advised(replay: str, experiments: Sequence[str]) -> tuple[str, ...]:
+    """The replay of a captured failure comes first: it takes seconds, and names the cause."""
+    if not replay:
+        return tuple(experiments[:_MOST])
+    others = [each for each in experiments if "holter try replay" not in each]
+    return (replay, *others[: _MOST - 1])
 
 
 def _could_explain(name: str, symptoms: set[str]) -> bool:

@@ -12,9 +12,10 @@ from typing import Any
 
 from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
-from holter.diagnosis.damage import explained, graded
+from holter.diagnosis.damage import UNEXPLAINED, explained, graded
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
+from holter.diagnosis.facts.replays import advised_replay
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -29,14 +30,6 @@ from holter.record.findings import (
     Verdict,
 )
 from holter.record.notices import tell
-
-UNEXPLAINED = "unexplained-failure"  # the rule that reports what no other rule does
-
-# What an outcome becomes by likely findings of these rules.
-_BY_VALIDATION = {
-    "overfitting": OutcomeState.OVERFITS,
-    "validation-mismatch": OutcomeState.MEMORISED,
-}
 
 NOT_JUDGED = Outcome(OutcomeState.UNKNOWN, "no run was checked")
 
@@ -53,6 +46,7 @@ class Checkup:
     not_examined: tuple[NotExamined, ...] = ()
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
     outcome: Outcome = NOT_JUDGED
+    replay: str = ""  # how to replay the failure that was captured, if nobody has
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -112,6 +106,7 @@ def check(
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
         _outcome(facts, options),
+        advised_replay(run),
     )
 
 
@@ -136,11 +131,18 @@ def _outcome(facts: Facts, options: Options) -> Outcome:
     outcome = facts.run_outcome
     if outcome.state not in (OutcomeState.LEARNED, OutcomeState.STALLED):
         return outcome
-    for name, state in _BY_VALIDATION.items():
-        for verdict in _apply(all_rules()[name], facts, options.get(name, {})):
-            if isinstance(verdict, Finding) and verdict.confidence >= Confidence.LIKELY:
-                return replace(outcome, state=state, onset=verdict.onset)
+    overfitting = _finding_of("overfitting", facts, options)
+    if overfitting is not None:
+        return replace(outcome, state=OutcomeState.OVERFITS, onset=overfitting.onset)
+    mismatch = _finding_of("validation-mismatch", facts, options)
+    if mismatch is not None and mismatch.confidence >= Confidence.LIKELY:
+        return replace(outcome, state=OutcomeState.MEMORISED)
     return outcome
+
+
+def _finding_of(name: str, facts: Facts, options: Options) -> Finding | None:
+    verdicts = _apply(all_rules()[name], facts, options.get(name, {}))
+    return next((verdict for verdict in verdicts if isinstance(verdict, Finding)), None)
 
 
 def _without_known_failure(verdicts: list[Verdict], facts: Facts) -> list[Verdict]:

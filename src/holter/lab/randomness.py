@@ -58,6 +58,23 @@ class RandomState:
         return self.host, dict(self.cuda), self.python, self.numpy, self.generators
 
 
+@dataclass(frozen=True, slots=True)
+class StepRandom:
+    """The random state before each statement of a step; none where the step was seen afterwards."""
+
+    states: Mapping[int, RandomState] = field(default_factory=dict)
+
+    def restore(self, place: int) -> None:
+        """Set the generators as they were before a statement, if that is known."""
+        if place in self.states:
+            self.states[place].restore()
+
+    def begin(self) -> None:
+        """Set the generators as they were before the first statement."""
+        if self.states:
+            self.restore(min(self.states))
+
+
 def generators_of(setup: Setup) -> list[torch.Generator]:
     """Return the generators that loaders and their samplers own."""
     owners = [each for loader in setup.loaders.values() for each in (loader, loader.sampler)]

@@ -20,6 +20,17 @@ Batches = Iterable[Batch]
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptWrite:
+    """Where a training writes to tensors besides its optimizer, and what does it again.
+
+    `run` is None where nothing is proven to do the same.
+    """
+
+    where: str  # file, line and statement
+    run: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LossPhase:
     """One loss of a training step and the optimizers that step on it; a GAN has two."""
 
@@ -27,6 +38,11 @@ class LossPhase:
     optimizers: tuple[Optimizer, ...]
     max_norm: float | None = None  # to which gradients are clipped
     scaler: GradScaler | None = None
+    stepped_at: str = ""  # file and line of `optimizer.step()` in the script, if it is known
+    # What a loader delivers -> what this loss is given; of None, what it draws by itself.
+    prepare: Callable[[Any], Batch] | None = None
+    regrade: ScriptWrite | None = None  # what the training does to gradients by itself
+    rewrite: ScriptWrite | None = None  # what it does to weights after the update
 
     @property
     def by_closure(self) -> bool:
@@ -34,7 +50,9 @@ class LossPhase:
         return any(isinstance(optimizer, LBFGS) for optimizer in self.optimizers)
 
     def update(self) -> None:
-        """Clip the gradients if asked to, and step the optimizers."""
+        """Change and clip the gradients as the training does, and step the optimizers."""
+        if self.regrade is not None and self.regrade.run is not None:
+            self.regrade.run()
         self.clip()
         for optimizer in self.optimizers:
             if self.scaler is None:
@@ -74,10 +92,9 @@ class Setup:
     loaders: Mapping[str, DataLoader[Any]] = field(default_factory=dict)  # "train", "valid"
     schedulers: tuple[Any, ...] = ()
     others: tuple[Any, ...] = ()
+    objects: tuple[str, ...] = ()  # and numbers of the script that the step uses, by name
     accumulation: int = 1  # batches that make one step
     source: str = ""  # where the step is written, for people
-    # What a loader delivers -> what the step is given; of None, what the step draws by itself.
-    prepare: Callable[[Any], Batch] | None = None
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
 
     @classmethod
@@ -130,6 +147,14 @@ class Setup:
         return replace(made, aside=watch.paused)
 
     @property
+    def prepare(self) -> Callable[[Any], Batch] | None:
+        """What makes a batch of what a loader delivers, for all phases; None where one cannot."""
+        parts = [phase.prepare for phase in self.phases if phase.prepare is not None]
+        if len(parts) < len(self.phases):
+            return None
+        return lambda delivered: {k: v for part in parts for k, v in part(delivered).items()}
+
+    @property
     def model(self) -> nn.Module:
         """The model; the first one that the first phase trains, if there are several."""
         trained = {id(parameter) for parameter in self.phases[0].parameters}
@@ -179,9 +204,10 @@ class Setup:
 
     def losses_of_step(self, *batches: Batch) -> list[float]:
         """Run one training step, and return the mean loss of each of its phases."""
-        return [self._phase(phase, batches) for phase in self.phases]
+        return [self.run_phase(phase, batches) for phase in self.phases]
 
-    def _phase(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
+    def run_phase(self, phase: LossPhase, batches: Sequence[Batch]) -> float:
+        """Run one phase of a step, and return its mean loss."""
         if phase.by_closure:
             return self._phase_by_closure(phase, batches)
         loss = self._gradients(phase, batches)

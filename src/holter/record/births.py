@@ -30,9 +30,19 @@ class Birth:
     operands: tuple[Operand, ...]
     count: int  # elements of the output that are not finite
     of: int
-    samples: tuple[int, ...]  # of the batch, to which they belong; at most 8
+    samples: tuple[int, ...]  # of the batch, to which they belong; the first 8
     positions: tuple[tuple[int, ...], ...]  # the first few
     passed_on: int  # later operations that only passed it on
     passed_to: tuple[str, ...]  # the modules in which they did
     headroom: float | None  # of an overflow: the largest operand, as a share of the type's limit
     says: str
+    sample_count: int = 0  # all samples to which they belong
+    made_by: tuple[str, ...] = ()  # operations that led to the operand, the last first
+    went_into: tuple[str, ...] = ()  # the first operations that it was passed on to
+    masked: bool = False  # the loss does not inherit it, only the gradient
+    parameter: str = ""  # of an update: the parameter that was updated
+    states: tuple[str, ...] = ()  # of an update: the optimizer's tensors that went into it
+    stepped_at: str = ""  # of an update: file and line of `optimizer.step()` in the script
+    micro_batch: int = 0  # the batch of the step it was born in, from 0
+    micro_batches: int = 1  # batches of the step
+    indices: tuple[int, ...] = ()  # of the samples in the data set, where they are known

@@ -165,6 +165,17 @@ class SkippedStep(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class WeightsEdited(Occurrence):
+    """The script wrote to parameters between two updates, for the first time to these."""
+
+    kind: ClassVar[str] = "weights edited"
+    of: int  # the step before which they were edited
+    parameters: tuple[str, ...]  # the first of them
+    count: int
+    where: str = ""  # file and line of the update that follows
+
+
+@dataclass(frozen=True, slots=True)
 class BatchInspected(Occurrence):
     """The batch of the first step that went wrong was looked at afterwards."""
 
@@ -362,6 +373,11 @@ class Reproduced(Occurrence):
     normal_loss: float | None = None  # the median before the failure
     normal_spread: float | None = None
     unchanged: WindowMeasure = WindowMeasure()
+    departs_at: int | None = None  # the first step whose loss is not the recorded one
+    tensor: str = ""  # the parameter whose norm departs first
+    suspects: tuple[str, ...] = ()  # what may have done it
+    edited: tuple[str, ...] = ()  # parameters that the script writes to between steps
+    fatal_before: str = ""  # by what it is known that the fatal update lies before the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +421,6 @@ _ALL: tuple[type[Occurrence], ...] = (
     *(SkippedStep, Resumed, ExceptionRaised, HolterFailed, CaptureWritten, ExperimentsChosen),
     *(ExperimentMade, NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor),
     *(LrRangeNote, LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
-    *(ChangeTried, ChangesTried, TriageMade, BatchInspected, HandwrittenLoss),
+    *(ChangeTried, ChangesTried, TriageMade, BatchInspected, WeightsEdited, HandwrittenLoss),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

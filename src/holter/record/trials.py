@@ -36,14 +36,17 @@ class TrialKind(StrEnum):
     ROLLED_LABELS = "labels rolled by one sample"
     TWO_SAMPLES = "2 samples"
     EARLIER_RATE = "learning rate before it rose"
+    SAME_ACCUMULATION = "as many batches per step as before"
     PREVIOUS_BATCH = "previous batch"
     ANOTHER_BATCH = "another batch"
     STEP_SKIPPED = "step skipped"
+    EDITS_LEFT_OUT = "edits of weights left out"
     TRUE_LABELS = "true"
     ONE_BATCH = "one batch"
 
     LEARNING_RATE = "learning rate x"  # a factor
     CLIP = "clip to"  # a norm
+    GUARDED = "guarded"  # an operation
     LAYER_LEFT_OUT = "without the last"  # a class of layers
     SWEEP = "sweep"  # its number
     CONFIRM = "confirm"  # a learning rate

@@ -1,4 +1,4 @@
-"""The report for programs: a versioned JSON document, described by `schema-2.json`."""
+"""The report for programs: a versioned JSON document, described by `schema-3.json`."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from holter.diagnosis.checklist import rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts.outcome import Outcome
+from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
@@ -17,7 +18,7 @@ from holter.record.typed import to_json
 from holter.reports._facts import cost
 from holter.reports.experiments import ResultTable, all_results
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def render(run: Run, checkup: Checkup) -> str:
@@ -57,6 +58,7 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
             for row in (rows(run, checkup) if run.is_experiment else ())
         ],
         "experiments": [_table(table) for table in all_results(run)],
+        "replay": _replay(replayed(run)),
         "cost": {"seconds": spent.seconds, "share": spent.share},
     }
 
@@ -99,6 +101,61 @@ def _table(table: ResultTable) -> dict[str, Any]:
             "y_label": chart.y_label,
             "interval": None if chart.interval is None else list(chart.interval),
         },
+    }
+
+
+def _replay(replay: Replayed | None) -> dict[str, Any] | None:
+    if replay is None:
+        return None
+    about, birth, cure, triage = replay.about, replay.birth, replay.proven_cure, replay.triage
+    return {
+        "reproduction": {
+            "verdict": about.verdict,
+            "says": about.says,
+            "alarm": about.alarm,
+            "first": about.state_step,
+            "onset": about.onset,
+            "failing": about.failing,
+            "identical": about.same,
+            "compared": about.compared,
+            "repeatable": about.repeatable,
+            "departs_at": about.departs_at,
+            "tensor": about.tensor or None,
+            "suspects": list(about.suspects),
+            "edited": list(about.edited),
+            "fatal_before": about.fatal_before or None,
+        },
+        "birth": None
+        if birth is None
+        else {
+            "operation": birth.operation,
+            "kind": birth.kind,
+            "phase": birth.phase,
+            "where": birth.where,
+            "line": birth.line,
+            "module": birth.module,
+            "samples": list(birth.samples),
+            "sample_count": birth.sample_count,
+            "indices": list(birth.indices),
+            "micro_batch": birth.micro_batch,
+            "micro_batches": birth.micro_batches,
+            "parameter": birth.parameter,
+            "states": list(birth.states),
+            "stepped_at": birth.stepped_at,
+            "says": birth.says,
+        },
+        "ladder": [
+            {
+                "change": change.name,
+                "family": str(change.family),
+                "outcome": str(change.outcome),
+                "says": change.says,
+            }
+            for change in replay.changes.values()
+        ],
+        "ladder_complete": replay.all_tried,
+        "smallest_cure": None if cure is None else cure.name,
+        "triage": None if triage is None else {"says": triage.says, **to_json(triage)},
     }
 
 

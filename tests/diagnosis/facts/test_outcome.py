@@ -6,12 +6,14 @@ from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.record import Event, Meta, Run, Series
 from holter.record.events import ExceptionRaised
 from holter.record.signals import (
+    CHECKPOINT_WEIGHTS,
     GRAD_TOTAL_NORM,
     LOSS,
     LOSS_MEAN,
     LOSS_ROOT_SHARE,
     LOSS_SUMMED,
     LR,
+    OPTIMIZER_AGE,
     OUTPUT_SPREAD,
     TARGET_ENTROPY,
     TARGET_MAX,
@@ -276,7 +278,7 @@ def test_predictions_that_no_longer_differ_have_collapsed() -> None:
     }
     result = Facts(run_of(signals)).training_outcome
     assert result.state is OutcomeState.COLLAPSED
-    assert result.title.startswith("collapsed since step")
+    assert result.title == "collapsed"
     assert "between inputs" in result.says
 
 
@@ -305,3 +307,29 @@ def test_an_exception_is_the_outcome() -> None:
     result = Facts(run).run_outcome
     assert result.title == "broke at step 150"
     assert result.says == "ValueError: bad shape"
+
+
+def test_a_loss_that_improved_on_its_start_has_not_failed_where_a_task_may_become_harder() -> None:
+    harder = np.r_[falling(end=0.2), np.linspace(0.2, 1.8, 100)]
+    assert outcome(harder).state is OutcomeState.LEARNED
+    assert outcome(harder, entropy=2.3).state is OutcomeState.DIVERGED
+
+
+def test_a_loss_that_rose_at_first_and_falls_is_not_lost() -> None:
+    queue = np.r_[np.linspace(1, 6, 100), np.linspace(6, 4, 200)]
+    assert not outcome(queue).bad
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({}, OutcomeState.LEARNED_NOTHING),
+        ({CHECKPOINT_WEIGHTS: {"": [1.0]}}, OutcomeState.STALLED),
+        ({OPTIMIZER_AGE: {"": np.arange(5000, 5200)}}, OutcomeState.STALLED),
+        ({OPTIMIZER_AGE: {"": np.arange(1, 201)}}, OutcomeState.LEARNED_NOTHING),
+    ],
+)
+def test_a_model_that_had_converged_may_stay_as_it_is(more: dict, state: OutcomeState) -> None:
+    result = Facts(run_of({LOSS: {"": flat()}, **more})).training_outcome
+    assert result.state is state
+    assert not result.sure

@@ -2,10 +2,11 @@
 
 import pytest
 
-from holter import Run
+from holter import Run, check
 from holter.diagnosis.facts.replays import (
     ChangeFamily,
     CureOutcome,
+    advised_replay,
     concluded,
     family_of,
     judged,
@@ -13,7 +14,16 @@ from holter.diagnosis.facts.replays import (
 )
 from holter.record import Event
 from holter.record.band import Band
-from holter.record.events import ChangesTried, ChangeTried, Reproduced, TriageMade, WindowMeasure
+from holter.record.events import (
+    CaptureWritten,
+    ChangesTried,
+    ChangeTried,
+    Occurrence,
+    Reproduced,
+    TriageMade,
+    WindowMeasure,
+)
+from holter.reports import text
 
 BAND = Band(1.0, 0.1)
 NAN = WindowMeasure(nonfinite_at=59)
@@ -81,3 +91,31 @@ def test_the_minimal_cure_is_the_smallest_intervention() -> None:
     assert minimal(*rates, "step skipped") == "learning rate x 0.333"
     assert minimal(*rates, "step skipped", "previous batch", data=True) == "step skipped"
     assert minimal("clip to 1 and float32") == "clip to 1 and float32"
+    assert minimal(*rates, "clip to 1", "guarded log", "step skipped") == "guarded log"
+    assert minimal("guarded log", "step skipped", data=True) == "step skipped"
+    assert minimal("guarded log", "float32") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("occurrences", "is_advised"),
+    [
+        ((CaptureWritten("nonfinite", 59, "captures/step-59"),), True),
+        ((CaptureWritten("spike", 59, "captures/step-59"),), True),
+        ((CaptureWritten("asked", 59, "captures/step-59"),), False),
+        ((), False),
+        (
+            (
+                CaptureWritten("nonfinite", 59, "captures/step-59"),
+                Reproduced("bit for bit", "", 59, 59, 33, "nonfinite"),
+            ),
+            False,
+        ),
+    ],
+)
+def test_a_captured_failure_is_to_be_replayed_once(
+    occurrences: tuple[Occurrence, ...], is_advised: bool
+) -> None:
+    run = Run.of({}, events=[Event(0, 0.0, what) for what in occurrences])
+    assert ("holter try replay RUN" in advised_replay(run)) is is_advised
+    shown = text.render(run, check(run))
+    assert ("holter try replay RUN" in shown) is is_advised

@@ -46,6 +46,9 @@ def replay(
     verdict: str = "bit for bit",
     alarm: str = "nonfinite",
     onset: int = 59,
+    departs_at: int | None = None,
+    suspects: tuple[str, ...] = (),
+    edited: tuple[str, ...] = (),
 ) -> Run:
     first = Reproduced(
         verdict,
@@ -57,6 +60,9 @@ def replay(
         normal_loss=1.0,
         normal_spread=0.1,
         unchanged=FAILS,
+        departs_at=departs_at,
+        suspects=suspects,
+        edited=edited,
     )
     series = Series(np.arange(33, 60), np.ones(27, np.float32))
     tables = {REPLAY_LOSS: {"unchanged": series}, REPLAY_NORM: {"unchanged": series}}
@@ -68,6 +74,9 @@ def rungs(**outcomes: str) -> list[Occurrence]:
         "rate": "learning rate x 0.1",
         "clip": "clip to 1",
         "precision": "float32",
+        "guard": "guarded log",
+        "accumulation": "as many batches per step as before",
+        "epsilon": "larger epsilon",
         "batch": "previous batch",
         "skip": "step skipped",
     }
@@ -129,6 +138,27 @@ def test_a_replay_that_did_not_reproduce_the_failure_concludes_nothing_certain()
     assert leading is not None and leading.rule == "irreproducible-failure"
 
 
+def test_a_replay_that_departs_is_a_hint_and_rules_nothing_out() -> None:
+    run = replay(verdict="not reproduced", departs_at=35, suspects=("code between the steps",))
+    checkup = checked(run)
+    (finding,) = checkup.findings
+    assert finding.rule == "irreproducible-failure"
+    assert finding.confidence is Confidence.HINT
+    assert "--rerun" in finding.fix
+    assert not checkup.clear
+    asked = checked(replay(verdict="not reproduced", alarm="asked"))
+    assert not asked.clear and not asked.findings
+
+
+def test_edits_of_weights_that_are_the_only_cure_are_the_cause() -> None:
+    left_out = ChangeTried("edits of weights left out", measure=WindowMeasure(late_loss=1.0))
+    run = replay(left_out, *rungs(rate="does not", batch="does not"), edited=("0.weight",))
+    (finding,) = check(run, select=("damaging-weight-edits",)).findings
+    assert "0.weight" in finding.summary
+    other = replay(left_out, *rungs(batch="cures"), edited=("0.weight",))
+    assert not check(other, select=("damaging-weight-edits",)).findings
+
+
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:
     climbed = rungs(rate="cures", clip="cures", precision="does not", batch="does not")
     assert found(replay(*climbed, STATE)) == {"oversized-steps"}
@@ -175,6 +205,73 @@ def test_changes_that_could_not_be_tried_are_no_all_clear() -> None:
 
 def test_smaller_steps_are_no_cause_where_float32_cures_as_well() -> None:
     assert found(replay(*rungs(rate="cures", precision="cures"), STATE)) == set()
+
+
+def test_a_guard_that_cures_makes_the_operation_the_cause() -> None:
+    climbed = rungs(guard="cures", rate="cures", clip="does not", batch="does not")
+    checkup = checked(replay(BIRTH, *climbed, STATE))
+    (finding,) = checkup.findings
+    assert finding.rule == "nonfinite-birth"
+    assert "train.py:13" in finding.fix
+    assert "clamp_min" in finding.fix
+    assert "clip" not in finding.fix
+    assert "learning rate" not in finding.fix
+    assert any(evidence.owner == "guarded log" for evidence in finding.evidence)
+    (clear,) = (verdict for verdict in checkup.clear if verdict.rule == "oversized-steps")
+    assert "guarded log" in clear.because
+
+
+def test_a_guard_that_does_not_cure_leaves_the_step_size() -> None:
+    climbed = rungs(guard="does not", rate="cures", clip="does not", batch="does not")
+    diagnosis = diagnose(checked(replay(BIRTH, *climbed, STATE)))
+    assert diagnosis.leading is not None
+    assert diagnosis.leading.rule == "oversized-steps"
+    assert diagnosis.leading.fix == "multiply the learning rate by 0.1"
+    (birth,) = diagnosis.explained
+    assert birth.fix == diagnosis.leading.fix
+
+
+def test_another_batch_that_meets_these_weights_does_not_rule_out_the_step_size() -> None:
+    climbed = rungs(clip="cures", batch="cures", skip="cures")
+    neither = TriageMade(batch_on_older_weights=False, older_batch_on_these_weights=False)
+    (finding,) = checked(replay(*climbed, neither)).findings
+    assert finding.rule == "oversized-steps"
+    assert "clip_grad_norm_(model.parameters(), 1)" in finding.fix
+
+
+def test_gradients_that_explode_without_clipping_are_named() -> None:
+    run = replay(*rungs(clip="cures"), STATE, onset=55)
+    norms = np.where(np.arange(33, 60) < 55, 0.5, 4e4).astype(np.float32)
+    tables = {
+        REPLAY_LOSS: dict(run[REPLAY_LOSS].items()),
+        REPLAY_NORM: {"unchanged": Series(np.arange(33, 60), norms)},
+    }
+    (finding,) = checked(Run.of(tables, events=run.events)).findings
+    assert "from 0.5 to 4e+04 and are not clipped" in finding.summary
+
+
+def test_many_samples_are_counted() -> None:
+    climbed = rungs(batch="cures", skip="cures")
+    run = replay(*climbed, replace(DATA, samples=tuple(range(12))))
+    (finding,) = checked(run).findings
+    assert "samples 0, 1, 2, 3, 4, 5, 6, 7 and 4 more fail" in finding.summary
+
+
+def test_a_birth_in_the_optimizer_is_cured_by_its_epsilon() -> None:
+    update = replace(
+        BIRTH.birth,
+        operation="addcdiv",
+        kind="zero by zero",
+        phase="update",
+        where="train.py:20",
+        line="optimizer.step()",
+        stepped_at="train.py:20",
+    )
+    run = replay(BirthFound(update, 59), *rungs(epsilon="cures", rate="does not"), STATE)
+    (finding,) = checked(run).findings
+    assert finding.rule == "nonfinite-birth"
+    assert finding.fix.startswith("at train.py:20, ")
+    assert "eps=1e-8" in finding.fix
 
 
 def test_only_the_last_replay_counts() -> None:

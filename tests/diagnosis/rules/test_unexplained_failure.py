@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from holter import check, diagnose
-from holter.diagnosis.engine import UNEXPLAINED
+from holter.diagnosis.damage import UNEXPLAINED
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rules.unexplained_failure import unexplained_failure
-from holter.record.findings import Clear, Finding, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 from holter.record.signals import LOSS, UPDATE_RATIO
 from layered import broken, falling, flat
 from synthetic import found, run_of, said
@@ -25,7 +25,8 @@ def test_the_failure_itself_is_reported() -> None:
     assert checkup.outcome.state is OutcomeState.LEARNED_NOTHING
     assert diagnosis.leading is not None
     assert diagnosis.leading.rule == UNEXPLAINED
-    assert diagnosis.leading.severity is Severity.ERROR
+    assert diagnosis.leading.severity is Severity.WARNING  # of an unknown loss
+    assert diagnosis.leading.confidence is Confidence.HINT
     assert not diagnosis.known
     assert "holter doctor" in diagnosis.experiments[0]
 
@@ -62,6 +63,7 @@ def test_a_run_that_learned_nothing_for_validation_is_never_clear() -> None:
     assert checkup.outcome.state is OutcomeState.MEMORISED
     assert isinstance(checkup.findings[0], Finding)
     assert checkup.findings[0].rule == UNEXPLAINED
+    assert checkup.findings[0].severity is Severity.ERROR
 
 
 def test_overfitting_is_an_outcome_but_no_failure() -> None:

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import UNCHANGED, Change
 from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF
@@ -28,14 +29,18 @@ from holter.lab.changes.weights import REINITIALISED
 from holter.lab.randomness import RandomState
 from holter.lab.setup import Setup
 from holter.lab.state import State
+from holter.record.births import Birth
 from holter.record.trials import TrialName
+from holter.record.typed import from_json
 
+BIRTH = from_json(Birth, {"operation": "log", "where": "train.py:1"})
 CHANGES: list[Change] = [
     *(UNCHANGED, CLIPPING_OFF, clip_to(0.1), DROPOUT_OFF, DETERMINISTIC, MATH_ATTENTION),
     *(COMPILE_OFF, learning_rate_times(0.1), learning_rate_times(10_000), LARGER_EPSILON),
     *(batch_norm_mode(training=True), batch_norm_mode(training=False), NO_WEIGHT_DECAY),
     *(adam(), adam(nothing_frozen=True), LOGITS, ROLLED_LABELS, SAME_RANDOM_NUMBERS),
     *(TARGET_SHAPE, layer_left_out(nn.ReLU()), noise_inputs(16), standardised_inputs(16)),
+    OperationGuard(BIRTH).change,
     *(rescaled_outputs(torch.ones(1), torch.zeros(1)), FLOAT32, REINITIALISED),
 ]
 changes = pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.id))

@@ -163,7 +163,7 @@ def test_a_hostile_file_gives_one_sentence(
 def test_a_missing_file_and_a_newer_format_are_told(capture: Path) -> None:
     about = json.loads((capture / "capture.json").read_text())
     (capture / "capture.json").write_text(json.dumps({**about, "format": 99}))
-    with pytest.raises(HolterError, match="newer holter"):
+    with pytest.raises(HolterError, match="another version of holter"):
         load_capture(capture)
     (capture / "steps.safetensors").unlink()
     (capture / "capture.json").write_text(json.dumps(about))

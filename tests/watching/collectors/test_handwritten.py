@@ -114,6 +114,17 @@ def test_a_difference_has_predictions_and_targets(function, loss_of):
     torch.testing.assert_close(call.loss, getattr(functional, function)(out, NUMBERS).detach())
 
 
+def test_outputs_in_half_precision_are_compared_in_float32():
+    x = torch.randn(ROWS, 3)
+    model = nn.Linear(3, CLASSES)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = model(x)
+    keep(((x,), {}), out)
+    (call,) = handwritten([((out.float() - NUMBERS) ** 2).mean()])
+    torch.testing.assert_close(call.arguments["target"], NUMBERS)
+    assert handwritten([((out - NUMBERS.bfloat16()) ** 2).mean()]) == []  # too coarse
+
+
 def test_a_sum_is_a_sum():
     (call,) = handwritten([((outputs() - NUMBERS) ** 2).sum()])
     assert call.arguments["reduction"] == "sum"

@@ -90,10 +90,13 @@ def test_the_smallest_argument_of_each_operation(tmp_path):
         zero = 0 * out
         return (zero + small).log().sum() + (zero + small).sqrt().sum() + (1 / (zero + small)).sum()
 
-    run = recorded(tmp_path / "run", lambda out: loss_of(out) / -3.0)
+    run = recorded(tmp_path / "a", lambda out: loss_of(out) / -3.0)
     assert values(run, LOSS_LOG_ARGUMENT) == [0.25] * 3
     assert values(run, LOSS_ROOT_ARGUMENT) == pytest.approx([0.25] * 3)
-    assert values(run, LOSS_DIVISOR) == [3.0] * 3  # 1 / x is a reciprocal
+    assert values(run, LOSS_DIVISOR) == [0.25] * 3
+    run = recorded(tmp_path / "b", lambda out: ((0 * out + small) ** 0.5).sum() / -3)
+    assert values(run, LOSS_ROOT_ARGUMENT) == [0.25] * 3
+    assert values(run, LOSS_DIVISOR) == [3.0] * 3
 
 
 def test_operations_inside_the_model_are_not_read(tmp_path):

@@ -10,12 +10,14 @@ from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 FEWEST = 20  # losses that make a curve
 
 _PIECES = 10  # into which the curve is cut
+_TAIL = 3  # pieces at the end that show its trend
 _NO_FALL = 0.02  # smallest fall of a loss, as a share of its start
 _REGAINED = 0.5  # share of its fall that a loss which rose again has regained
 _RECOVERED = 0.5  # share of its rise that a loss which falls again has made up for
 _STAYED = 0.9  # share of its start that a flat loss keeps, however noisy it is
 _BACK = 0.9  # share of its first value above which a loss that jumped has lost all progress
 _FELL = 0.9  # share of its start below which a loss that rose again had learned something
+_FAR = 10.0  # times its start from which a loss that falls is still lost
 _ROSE = 1.25  # times its start that a loss which diverges reaches
 
 
@@ -33,6 +35,7 @@ class Course:
     visible: float  # smallest change that is more than noise
     jumped: bool  # within the first steps
     level: bool  # all along
+    falls: bool  # at the end
 
     @property
     def fall(self) -> float:
@@ -48,7 +51,7 @@ class Course:
     @property
     def lost_progress(self) -> bool:
         """Whether the loss jumped at once and never came back below its first value."""
-        return self.jumped and self.last > _BACK * self.first
+        return self.jumped and self.last > _BACK * self.first and not self.is_on_its_way
 
     @property
     def rose(self) -> bool:
@@ -56,8 +59,20 @@ class Course:
         height = self.last - self.best
         if height <= max(self.visible, _REGAINED * (self.start - self.best)):
             return False
+        if self.is_on_its_way:
+            return False
         recovered = self.high - self.last > _RECOVERED * (self.high - self.best)
-        return not (recovered and self.last < self.start - self.visible)
+        return not (recovered and self.improved)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether the loss falls at the end, and is not lost."""
+        return self.falls and self.last < _FAR * abs(self.start)
+
+    @property
+    def improved(self) -> bool:
+        """Whether the loss ends surely below its start."""
+        return self.last < self.start - self.visible
 
     @property
     def surely_rose(self) -> bool:
@@ -68,6 +83,12 @@ class Course:
     def had_learned(self) -> bool:
         """Whether the loss had fallen before it rose."""
         return self.start - self.best > (1 - _FELL) * abs(self.start)
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether no other task explains where the loss ends."""
+        ends_high = self.rose and self.last > _FAR * abs(self.start)
+        return ends_high or self.lost_progress or bool(np.ptp(self.curve.values) == 0)
 
     @property
     def is_bad(self) -> bool:
@@ -97,6 +118,7 @@ def course_of(curve: Curve) -> Course:
     if jumped:  # within the first steps: before them the loss was at `first`
         start = first
     visible = max(4 * float(cut.own_errors.max()), _NO_FALL * abs(start))
+    tail = cut.values[-_TAIL:]
     is_kept = last >= start - (1 - _STAYED) * abs(start)
     level = np.ptp(cut.values) <= visible and is_kept and not jumped
     return Course(
@@ -110,6 +132,7 @@ def course_of(curve: Curve) -> Course:
         visible,
         jumped,
         bool(level and not _improves(curve, cut.noise)),
+        bool(tail[0] - tail[-1] > visible and (np.diff(tail) < 0).all()),
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _PASSES = 4  # validation passes that tell whether anything carries over
+_ONE_CLASS = 0.995  # share of a class from which on accuracies tell nothing
 _LEAST = 4  # accuracies that make a level
 
 
@@ -58,7 +59,7 @@ def _with_numbers(facts: "Facts", outcome: Outcome) -> Outcome:
     if function is not None:
         accuracies = readings(facts, ACCURACY, function, facts.stage_start)
         chance = most_frequent(facts, function)
-        if len(accuracies) >= _LEAST and chance is not None:
+        if len(accuracies) >= _LEAST and chance is not None and chance < _ONE_CLASS:
             accuracy = float(accuracies[-max(len(accuracies) // 10, _LEAST) :].mean())
     evaluation = facts.evaluation
     validation = None

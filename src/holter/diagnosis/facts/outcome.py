@@ -12,7 +12,7 @@ from holter.diagnosis.facts.curve import Curve, curve_of, settled, warmed_up
 from holter.diagnosis.facts.descent import Descent, descent_of
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.facts.targets import GROWN, growth_of_targets
-from holter.diagnosis.facts.trained import recorded_losses
+from holter.diagnosis.facts.trained import continues, recorded_losses
 from holter.record.findings import Evidence
 from holter.record.signals import LOSS, LR, Signal
 
@@ -70,6 +70,7 @@ class Outcome:
     validation: float | None = None  # loss at the end
     validation_accuracy: float | None = None
     signal: Signal = LOSS  # that says so
+    sure: bool = True  # whether no sound training looks so
 
     @property
     def bad(self) -> bool:
@@ -95,7 +96,7 @@ class Outcome:
             return f"stalled at {self.last:.3g}"
         if self.onset is None:
             return str(self.state)
-        since = "since" if self.state in (OutcomeState.OVERFITS, OutcomeState.COLLAPSED) else "at"
+        since = "since" if self.state is OutcomeState.OVERFITS else "at"
         return f"{self.state} {since} step {self.onset}"
 
     @property
@@ -213,7 +214,7 @@ def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
             return _unknown(f"the loss grows with the targets, {grew}")
         if facts.terms.learned_nothing:
             return _of_term(facts.terms.stuck[0].chance)
-        return _outcome(course, _state(course, memorised=False), None)
+        return _without_constant(facts, course)
     constant = baseline.level * baseline.scale
     if isinstance(chance, str):
         return _outcome(course, _state(course, memorised=False), constant)
@@ -236,9 +237,22 @@ def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
         spread = (
             f"predictions vary by {read.spread:.2g} between inputs, {read.initial:.2g} initially"
         )
-        says = f"{outcome.says}, {spread}"
-        return replace(outcome, state=OutcomeState.COLLAPSED, says=says, onset=chance.onset)
+        return replace(outcome, state=OutcomeState.COLLAPSED, says=f"{outcome.says}, {spread}")
     return outcome
+
+
+def _without_constant(facts: "Facts", course: Course) -> Outcome:
+    """Judge a loss by its course alone.
+
+    Where the best constant prediction is unknown, a loss may rise because the task becomes harder,
+    or stay because the model had converged before: a run that improved on its start has not failed.
+    """
+    state = _state(course, memorised=False)
+    if state is OutcomeState.DIVERGED and course.improved:
+        state = OutcomeState.LEARNED
+    if state is OutcomeState.LEARNED_NOTHING and course.level and continues(facts):
+        state = OutcomeState.STALLED
+    return replace(_outcome(course, state, None), sure=course.is_extreme)
 
 
 def _state(course: Course, *, memorised: bool) -> OutcomeState:

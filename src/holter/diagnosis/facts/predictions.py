@@ -1,6 +1,6 @@
 """How predictions differ between samples, and how often they are correct."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _FEW = 3  # readings
 _COLLAPSED = 1e-3  # of the initial spread that predictions keep which no longer differ
+_NOTHING = 1e-3  # share of the baseline that predictions explain which hardly differ
 _GROWS = 1.25  # times the earlier spread of predictions, once they tell inputs apart
 
 
@@ -30,11 +31,7 @@ class Predictions:
     prior: float = 0.0  # accuracy of always predicting the most frequent class
     is_telling: bool = False  # whether an accuracy at chance means that nothing was learned
     initial: float = 0.0  # spread of the first predictions of the training
-
-    @property
-    def collapsed(self) -> bool:
-        """Whether predictions differed initially and no longer do."""
-        return self.spread < _COLLAPSED * self.initial
+    collapsed: bool = False  # whether they differed initially and no longer do
 
     @property
     def are_helpful(self) -> bool:
@@ -54,28 +51,32 @@ def predictions_since(facts: "Facts", baseline: Baseline, onset: int) -> Predict
     initial = float(np.median(readings(facts, OUTPUT_SPREAD, baseline.function)[:_FEW]))
     before, latest = np.array_split(spreads, 2)
     grows = bool(len(spreads) >= 2 * _FEW and np.median(latest) > _GROWS * np.median(before))
-    if baseline.signal is not TARGET_ENTROPY:
-        return Predictions(spread, spread**2 / baseline.level, last_read, grows, initial=initial)
-    largest_class = most_frequent(facts, baseline.function)
-    prior = 0.5 if largest_class is None else largest_class
-    logits = spread
-    if baseline.function == "binary_cross_entropy":  # predictions are probabilities there
-        logits = spread / max(prior * (1 - prior), 1e-6)
-    worth = logits**2 * (1 - prior) / baseline.level
-    accuracies = readings(facts, ACCURACY, baseline.function, begin)
-    if largest_class is None or len(accuracies) < _FEW:
-        return Predictions(spread, worth, last_read, grows, initial=initial)
-    accuracy, error = clipped_mean(accuracies)
-    return Predictions(
+    largest_class, prior, scale = None, 0.0, 1 / baseline.level
+    if baseline.signal is TARGET_ENTROPY:
+        largest_class = most_frequent(facts, baseline.function)
+        prior = 0.5 if largest_class is None else largest_class
+        scale *= 1 - prior
+        if baseline.function == "binary_cross_entropy":  # predictions are probabilities there
+            scale /= max(prior * (1 - prior), 1e-6) ** 2
+    worth, initial_worth = scale * spread**2, scale * initial**2
+    read = Predictions(
         spread,
         worth,
         last_read,
         grows,
-        accuracy,
-        prior + max(3 * error, 0.02 * (1 - prior)),
-        prior,
-        is_telling=has_like_classes(facts, baseline, prior) and error < 0.03 * (1 - prior),
         initial=initial,
+        collapsed=spread < _COLLAPSED * initial and worth < _NOTHING < initial_worth,
+    )
+    accuracies = readings(facts, ACCURACY, baseline.function, begin)
+    if largest_class is None or len(accuracies) < _FEW:
+        return read
+    accuracy, error = clipped_mean(accuracies)
+    return replace(
+        read,
+        accuracy=accuracy,
+        chance=prior + max(3 * error, 0.02 * (1 - prior)),
+        prior=prior,
+        is_telling=has_like_classes(facts, baseline, prior) and error < 0.03 * (1 - prior),
     )
 
 

@@ -10,6 +10,7 @@ from holter.record.band import Band
 from holter.record.births import Birth
 from holter.record.events import (
     BirthFound,
+    CaptureWritten,
     ChangesTried,
     ChangeTried,
     Reproduced,
@@ -18,6 +19,7 @@ from holter.record.events import (
 )
 from holter.record.trials import TrialKind, parts
 
+NOT_REPRODUCED = "not reproduced"
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
 
 
@@ -26,10 +28,13 @@ class ChangeFamily(StrEnum):
 
     KERNELS = "kernels"
     PRECISION = "precision"
+    GUARD = "guard"
     CLIP = "clip"
     STATE = "state"
     RATE = "rate"
+    EDITS = "edits"  # what the script writes to weights between steps
     NOISE = "noise"
+    ACCUMULATION = "accumulation"  # batches that make a step
     SKIP = "skip"
     BATCH = "batch"
     PAIR = "pair"  # two changes together
@@ -41,11 +46,14 @@ _FAMILIES = {
     TrialKind.MATH_ATTENTION: ChangeFamily.KERNELS,
     TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
     TrialKind.FLOAT32: ChangeFamily.PRECISION,
+    TrialKind.GUARDED: ChangeFamily.GUARD,
+    TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
     TrialKind.CLIP: ChangeFamily.CLIP,
     TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
     TrialKind.LEARNING_RATE: ChangeFamily.RATE,
     TrialKind.SECOND_MOMENT_RESET: ChangeFamily.STATE,
+    TrialKind.EDITS_LEFT_OUT: ChangeFamily.EDITS,
     TrialKind.DROPOUT_OFF: ChangeFamily.NOISE,
     TrialKind.STEP_SKIPPED: ChangeFamily.SKIP,
     TrialKind.PREVIOUS_BATCH: ChangeFamily.BATCH,
@@ -88,8 +96,10 @@ def concluded(
         # A wide band: at least half of the rise has to be gone.
         half = (band.median + unchanged.late_loss) / 2
         limit = min(limit, max(half, band.median + band.spread))
-    measured = f"loss {trial.late_loss:.4g}, before the failure {band.median:.4g}"
-    high = math.isfinite(band.median) and trial.late_loss > limit
+    known = math.isfinite(band.median)
+    normal = f", before the failure {band.median:.4g}" if known else ""
+    measured = f"loss {trial.late_loss:.4g}{normal}"
+    high = known and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
 
 
@@ -118,7 +128,8 @@ def judged(
     """Conclude from what a trial measured; `why_not` says why it was not made."""
     if why_not:
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
-    if measure.error and family_of(name) is ChangeFamily.PRECISION:  # the model casts by itself
+    # The script casts by itself, or combines types that torch does not.
+    if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
     return ReplayedChange(name, *concluded(measure, unchanged, band))
 
@@ -155,16 +166,46 @@ class Triage:
 class Replayed:
     """The last replay of a run."""
 
-    failing: int  # the step that fails
-    onset: int  # the first step out of its band
-    first: int  # of the window
-    alarm: str
-    verdict: str
-    says: str
+    about: Reproduced
     birth: Birth | None
     changes: Mapping[str, ReplayedChange]  # by name, as they were tried
     all_tried: bool  # no change was left out by an interrupt
     triage: Triage | None
+
+    @property
+    def failing(self) -> int:
+        """The step that fails."""
+        return self.about.failing
+
+    @property
+    def onset(self) -> int:
+        """The first step out of its band."""
+        return self.about.onset
+
+    @property
+    def first(self) -> int:
+        """The first step of the window."""
+        return self.about.state_step
+
+    @property
+    def alarm(self) -> str:
+        """Why the capture was written."""
+        return self.about.alarm
+
+    @property
+    def verdict(self) -> str:
+        """How well the failure was reproduced."""
+        return self.about.verdict
+
+    @property
+    def says(self) -> str:
+        """The verdict in a sentence."""
+        return self.about.says
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether anything can be concluded from it."""
+        return self.verdict != NOT_REPRODUCED
 
     @property
     def is_data(self) -> bool:
@@ -189,17 +230,25 @@ class Replayed:
         return [change for change in self.changes.values() if change.family in families]
 
     @property
+    def proven_cure(self) -> ReplayedChange | None:
+        """The least change that cures, if the failure was reproduced and all were tried."""
+        return self.minimal_cure if self.is_reproduced and self.all_tried else None
+
+    @property
     def minimal_cure(self) -> ReplayedChange | None:
         """The least change that cures.
 
-        Kernels and precision come first: they leave the training as it is meant. Then what acts on
-        steps, unless it is the data: smaller steps only limit the damage that a bad batch does.
+        Kernels and precision come first: they leave the training as it is meant. Then a safe form
+        of the operation that fails, and what acts on steps, unless it is the data: smaller steps
+        only limit the damage that a bad batch does.
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         cures.sort(key=_size)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
-        acting = [c for c in cures if c not in (*meant, *without)]
+        local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
+        guards = [c for c in cures if c.family in local]
+        acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)
 
@@ -243,12 +292,7 @@ def replayed(run: Run) -> Replayed | None:
         for each in tried
     ]
     return Replayed(
-        failing=about.failing,
-        onset=about.onset,
-        first=about.state_step,
-        alarm=about.alarm,
-        verdict=about.verdict,
-        says=about.says,
+        about=about,
         birth=birth,
         changes={change.name: change for change in changes},
         all_tried=all_tried,
@@ -256,9 +300,21 @@ def replayed(run: Run) -> Replayed | None:
     )
 
 
+def advised_replay(run: Run) -> str:
+    """Return the command that replays a captured failure and what it tells, if nobody has."""
+    captured = any(event.what.alarm != "asked" for event in run.events_of(CaptureWritten))
+    if not captured or any(True for _ in run.events_of(Reproduced)):
+        return ""
+    path = "RUN" if run.path is None else str(run.path)
+    return (
+        f"`holter try replay {path}` repeats the captured steps; it names operation, line and"
+        " samples, and the change that cures the failure."
+    )
+
+
 def fails(found: Replayed) -> bool:
     """Whether the replay failed as the training did."""
-    return found.verdict != "not reproduced" and found.alarm not in ("asked", "exception")
+    return found.is_reproduced and found.alarm not in ("asked", "exception")
 
 
 def listed(names: list[str]) -> str:

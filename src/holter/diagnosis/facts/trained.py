@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holter.record import Series
-from holter.record.signals import LOSS
+from holter.record.events import Resumed
+from holter.record.signals import CHECKPOINT_WEIGHTS, LOSS, OPTIMIZER_AGE
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
+
+_OLD = 10  # steps that an optimizer has made before the first one recorded
 
 
 def recorded_losses(facts: "Facts") -> dict[str, Series]:
@@ -44,6 +47,20 @@ def stage_start(facts: "Facts") -> int:
         return 0
     begun = trained[1].first
     return begun if any(loss.last < begun for loss in losses.values()) else 0
+
+
+def continues(facts: "Facts") -> bool:
+    """Return whether the training continues an earlier one: from a checkpoint, or as a resumed run.
+
+    A loss that stays where it is may be that of a model that has converged.
+    """
+    if facts.run.events_of(Resumed):
+        return True
+    loaded = facts.run[CHECKPOINT_WEIGHTS].values() if CHECKPOINT_WEIGHTS in facts.run else ()
+    ages = facts.run[OPTIMIZER_AGE].values() if OPTIMIZER_AGE in facts.run else ()
+    return any(len(share) and share.values[0] > 0.5 for share in loaded) or any(
+        len(age) and age.values[0] - age.first > _OLD for age in ages
+    )
 
 
 def _are_equal(one: Series, other: Series) -> bool:

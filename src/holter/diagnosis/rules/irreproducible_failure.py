@@ -9,6 +9,12 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED
 
+_RERUN = "run `holter try replay --rerun RUN`: it takes the inputs of each step from a second run"
+_DETERMINISTIC = (
+    "set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on another"
+    " machine"
+)
+
 
 @rule(
     severity=Severity.WARNING,
@@ -20,11 +26,14 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     `holter try replay` restores weights, optimizer, batches and random state from before the
-    failure and repeats the same steps. Reports a failure that does not recur.
+    failure and repeats the same steps. Reports a replay that does not give the recorded losses:
+    from which step on, in which parameter, and what may have done it. It concludes nothing else.
 
     ## Why it matters
-    Data and code alone then do not explain it: a kernel may sum in a different order each time,
-    memory may have been overwritten, or a device may compute wrongly.
+    Something that the capture does not hold takes part in the training: code between the steps, an
+    object of the script such as an environment or a loss scaler, or a counter. If two replays
+    differ from each other, a kernel sums in a different order each time, and the failure may depend
+    on that.
 
     ## Example
     ```python
@@ -33,28 +42,31 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Run it again with `torch.use_deterministic_algorithms(True)`. If it fails on one machine only,
-    take that machine out of service and test its memory.
+    Run the replay with `--rerun`: it takes what the steps are given from a second run of the
+    script. If two replays differ, set `torch.use_deterministic_algorithms(True)`. If it fails on
+    one machine only, take that machine out of service and test its memory.
 
     ## When it is wrong
-    The step depends on something that is not in the capture: files that have changed, the clock,
-    another process, a loop counter, or code that was edited since.
+    The failure itself may be ordinary: that a replay departs says nothing about its cause.
 
     ## How to confirm
-    - Replay it again, and on another machine.
+    - `holter try replay --rerun RUN`
+    - Replay it on another machine.
     """
     replay = replayed(facts.run)
     if replay is None:
         yield irreproducible_failure.not_examined("no failure was replayed")
-    elif replay.verdict != "not reproduced" or replay.alarm == "asked":
+    elif replay.is_reproduced:
         yield irreproducible_failure.clear(replay.says)
+    elif replay.alarm == "asked":
+        yield irreproducible_failure.not_examined(f"nothing failed; {replay.says}")
     else:
-        window = (replay.first, replay.failing)
+        about, window = replay.about, (replay.first, replay.failing)
+        departs = about.departs_at is not None
         yield irreproducible_failure.finding(
             f"the replay does not repeat the failure of step {replay.failing}; {replay.says}",
-            confidence=Confidence.LIKELY,
+            confidence=Confidence.HINT if departs else Confidence.LIKELY,
             onset=replay.failing,
             evidence=(Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),),
-            fix="set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on"
-            " another machine",
+            fix=_RERUN if departs else _DETERMINISTIC,
         )

@@ -51,10 +51,9 @@ def loss_at_constant_predictor(
 
     ## What it does
     A model that predicts the same for every input reaches at best the entropy of the labels (cross
-    entropies) or the variance of the targets (squared error). The rule reports a loss that ends at
-    or above this level and does not fall; a little below it, if no validation is better. It is
-    likely if predictions hardly differ between inputs for long or validation agrees, else a hint.
-    Of a loss with several terms each torch loss function is compared with its own level.
+    entropies) or the variance of the targets (squared error). The rule reports a loss, or a term of
+    it, that ends at or above this level and does not fall; a little below it, if no validation is
+    better. It is likely if predictions hardly differ between inputs for long or validation agrees.
 
     ## Why it matters
     The model uses nothing of its inputs, or nothing that helps. The curve may look like learning:

@@ -4,28 +4,12 @@ from collections.abc import Iterator
 
 from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import replayed
+from holter.diagnosis.facts.replays import ChangeFamily, replayed
+from holter.diagnosis.remedies import fix_of_birth
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
-
-_FIXES = {
-    "log of zero": "use a loss that takes logits, or clamp: `x.clamp(min=1e-6).log()`",
-    "zero by zero": "clamp the denominator: `x / y.clamp(min=1e-6)`",
-    "division by zero": "clamp the denominator: `x / y.clamp(min=1e-6)`",
-    "root at zero": "add an epsilon: `(x + 1e-12).sqrt()`; the slope of a root at 0 is infinite",
-    "zero norm": "use `torch.nn.functional.normalize(x)`, which adds an epsilon to the norm",
-    "outside domain": "clamp the argument into the domain of the function",
-    "exp overflow": "subtract the maximum first, or use `torch.logsumexp` and `torch.softmax`",
-    "overflow": "keep the operands smaller: normalise them, lower the learning rate, or clip",
-    "half range": "keep this operation in float32: `with torch.autocast(..., enabled=False):`",
-    "masked row": "keep one position in every row of the mask, or leave out rows without any",
-    "empty mean": "leave out batches without a target, or divide by `count.clamp(min=1)`",
-    "bad input": "check these samples, and clean the data where it is loaded",
-    "spoiled weights": "resume from an earlier checkpoint, and skip steps that are not finite",
-    "in-place edit": "check what is written into the tensor there",
-}
 
 
 @rule(
@@ -37,10 +21,9 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     """One operation produced the first non-finite value.
 
     ## What it does
-    `holter try replay` repeats the failing step and checks every operation, forward and backward.
-    The first one with finite operands and a non-finite output produced the value; operations after
-    it only passed it on. The finding is certain if the replay reproduced the recorded failure, and
-    else a hint.
+    `holter try replay` repeats the failing step and checks every operation: forward, backward and
+    `optimizer.step()`. The first one with finite operands and a non-finite output produced the
+    value. The fix is the safe form of the operation, or what cures it where a guard does not.
 
     ## Why it matters
     A NaN spreads through a whole model within one step: the place where it is seen tells nothing
@@ -67,7 +50,7 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     if replay is None:
         yield nonfinite_birth.not_examined("no failure was replayed")
         return
-    birth, reproduced = replay.birth, replay.verdict != "not reproduced"
+    birth, reproduced = replay.birth, replay.is_reproduced
     if birth is None:
         yield (
             nonfinite_birth.clear(f"every value is finite in the replay of step {replay.failing}")
@@ -76,6 +59,8 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
         )
         return
     where = f"{birth.where}: {birth.line.strip()}" if birth.line else birth.where
+    guards = [replay.changes[name] for name in replay.cured_by(ChangeFamily.GUARD)]
+    cures = (*guards, *([replay.proven_cure] if replay.proven_cure is not None else ()))
     signal = REPLAY_LOSS if birth.phase == "forward" else REPLAY_NORM
     window = (replay.first, replay.failing)
     yield nonfinite_birth.finding(
@@ -88,11 +73,10 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
             Evidence(signal, (replay.failing, replay.failing), where, UNCHANGED),
             *(
                 Evidence(signal, window, f"cures it: {cure.says}", cure.name)
-                for cure in (replay.minimal_cure,)
-                if cure is not None
+                for cure in dict.fromkeys(cures)
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.
         explains=FAILURES if replay.onset < replay.failing else None,
-        fix=_FIXES.get(birth.kind, "check the operands of this line"),
+        fix=fix_of_birth(replay, birth),
     )

@@ -48,10 +48,9 @@ def nonfinite_gradient(facts: Facts) -> Iterator[Verdict]:
     if the weights stay finite, `nonfinite-weights` is clear.
 
     ## How to confirm
+    - `holter try replay RUN` repeats the last steps and names operation, line and sample.
     - Run the same script under `torch.autograd.set_detect_anomaly(True)`: it names the operation
       whose backward produced the NaN.
-    - Call `backward()` on the batch of that step for each term of the loss separately: the term
-      with the NaN is the cause.
     """
     for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
         skipped = np.isin(norm.steps, facts.skipped_steps)

@@ -73,7 +73,7 @@ def nonfinite_loss(
     gradients are zeroed inside the loss: the finding then says that later losses are finite.
 
     ## How to confirm
-    - Run `holter try replay`: it repeats the last steps and names operation, line and sample.
+    - `holter try replay RUN` repeats the last steps and names operation, line and sample.
     - Repeat the run with a tenth of the learning rate: if the step survives, the update was too
       large; if not, look at the batch.
     """

@@ -49,9 +49,9 @@ def nonfinite_weights(facts: Facts) -> Iterator[Verdict]:
     element is finite; such weights are broken all the same.
 
     ## How to confirm
+    - `holter try replay RUN` repeats the last steps and names operation, line and sample.
     - Assert `all(p.isfinite().all() for p in model.parameters())` directly before and after
       `optimizer.step()`: it fails after the step named and not before it.
-    - Repeat the run with the weights in float32 and the optimizer's default `eps`.
     """
     frozen = {parameter.name for parameter in facts.parameters if not parameter.trainable}
     for owner, norm in facts.run[WEIGHT_TOTAL_NORM].items():

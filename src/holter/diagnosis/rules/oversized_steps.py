@@ -2,15 +2,28 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import ChangeFamily, fails, listed, replayed, since
+from holter.diagnosis.facts.replays import (
+    ChangeFamily,
+    Replayed,
+    fails,
+    listed,
+    replayed,
+    since,
+)
+from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import number
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import REPLAY_LOSS
+from holter.record.signals import CLIP_NORM, REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 
-_SMALLER = (ChangeFamily.RATE, ChangeFamily.CLIP)  # changes that make steps smaller
-_OTHERS = (ChangeFamily.BATCH, ChangeFamily.PRECISION)  # changes that point at another cause
+_SMALLER = (ChangeFamily.CLIP, ChangeFamily.RATE)  # changes that make steps smaller
+_ELSEWHERE = (ChangeFamily.PRECISION, ChangeFamily.GUARD)  # changes that point at another cause
+_EXPLODED = 10.0  # times the median norm before, from which on gradients explode
+_USELESS = (ChangeFamily.BATCH, *_ELSEWHERE)
 
 
 @rule(
@@ -23,7 +36,8 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     `holter try replay` repeats the failing window with one change at a time. Reports a failure that
-    a lower learning rate or clipping cures, and neither another batch nor float32 does.
+    a lower learning rate or clipping cures, and neither float32 nor a guard at the operation that
+    produced the first non-finite value does. If only clipping is missing, it names clipping.
 
     ## Why it matters
     The loss has become too curved for steps of this size: each step overshoots more than the one
@@ -36,9 +50,8 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Lower the learning rate, lengthen the warm-up, or clip gradients; the evidence names the changes
-    that cure the failure. In transformers, normalising queries and keys cures what clipping only
-    delays.
+    Make the change that the fix names: only changes that cured the failure are named. In
+    transformers, normalising queries and keys cures what clipping only delays.
 
     ## When it is wrong
     In a window of few steps a lower rate may only delay the failure to after its end.
@@ -48,7 +61,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     - `holter try sharpness` measures the curvature against the learning rate.
     """
     replay = replayed(facts.run)
-    if replay is None or replay.verdict == "not reproduced":
+    if replay is None or not replay.is_reproduced:
         yield oversized_steps.not_examined("no failure was reproduced")
         return
     if not fails(replay):
@@ -65,23 +78,44 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             else oversized_steps.not_examined("no smaller step could be tried")
         )
         return
-    others, useless = replay.cured_by(*_OTHERS), replay.not_cured_by(*_OTHERS)
+    others, useless = replay.cured_by(*_ELSEWHERE), replay.not_cured_by(*_USELESS)
     if others or replay.is_data:
         yield oversized_steps.clear(
-            f"{listed(others)} cured it as well"
+            f"{listed(others)} cured it with steps of the same size"
             if others
             else "the batch fails on older weights too, and other batches do not"
         )
         return
     window = (replay.first, replay.failing)
+    explosion = _explosion(facts, replay)
     yield oversized_steps.finding(
         f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
-        + (f", not by {listed(useless)}" if useless else ""),
+        + (f", not by {listed(useless)}" if useless else "")
+        + (f"; {explosion}" if explosion else ""),
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
             Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
             *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        fix=f"apply the change that cures it: {cured[0]}",
+        fix=instructions(replay, _SMALLER),
     )
+
+
+def _explosion(facts: Facts, replay: Replayed) -> str:
+    """Return how far gradients grew before the failure, if clipping them cures it."""
+    norms = facts.run[REPLAY_NORM].get(UNCHANGED) if REPLAY_NORM in facts.run else None
+    if norms is None or not replay.cured_by(ChangeFamily.CLIP):
+        return ""
+    finite = np.isfinite(norms.values)
+    before = norms.values[finite & (norms.steps < replay.onset)]
+    until = norms.values[finite & (norms.steps <= replay.failing)]
+    if not len(before):
+        return ""
+    usual, largest = float(np.median(before)), float(until.max())
+    if largest <= _EXPLODED * usual:
+        return ""
+    recurrent = any("weight_hh" in parameter.name for parameter in facts.parameters)
+    through = " through the recurrence" if recurrent else ""
+    limit = "" if CLIP_NORM in facts.run else " and are not clipped"
+    return f"gradient norms grow{through} from {number(usual)} to {number(largest)}{limit}"

@@ -13,10 +13,12 @@ from holter.diagnosis.facts.replays import (
     since,
 )
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED
 
+_SAMPLES = 8  # that are named
 _WITHOUT = (ChangeFamily.BATCH, ChangeFamily.SKIP)  # changes that leave the batch out
 _OTHERS = (ChangeFamily.RATE, ChangeFamily.CLIP, ChangeFamily.PRECISION, ChangeFamily.STATE)
 
@@ -54,7 +56,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     - Train an epoch without the named samples.
     """
     replay = replayed(facts.run)
-    if replay is None or replay.verdict == "not reproduced":
+    if replay is None or not replay.is_reproduced:
         yield poisonous_batch.not_examined("no failure was reproduced")
         return
     if not fails(replay):
@@ -94,4 +96,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
 
 def _samples(replay: Replayed) -> str:
     samples = replay.triage.samples if replay.triage else ()
-    return f"; samples {listed(list(map(str, samples)))} fail by themselves" if samples else ""
+    if not samples:
+        return ""
+    named = some(list(map(str, samples)), limit=_SAMPLES)
+    return f"; sample {named} fails" if len(samples) == 1 else f"; samples {named} fail"

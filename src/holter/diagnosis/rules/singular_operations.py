@@ -92,7 +92,7 @@ def singular_operations(
         for operation in _OPERATIONS
         if operation.signal in facts.run
         and (series := facts.run[operation.signal].get("")) is not None
-        and len(series)
+        and np.isfinite(series.values).any()
     ]
     if not seen:
         yield singular_operations.not_examined(
@@ -100,11 +100,11 @@ def singular_operations(
         )
         return
     for operation, series in seen:
+        finite = series.values[np.isfinite(series.values)]
         read = None if failing is None else _before(series, failing)
-        least = float(np.nanmin(series.values)) if np.isfinite(series.values).any() else np.nan
         if failing is None or read is None:
             yield singular_operations.clear(
-                f"the loss {operation.takes} numbers of {least:.3g} or more"
+                f"the loss {operation.takes} numbers of {finite.min():.3g} or more"
                 + ("" if failing is not None else ", and loss and gradients are finite")
             )
             continue
@@ -126,7 +126,7 @@ def singular_operations(
                 Evidence(
                     operation.signal,
                     (series.first, failing),
-                    f"{value:.3g} at step {step}, {float(series.values[0]):.3g} initially",
+                    f"{value:.3g} at step {step}, {finite[0]:.3g} initially",
                 ),
             ),
             fix=operation.fix,
@@ -146,8 +146,8 @@ def _failure(facts: Facts) -> int | None:
 
 
 def _before(series: Series, failing: int) -> tuple[int, float] | None:
-    """Return the last step and number that were read until the failure, unless it is NaN."""
+    """Return the last step and number that were read until the failure, if it is finite."""
     until = series.steps <= failing
-    if not until.any() or np.isnan(series.values[until][-1]):
+    if not until.any() or not np.isfinite(series.values[until][-1]):
         return None
     return int(series.steps[until][-1]), float(series.values[until][-1])

@@ -22,7 +22,7 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     Takes the outcome of the run: it learned nothing, diverged, broke, collapsed, or learned only
     the training data. If no finding is this failure or explains it, the failure itself is reported,
-    with an unknown cause.
+    with an unknown cause. It is a hint where the best constant prediction is unknown.
 
     ## Why it matters
     The weights at the end are no better than those at the start, or than a constant prediction,
@@ -59,7 +59,8 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
     else:
         yield unexplained_failure.finding(
             f"{outcome.title}: {outcome.says}",
-            confidence=Confidence.LIKELY,
+            confidence=Confidence.LIKELY if outcome.sure else Confidence.HINT,
+            severity=None if outcome.sure else Severity.WARNING,
             onset=outcome.onset or outcome.steps[0],
             evidence=(outcome.evidence,),
             fix="print a few inputs beside their targets; then train on one small batch, and with a"

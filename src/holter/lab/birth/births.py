@@ -1,21 +1,32 @@
 """Birth: what is known of it, put together from the events of a step."""
 
+import linecache
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from torch import Tensor
+
 from holter.lab.birth.classes import Class, classify
 from holter.lab.birth.descent import Origin, end_of_mask, heirs, origins
 from holter.lab.birth.events import Glance, Stage, TracedOperation
+from holter.lab.birth.operations import DIVISIONS
 from holter.lab.birth.owners import Owner
 from holter.lab.birth.running import Course
+from holter.lab.birth.sources import shortened
 from holter.lab.birth.tracing import Trace
 from holter.lab.birth.wording import Act, born, brought, passed
 from holter.record.births import Birth, Operand
 
+_SAMPLES = 8  # that are named
+_NEXT = 4  # operations after a birth that are named
 
-def birth(trace: Trace, course: Course) -> Birth | None:
-    """The birth of what is not finite at the end of a step; None if there is none."""
+
+def birth(trace: Trace, course: Course, stepped_at: str = "") -> Birth | None:
+    """The birth of what is not finite at the end of a step; None if there is none.
+
+    `stepped_at` is file and line of the script's `optimizer.step()`.
+    """
     reached = [(trace.writer(tensor), owner) for owner, tensor in course.symptoms]
     if course.error is not None:
         if not _is_blamed(course.error):
@@ -26,9 +37,11 @@ def birth(trace: Trace, course: Course) -> Birth | None:
     if found is None:
         if course.error is not None:
             raise course.error
-        return _unexplained() if course.symptoms and not known else None
+        return _unexplained(course.symptoms) if course.symptoms and not known else None
     origin, owner = found
     told = _told(trace.events, origin, owner, hidden=not (course.of_loss or course.error))
+    if told.phase == "update":
+        told = _in_update(told, stepped_at)
     # A scaler that finds such gradients skips the step and halves its scale: that is its business.
     scaled = course.scale > 1 and told.kind == "half range" and told.phase == "backward"
     return None if scaled else told
@@ -88,13 +101,48 @@ def _told(
         operands=operands,
         count=glance.count,
         of=glance.of,
-        samples=glance.samples,
+        samples=glance.samples[:_SAMPLES],
         positions=glance.positions,
         passed_on=len(after),
         passed_to=modules,
         headroom=found.headroom,
         says=says + passed(len(after), modules) + ".",
+        sample_count=len(glance.samples),
+        made_by=_made_by(event),
+        went_into=tuple(events[each].operation for each in after[:_NEXT]),
+        masked=hidden,
+        parameter=_parameter(owner),
+        states=event.detail.states if event.detail is not None else (),
     )
+
+
+def _made_by(event: TracedOperation) -> tuple[str, ...]:
+    """The operations that led to the operand by which an operation fails, the last first."""
+    if event.detail is None or not event.detail.histories:
+        return ()
+    place = -1 if event.operation in DIVISIONS else 0
+    return event.detail.histories[place].chain
+
+
+def _parameter(owner: Owner | None) -> str:
+    """The parameter that an owner is, or whose state it is."""
+    if owner is None or owner.role not in ("parameter", "state"):
+        return ""
+    return owner.name.rpartition(" of ")[2] if owner.role == "state" else owner.name
+
+
+def _in_update(told: Birth, stepped_at: str) -> Birth:
+    """Name the line of the script that makes the update, where torch's own code is at work."""
+    if not stepped_at:
+        return told
+    file, _, number = stepped_at.rpartition(":")
+    where = f"{shortened(file)}:{number}"
+    line = linecache.getline(file, int(number)).strip()
+    says = f"{told.says.removesuffix('.')}; the update is made by `{line}` at {where}."
+    own = bool(told.where) and not told.where.startswith("torch/")
+    if own:
+        return replace(told, stepped_at=where, says=says)
+    return replace(told, where=where, line=line, stepped_at=where, says=says)
 
 
 def _given(
@@ -113,6 +161,27 @@ def _given(
     return event.detail.operands, glance
 
 
-def _unexplained() -> Birth:
-    says = "The step ends with what is not finite, but no operation was seen to make it."
-    return Birth("", "unknown", "forward", "", "", "", "", (), 0, 0, (), (), 0, (), None, says)
+def _unexplained(symptoms: Sequence[tuple[Owner | None, Tensor]]) -> Birth:
+    owner = symptoms[0][0]
+    phase, what = ("update", owner.name) if owner is not None else ("forward", "The step")
+    says = f"{what} is not finite at the end, but no operation was seen to make it so."
+    parameter = _parameter(owner)
+    return Birth(
+        operation="",
+        kind="unknown",
+        phase=phase,
+        where="",
+        line="",
+        module=owner.module if owner is not None else "",
+        node="",
+        operands=(),
+        count=0,
+        of=0,
+        samples=(),
+        positions=(),
+        passed_on=0,
+        passed_to=(),
+        headroom=None,
+        says=says,
+        parameter=parameter,
+    )

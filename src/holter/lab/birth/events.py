@@ -20,6 +20,7 @@ class Glance:
     of: int = 0
     positions: tuple[tuple[int, ...], ...] = ()
     samples: tuple[int, ...] = ()
+    all_samples: bool = False  # of a batch of several
     dtype: str = ""
 
 
@@ -47,6 +48,7 @@ class History:
 
     chain: tuple[str, ...] = ()
     lost: float = 0.0  # added, but too small for the type
+    read: frozenset[int] = frozenset()  # in an update: the storages that it was made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Detail:
     loudest: tuple[int, ...]  # samples of which the operands are far larger than of others
     twin: Twin | None
     limit: float  # of the output's type
+    states: tuple[str, ...] = ()  # of the optimizer, that the operands were made of
 
 
 @dataclass(frozen=True, slots=True)

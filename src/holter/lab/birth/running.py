@@ -57,8 +57,10 @@ def run(
         with trace, _one_by_one(optimizers):
             trace.updating = True
             _update(optimizers, update)
-        now = owned(models, optimizers)
+        now = list(owned(models, optimizers))
         course.symptoms = _wrong(each for each in now if identity(each[1]) not in spoiled)
+        # Gradients that were finite batch by batch, but not their sum.
+        course.symptoms += _wrong((o, t.grad) for o, t in now if t.grad is not None)
     except Exception as error:
         course.error = error
     return course

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from holter.lab.birth.owners import identity
 
-_MOST = 8
 _PRODUCTS = {  # of these operands these dimensions live on as these; others are summed over
     "mm": ({0: 0}, {1: 1}),
     "addmm": ({0: 0, 1: 1}, {0: 0}, {1: 1}),
@@ -64,8 +63,8 @@ class SampleTracker:
                 several = () if weights else batched
                 self._layouts[key] = self._passed_on(operation, several, output, settings)
 
-    def guilty(self, tensor: Tensor, wrong: Tensor, *, most: int = _MOST) -> tuple[int, ...]:
-        """The samples to which the elements marked in `wrong` belong; a few of them."""
+    def guilty(self, tensor: Tensor, wrong: Tensor) -> tuple[int, ...]:
+        """The samples to which the elements marked in `wrong` belong."""
         if self.size == 1:
             return () if identity(tensor) in self._own else (0,)
         layout = self._layout(tensor)
@@ -81,15 +80,15 @@ class SampleTracker:
         offsets = (places * torch.tensor(strides, device=places.device)).sum(1)
         offsets += int(tensor.storage_offset()) - layout.base
         samples = torch.unique(offsets.div(layout.step, rounding_mode="floor") % self.size)
-        return tuple(samples[:most].tolist())
+        return tuple(samples.tolist())
 
     def loudest(self, tensor: Tensor) -> tuple[int, ...]:
         """The samples with the largest elements, where they stand out from the others."""
         if self.size is None or not tensor.numel():
             return ()
         sizes = tensor.abs()
-        samples = self.guilty(tensor, sizes >= sizes.max() / 2, most=self.size)
-        return samples[:_MOST] if 2 * len(samples) <= self.size else ()
+        samples = self.guilty(tensor, sizes >= sizes.max() / 2)
+        return samples if 2 * len(samples) <= self.size else ()
 
     def _passed_on(
         self,
@@ -112,7 +111,7 @@ class SampleTracker:
             to = _target(operation, each, output, place=place, dimension=along, settings=settings)
             if to is None:
                 summed = True
-            elif output.stride(to) and output.shape[to] == each.shape[along]:
+            elif output.stride(to) and self._continues(operation, each.shape[along], output, to):
                 stride, now = each.stride(along), output.stride(to)
                 if (layout.step * now) % stride == 0:
                     return _Layout(layout.step * now // stride, -(before // stride) * now)
@@ -122,6 +121,12 @@ class SampleTracker:
             step = output.untyped_storage().nbytes() + 1
             return _Layout(step, -single.pop() * step)
         return self._by_size(output) if batched else None  # lost on the way
+
+    def _continues(self, operation: str, before: int, output: Tensor, to: int) -> bool:
+        """Whether samples lie in an output as they did, or whole batches one after the other."""
+        after = int(output.shape[to])
+        whole = operation == "cat" and before == self.size and after % before == 0
+        return after == before or whole
 
     def _layout(self, tensor: Tensor) -> _Layout | None:
         if self.size is None or tensor.layout is not torch.strided:

@@ -40,7 +40,7 @@ class CallSite:
     @property
     def where(self) -> str:
         """File and line, as people name them."""
-        return f"{_short(self.code.co_filename)}:{self.number}" if self.code else ""
+        return f"{shortened(self.code.co_filename)}:{self.number}" if self.code else ""
 
     @property
     def line(self) -> str:
@@ -103,7 +103,7 @@ class Sources:
         inner: FrameType | None = None  # the innermost of torch's own
         while frame is not None and frame.f_code not in self._ends:
             file = frame.f_code.co_filename
-            if not _is_hidden(file):
+            if not is_hidden(file):
                 return self._site(frame, operation, name)
             if inner is None and not file.startswith((_HOLTER, *_DYNAMO)):
                 inner = frame
@@ -117,7 +117,7 @@ class Sources:
         """The name that the running function has for a tensor; empty if it has none."""
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
         while frame is not None and frame.f_code not in self._ends:
-            if not _is_hidden(frame.f_code.co_filename):
+            if not is_hidden(frame.f_code.co_filename):
                 names = [name for name, each in frame.f_locals.items() if each is tensor]
                 return names[0] if names else ""
             frame = frame.f_back
@@ -147,7 +147,7 @@ def _paths(models: Mapping[str, nn.Module]) -> Iterator[tuple[nn.Module, str]]:
 
 
 @cache
-def _is_hidden(file: str) -> bool:
+def is_hidden(file: str) -> bool:
     """Whether a file is a part of torch, of holter, or of what comes with Python."""
     return (
         file.startswith((_HOLTER, _TORCH, "<frozen", "<string>"))
@@ -156,7 +156,7 @@ def _is_hidden(file: str) -> bool:
     )
 
 
-def _short(file: str) -> str:
+def shortened(file: str) -> str:
     """A path as short as it can be told: from here, from where packages lie, or the name."""
     # What is installed lies below the working directory, too, where that holds the environment.
     own = str(Path(_TORCH).parent) if file.startswith(_TORCH) else str(Path.cwd())

@@ -44,6 +44,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.events: list[TracedOperation] = []
         self.operations = 0
         self.updating = False
+        self._models, self._optimizers = models, optimizers
         self._owners = owners(models, optimizers)
         self._sources = Sources(models, bottom=bottom)
         self._batches = SampleTracker(samples, frozenset(self._owners))
@@ -113,13 +114,25 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if call.name in _CHOOSING:  # elements as they are, of any of them
             known = (self._histories.get(identity(tensor)) for tensor in call.tensors)
             kept = next((each.lost for each in known if each is not None and each.lost), 0.0)
+        read = self._read(call)
         for output in outputs:
-            self._histories[identity(output)] = History(chain, kept or _lost(call, output))
+            lost = kept or _lost(call, output)
+            self._histories[identity(output)] = History(chain, lost, read)
+
+    def _read(self, call: Call) -> frozenset[int]:
+        """The storages that the operands of an update were made of, with their own."""
+        if not self.updating:
+            return frozenset()
+        keys = [identity(tensor) for tensor in call.tensors]
+        past = (self._histories.get(key, History()).read for key in keys)
+        return frozenset(keys).union(*past)
 
     def _note(
         self, call: Call, found: Sequence[tuple[Tensor, Extent]], before: Mapping[int, Tensor]
     ) -> None:
         """An operation gave out something that is not finite."""
+        if self.updating:  # optimizers make their state at their first step
+            self._owners |= owners(self._models, self._optimizers)
         output, its = found[0]
         wrong, news = inherited(call, output, before)
         # A number that is written into a tensor is news, too.
@@ -194,40 +207,53 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensors = [before.get(id(tensor), tensor) for tensor in call.tensors]
         names = [self._name(call, tensor) for tensor in call.tensors]
         first = tuple(places.nonzero()[0].tolist())
+        terms = self._terms(call)
         return Detail(
             operands=tuple(operand(*each) for each in zip(names, tensors, strict=True)),
             values=tuple(_value(tensor, first, output) for tensor in tensors),
             histories=tuple(self._histories.get(identity(e), History()) for e in call.tensors),
             settings=call.settings,
-            glance=self._glance(output, places, self._terms(call)),
-            loudest=self._loudest(tensors),
+            glance=self._glance(output, places, self._guilty_terms(terms)),
+            loudest=self._loudest(tensors if terms is None else [terms]),
             twin=call.twin(output, before),
             limit=torch.finfo(output.dtype).max,
+            states=self._states(call),
         )
 
-    def _terms(self, call: Call) -> tuple[int, ...]:
-        """The samples of which a loss has terms that are not finite."""
+    def _states(self, call: Call) -> tuple[str, ...]:
+        """The tensors of the optimizer that the operands of an update were made of."""
+        owners = (self._owners[key] for key in self._read(call) if key in self._owners)
+        return tuple(sorted(owner.name for owner in owners if owner.role == "state"))
+
+    def _terms(self, call: Call) -> Tensor | None:
+        """The terms of a loss before they are summed up; None if it is no loss."""
         terms = call.unreduced()
-        if terms is None:
-            return ()
-        self._batches.made(call.name, call.tensors, (terms,), call.settings)
-        return self._batches.guilty(terms, bad(terms))
+        if terms is not None:
+            self._batches.made(call.name, call.tensors, (terms,), call.settings)
+        return terms
+
+    def _guilty_terms(self, terms: Tensor | None) -> tuple[int, ...]:
+        """The samples of which a loss has terms that are not finite."""
+        return () if terms is None else self._batches.guilty(terms, bad(terms))
 
     def _loudest(self, tensors: Sequence[Tensor]) -> tuple[int, ...]:
-        for tensor in tensors:
-            if tensor.is_floating_point() and extent(tensor) is None:
-                samples = self._batches.loudest(tensor)
-                if samples:
-                    return samples
+        """The samples that stand out, by the operand with the largest elements that has some."""
+        finite = [e for e in tensors if e.is_floating_point() and e.numel() and extent(e) is None]
+        for tensor in sorted(finite, key=lambda each: -float(each.abs().max())):
+            samples = self._batches.loudest(tensor)
+            if samples:
+                return samples
         return ()
 
     def _glance(self, tensor: Tensor, wrong: Tensor, otherwise: tuple[int, ...]) -> Glance:
         """Where a tensor is not finite."""
+        samples = self._batches.guilty(tensor, wrong) or otherwise
         return Glance(
             count=int(wrong.sum()),
             of=tensor.numel(),
             positions=tuple(tuple(each) for each in wrong.nonzero()[:_POSITIONS].tolist()),
-            samples=self._batches.guilty(tensor, wrong) or otherwise,
+            samples=samples,
+            all_samples=1 < len(samples) == self._batches.size,
             dtype=str(tensor.dtype).removeprefix("torch."),
         )
 

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holter.diagnosis.wording import some
 from holter.lab.birth.classes import Class
 from holter.lab.birth.events import Glance, Outside, TracedOperation
 from holter.lab.birth.owners import Owner
 
 _MOST = 3
+_SAMPLES = 8
 _LONGEST = 60  # of an expression that is shown
 _HIDDEN = "; it is masked out of the loss, but not out of the gradients"
 
@@ -34,9 +36,11 @@ def born(event: TracedOperation, found: Class, glance: Glance, act: Act) -> str:
     at = f"{exact} at {event.site.where}" if event.site.where else ""
     about = ", ".join(each for each in (act.phase, act.node, glance.dtype) if each)
     amount = f"; {glance.count} of {glance.of} elements" if glance.of > 1 else ""
+    states = event.detail.states if event.detail is not None else ()
+    made_of = f" (computed from {' and '.join(_plain(states))})" if states else ""
     return (
         f"{event.extent.says} is born in {f'{place}, ' if place else ''}{doing}{at} ({about}):"
-        f" {found.why}{amount}{_of_samples(glance.samples)}{_HIDDEN if act.hidden else ''}"
+        f" {found.why}{made_of}{amount}{_of_samples(glance)}{_HIDDEN if act.hidden else ''}"
     )
 
 
@@ -49,7 +53,7 @@ def brought(outside: Outside, event: TracedOperation, act: Act) -> str:
     amount = f", in {glance.count} of {glance.of} elements" if glance.of > 1 else ""
     return (
         f"{what.get(owner.role, 'The tensor')} {owner.name} holds {outside.extent.says}"
-        f"{since}{amount}{_of_samples(glance.samples)};"
+        f"{since}{amount}{_of_samples(glance)};"
         f" {event.operation}{at} is the first to read it{_HIDDEN if act.hidden else ''}"
     )
 
@@ -64,7 +68,15 @@ def passed(count: int, modules: Sequence[str]) -> str:
     return f"; {count} later {'operation' if count == 1 else 'operations'}{where} passed it on"
 
 
-def _of_samples(samples: Sequence[int]) -> str:
+def _plain(states: Sequence[str]) -> list[str]:
+    """States without the parameter that they all belong to."""
+    return [state.partition(" of ")[0] for state in states]
+
+
+def _of_samples(glance: Glance) -> str:
+    samples = glance.samples
     if not samples:
         return ""
-    return f", sample{'s' * (len(samples) > 1)} {', '.join(map(str, samples))}"
+    if glance.all_samples:
+        return f", all {len(samples)} samples"
+    return f", sample{'s' * (len(samples) > 1)} {some(list(map(str, samples)), limit=_SAMPLES)}"

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from holter.lab.randomness import StepRandom
 from holter.lab.replay.window import FailureWindow
 from holter.record.errors import HolterError
+from holter.watching.blackbox.capture import Step
 
 _SCRIPT = '''\
 """Step {step} of a training that failed: {says}
@@ -53,12 +55,12 @@ def export(window: FailureWindow, path: Path, *, synthetic: bool = False) -> str
     """
     if path.suffix != ".py":
         raise HolterError(f"--export {path}: name a Python file, as in repro.py.")
-    failing = [step for step in window.steps if step.step <= window.failing][-1]
+    failing = window.at(window.failing)
     window.to_step(failing)
-    batch = window.batches(failing)[0]
+    batch = _at_its_random_state(window.batches(failing)[0])
     random = torch.get_rng_state()
     try:
-        graph, given, names = _traced(window, batch)
+        graph, given, names = _traced(window, failing, batch)
     except Exception as error:
         return (
             f"no script was written: the step could not be traced"
@@ -91,7 +93,9 @@ def export(window: FailureWindow, path: Path, *, synthetic: bool = False) -> str
     return f"{path}: {_shown(path)}"
 
 
-def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[str]]:
+def _traced(
+    window: FailureWindow, failing: Step, batch: Any
+) -> tuple[Any, list[Tensor], list[str]]:
     """Return the operations of the step as a graph, its inputs, and the names of parameters."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -108,13 +112,23 @@ def _traced(window: FailureWindow, batch: Any) -> tuple[Any, list[Tensor], list[
         filled = list(leaves)
         for place, each in zip(places, given, strict=True):
             filled[place] = each
-        loss = window.setup.loss(pytree.tree_unflatten(filled, spec))
+        loss = window.phases(failing)[0].loss(pytree.tree_unflatten(filled, spec))
         if not loss.requires_grad:
             return [loss]
         return [loss, *torch.autograd.grad(loss.mean(), list(named.values()), allow_unused=True)]
 
     given = [leaves[place].clone() for place in places]
     return make_fx(step)(*given), given, list(named)
+
+
+def _at_its_random_state(batch: Any) -> Any:
+    """Restore the random state that a batch of a second run holds, and leave it out."""
+    if not isinstance(batch, dict):
+        return batch
+    held = {key: value for key, value in batch.items() if isinstance(value, StepRandom)}
+    for states in held.values():
+        states.begin()
+    return {key: value for key, value in batch.items() if key not in held}
 
 
 def _replaced(

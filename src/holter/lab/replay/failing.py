@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Sequence
 
 from holter.diagnosis.facts.replays import NO_BAND
-from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
+from holter.lab.replay.window import FailureWindow
 from holter.record.band import Band
 
 BEYOND = 8  # steps after the failing one that are judged, as far as they were captured
@@ -22,22 +23,52 @@ def locate(window: FailureWindow, unchanged: ReplayTrial) -> Band:
     elif window.failing not in unchanged.steps:  # of another phase: the first phase meets it next
         later = [step for step in unchanged.steps if step > window.failing]
         window.failing = min(later, default=window.failing)
-    window.onset = _onset(unchanged, window.failing)
-    band = _band(window, unchanged)
+    alike = unchanged.like(window.failing)
+    window.onset = _onset(alike, window.failing)
+    band = _band(window, alike)
     window.bad = _bad_steps(window, band)
     return band
 
 
-def is_failure(loss: float, norm: float, band: Band) -> bool:
-    """Whether a step is not finite, or its loss above the band."""
-    return not (math.isfinite(loss) and math.isfinite(norm)) or loss > band.ceiling()
+def is_failure(outcome: StepOutcome, band: Band) -> bool:
+    """Whether something of a step is not finite, or its loss above the band."""
+    return not outcome.is_finite or outcome.loss > band.ceiling()
 
 
 def rises(window: FailureWindow, unchanged: ReplayTrial, band: Band) -> bool:
     """Whether the loss leaves its band in the replay, as it did in the training."""
-    rows = zip(unchanged.steps, unchanged.losses, strict=True)
+    alike = unchanged.like(window.failing)
+    rows = zip(alike.steps, alike.losses, strict=True)
     after = [loss for step, loss in rows if step >= window.failing]
     return bool(after) and max(after) > band.ceiling()
+
+
+def fatal_before(window: FailureWindow, unchanged: ReplayTrial) -> str:
+    """Say by what it is known that the fatal update lies before the window, or return ""."""
+    first = window.steps[0]
+    if not first.step:
+        return ""
+    state = window.capture.state.items()
+    spoiled = [name for name, each in state if not bool(each.isfinite().all())]
+    if spoiled:
+        name = spoiled[0].split("/", 2)[2]
+        return (
+            f"the fatal update lies before the window: {name} is not finite at its first step,"
+            f" {first.step}"
+        )
+    earlier = window.recorded_before(first)
+    others = [step for step in window.like(first) if step is not first][:2]
+    if len(earlier) < _FEWEST or not others or unchanged.first_bad is None:
+        return ""
+    band = Band.of(earlier)
+    for step in (first, *others):
+        window.restore()
+        if not is_failure(window.one(step), band):
+            return ""
+    return (
+        "the fatal update lies before the window: every batch fails on the weights that its first"
+        f" step, {first.step}, begins with"
+    )
 
 
 def _onset(unchanged: ReplayTrial, failing: int) -> int:
@@ -74,10 +105,10 @@ def _band(window: FailureWindow, unchanged: ReplayTrial) -> Band:
 def _bad_steps(window: FailureWindow, band: Band) -> frozenset[int]:
     """Return the onset, and the steps after it whose batch fails on the oldest weights, too."""
     bad = {window.onset}
-    for step in window.steps:
+    for step in window.like(window.at(window.failing)):
         if window.onset < step.step <= window.failing + BEYOND:
             window.restore()
-            if is_failure(*window.one(step), band):
+            if is_failure(window.one(step), band):
                 bad.add(step.step)
     return frozenset(bad)
 

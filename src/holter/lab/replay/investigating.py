@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import numpy as np
 from torch import Tensor
 
 from holter.diagnosis.facts.replays import (
+    NOT_REPRODUCED,
     ChangeFamily,
     CureOutcome,
     ReplayedChange,
@@ -21,10 +21,13 @@ from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
 from holter.lab.inapplicable import InapplicableError
-from holter.lab.replay.failing import BEYOND, locate, rises
+from holter.lab.replay.dataset_indices import placed
+from holter.lab.replay.departing import Departure, departure, listed, same_bits
+from holter.lab.replay.failing import BEYOND, fatal_before, locate, rises
+from holter.lab.replay.outcomes import ReplayTrial
 from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage
-from holter.lab.replay.window import FailureWindow, ReplayTrial
+from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Batch, LossPhase
 from holter.lab.writing import Lab
 from holter.record.errors import HolterError
@@ -35,13 +38,14 @@ from holter.record.events import (
     ExperimentMade,
     Reproduced,
     TriageMade,
+    WeightsEdited,
     WindowMeasure,
 )
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
 
-EXACT, REPRODUCED, NOT_REPRODUCED = "bit for bit", "reproduced", "not reproduced"
+EXACT, REPRODUCED = "bit for bit", "reproduced"
 _ACTING = (
     ChangeFamily.RATE,
     ChangeFamily.CLIP,
@@ -59,23 +63,28 @@ class Reproduction:
     same: int  # steps whose loss is the recorded one to the bit
     compared: int
     repeatable: bool  # two replays gave the same
+    departure: Departure | None = None
+    ended: str = ""  # where the replay ended before the failure, and by what
+    edited: str = ""  # what the script writes to between steps, and how it was replayed
+    fatal_before: str = ""  # by what it is known that the fatal update lies before the window
 
     @property
     def says(self) -> str:
         """The verdict in a sentence."""
         equal = f"{self.same} of {self.compared} recorded losses are identical"
         if self.verdict == EXACT:
-            return f"reproduced bit for bit: {equal}"
-        if self.verdict == REPRODUCED:
-            return f"reproduced: it fails again; {equal}"
-        why = (
-            "two replays differ: nondeterminism"
-            if not self.repeatable
-            else (
-                "two replays agree: the cause is outside the captured window, or it is the hardware"
-            )
-        )
-        return f"not reproduced: {equal}; {why}"
+            told = f"reproduced bit for bit: {equal}"
+        elif self.verdict == REPRODUCED:
+            told = f"reproduced: it fails again; {equal}"
+        elif not self.repeatable:
+            told = f"not reproduced: {equal}; two replays differ: nondeterminism"
+        elif self.departure is not None:
+            told = f"not reproduced: {equal}; {self.departure.says}"
+        elif self.ended:
+            told = f"not reproduced: {equal}; {self.ended}"
+        else:
+            told = f"not reproduced: {equal}; the recorded steps do not fail when they are repeated"
+        return "; ".join(part for part in (told, self.edited, self.fatal_before) if part)
 
 
 class Investigation:
@@ -94,26 +103,40 @@ class Investigation:
         self.fails_by_nan = self.plain.first_bad is not None
         spike = window.capture.alarm.kind == "spike" and rises(window, self.plain, self._band)
         self.fails = self.fails_by_nan or spike
+        self._birth: Birth | None = None  # once it is traced
 
     def reproduce(self) -> Reproduction:
         """Run the window again, and compare it with the recording."""
         window, plain = self._window, self.plain
         again = window.play(until=plain.steps[-1])
-        repeatable = all(map(_same, plain.losses, again.losses))
+        totals = [[each.total for each in trial.outcomes] for trial in (plain, again)]
+        repeatable = all(map(same_bits, *totals))
         pairs = [
-            (loss, recorded)
-            for step, loss in zip(plain.steps, plain.losses, strict=True)
+            (outcome.total, recorded)
+            for step, outcome in zip(plain.steps, plain.outcomes, strict=True)
             if (recorded := window.recorded(step)) is not None
         ]
-        same = sum(_same(loss, recorded) for loss, recorded in pairs)
+        same = sum(same_bits(loss, recorded) for loss, recorded in pairs)
         fails = self.fails or window.capture.alarm.kind in ("asked", "exception")
-        if pairs and same == len(pairs) and repeatable:
+        ended = self._ended_early()
+        if ended:
+            verdict = NOT_REPRODUCED
+        elif pairs and same == len(pairs) and repeatable:
             verdict = EXACT
         elif fails and all(_near(loss, recorded) for loss, recorded in pairs):
             verdict = REPRODUCED
         else:
             verdict = NOT_REPRODUCED
-        found = Reproduction(verdict, same, len(pairs), repeatable)
+        found = Reproduction(
+            verdict,
+            same,
+            len(pairs),
+            repeatable,
+            departure(window, plain) if verdict == NOT_REPRODUCED and repeatable else None,
+            ended,
+            _edited(window),
+            fatal_before(window, plain),
+        )
         self._lab.event(
             Reproduced(
                 verdict=found.verdict,
@@ -128,18 +151,30 @@ class Investigation:
                 normal_loss=self._band.median,
                 normal_spread=self._band.spread,
                 unchanged=self._unchanged,
+                departs_at=None if found.departure is None else found.departure.step,
+                tensor="" if found.departure is None else found.departure.tensor,
+                suspects=() if found.departure is None else found.departure.suspects,
+                edited=window.edits.names,
+                fatal_before=found.fatal_before,
             )
         )
         return found
+
+    def _ended_early(self) -> str:
+        """Say where the replay ended before the step of the alarm, or return ""."""
+        last, alarm = self.plain.steps[-1], self._window.capture.alarm
+        if alarm.kind == "exception" or last >= min(alarm.step, self._window.steps[-1].step):
+            return ""
+        return f"the replay ends after step {last} ({self.plain.error})"
 
     def trace(self) -> Birth | None:
         """Find the operation that gave the first value that is not finite, or None."""
         if not self.fails_by_nan:
             return None
         window = self._window
-        failing = [step for step in window.steps if step.step <= window.failing][-1]
+        failing = window.at(window.failing)
         window.to_step(failing)
-        found = self._traced(failing)
+        found = self._birth = self._traced(failing)
         if found is not None:
             self._lab.event(BirthFound(found, window.failing))
         return found
@@ -151,15 +186,16 @@ class Investigation:
         traced: what the script does to it gives birth.
         """
         setup, given = self._window.setup, self._window.given(step)
+        fetches = self._window.fetches(step)
         batches: list[Batch] = []
-        for number, phase in enumerate(setup.phases):
+        for number, phase in enumerate(self._window.phases(step)):
             gathered = Gathered(phase)
             for place, make in enumerate(given):
                 if not number:  # which leaves the random state that the batch had
                     batches.append(make())
                 batch = batches[place]
-                spoiled = not number and bool(step.fetches) and not _is_finite(batch)
-                again = make if spoiled and _is_finite(step.fetches[place].batch) else None
+                spoiled = not number and bool(fetches) and not _is_finite(batch)
+                again = make if spoiled and _is_finite(fetches[place].batch) else None
 
                 def loss(
                     phase: LossPhase = phase,
@@ -173,15 +209,17 @@ class Investigation:
                     setup.models,
                     phase.optimizers,
                     samples=_count(batch),
+                    stepped_at=phase.stepped_at,
                     update=gathered.update if place == len(given) - 1 else gathered.keep,
                 )
                 if found is not None:
-                    return found
+                    delivered = fetches[place].batch if fetches and fetches[place].whole else None
+                    return placed(found, setup, delivered, place=place, of=len(given))
         return None
 
     def try_changes(self) -> Iterator[ReplayedChange]:
         """Try one change after the other; two together if none of them cures alone."""
-        alone = planned_replays(self._window)
+        alone = planned_replays(self._window, self._birth)
         cured = False
         for planned in alone:
             found = self._try(planned)
@@ -195,25 +233,36 @@ class Investigation:
         self._lab.event(ChangesTried())
 
     def _try(self, planned: PlannedReplay) -> ReplayedChange:
-        measure = WindowMeasure()
-        if not planned.why_not:
+        measure, why_not = WindowMeasure(), planned.why_not
+        if not why_not:
             trial = self._window.play(planned.changes, planned.edit, beyond=BEYOND)
-            measure = trial.measure(self._window.failing)
-            self._write(planned.name, trial)
-        self._lab.event(ChangeTried(planned.name, planned.why_not, measure))
-        return judged(planned.name, measure, self._unchanged, self._band, why_not=planned.why_not)
+            if planned.reached is None or planned.reached():
+                measure = trial.measure(self._window.failing)
+                self._write(planned.name, trial)
+            else:
+                why_not = "the step does not call it by itself"
+        self._lab.event(ChangeTried(planned.name, why_not, measure))
+        return judged(planned.name, measure, self._unchanged, self._band, why_not=why_not)
 
     def separate(self) -> Triage:
         """Find out whether it is the data or the state, and which samples."""
         found = triage(self._window, self._band)
         if found.batch_on_older_weights:
-            found = replace(found, samples=guilty_samples(self._window, self._band))
+            found = replace(found, samples=self._guilty_samples())
         self._lab.event(
             TriageMade(
                 found.batch_on_older_weights, found.older_batch_on_these_weights, found.samples
             )
         )
         return found
+
+    def _guilty_samples(self) -> tuple[int, ...]:
+        """The samples that fail; those of the birth, if the batch does not fail without them."""
+        born = self._birth if self._window.onset == self._window.failing else None
+        if born is None:
+            return guilty_samples(self._window, self._band)
+        suspects = born.samples if born.sample_count == len(born.samples) else ()
+        return guilty_samples(self._window, self._band, born.micro_batch, suspects)
 
     def _write(self, name: str, trial: ReplayTrial) -> None:
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
@@ -227,6 +276,22 @@ def _pairs(alone: Sequence[PlannedReplay]) -> Iterator[PlannedReplay]:
     for one, other in combinations(acting, 2):
         if family_of(one.name) is not family_of(other.name):
             yield one.together_with(other)
+
+
+def _edited(window: FailureWindow) -> str:
+    """Say what the script writes to between steps, and how that was replayed."""
+    if not window.edits.at:
+        return ""
+    places = [phase.rewrite.where for phase in window.setup.phases if phase.rewrite is not None]
+    events = [] if window.run is None else window.run.events_of(WeightsEdited)
+    places += [f"between two updates at {event.what.where}" for event in events if event.what.where]
+    where = f" ({places[0]})" if places else ""
+    how = (
+        "these statements are replayed as well"
+        if window.edits.are_repeatable
+        else "the recorded values are put back"
+    )
+    return f"the script writes to {listed(window.edits.names)} between steps{where}; {how}"
 
 
 class Gathered:
@@ -276,12 +341,6 @@ def _count(batch: object) -> int | None:
         return None
 
 
-def _same(one: float, other: float) -> bool:
-    return np.float32(one).tobytes() == np.float32(other).tobytes() or (
-        math.isnan(one) and math.isnan(other)
-    )
-
-
 def _near(one: float, other: float) -> bool:
     if not (math.isfinite(one) and math.isfinite(other)):
         return math.isfinite(one) == math.isfinite(other)
@@ -298,11 +357,14 @@ def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[s
     began = time.perf_counter()
     found = Investigation(window, lab)
     yield f"one replay takes {found.seconds:.2g} s; estimated total {estimate(found):.2g} s"
-    yield found.reproduce().says
+    reproduction = found.reproduce()
+    yield reproduction.says
     traced = found.trace()
     if traced is not None:
         yield traced.says
-    if not found.fails:
+    if reproduction.verdict == NOT_REPRODUCED:
+        yield "no change is tried: it would be tried on another training"
+    elif not found.fails:
         yield "the failure does not happen again: no change is tried"
     elif ladder:
         for change in found.try_changes():

@@ -22,6 +22,11 @@ class CapturedState:
         self.optimizers = _paired_optimizers(setup.optimizers, capture.plain, capture.state)
         _require_fitting(self._models, capture)
 
+    def parameter(self, name: str) -> Tensor:
+        """Return the parameter of the setup that a capture has under this name."""
+        _, label, place = name.split("/", 2)
+        return self._models[label].get_parameter(place)
+
     def load(self) -> None:
         """Write weights, buffers and optimizer states of the capture into the setup."""
         with torch.no_grad():

@@ -1,22 +1,25 @@
 """The changes to try on a captured failure, each alone, and why some do not apply."""
 
+import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import Change
 from holter.lab.changes.clipping import clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF, drops
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
-from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.changes.learning_rate import groups_of, learning_rate_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
 from holter.lab.changes.precision import FLOAT32, HALF
 from holter.lab.replay.window import NO_EDIT, FailureWindow, WindowEdit
 from holter.lab.setup import Batch
+from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName, combined
 from holter.watching.blackbox.capture import Step
 from holter.watching.taps import Tap
@@ -33,6 +36,7 @@ class PlannedReplay:
     changes: tuple[Change, ...] = ()
     edit: WindowEdit = NO_EDIT
     why_not: str = ""
+    reached: Callable[[], bool] | None = None  # whether the change met what it acts on, afterwards
 
     def together_with(self, other: "PlannedReplay") -> "PlannedReplay":
         """Return both in one pass."""
@@ -41,12 +45,12 @@ class PlannedReplay:
         return PlannedReplay(combined(*names), changes, self.edit.combined(other.edit))
 
 
-def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
+def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedReplay]:
     """Return every change that is known, the mildest of each kind first."""
     used = StepUses.of(window)
     before, other, lower = used.before, used.other, used.lower
     reset = WindowEdit(before={window.onset: reset_moments})
-    return [
+    planned = [
         _change(DETERMINISTIC),
         _change(
             MATH_ATTENTION,
@@ -54,6 +58,7 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
         ),
         _change(COMPILE_OFF, "" if used.compiled else "nothing is compiled"),
         _change(FLOAT32, "" if used.reduced else "everything is in float32 already"),
+        *_guards(birth),
         _change(DROPOUT_OFF, "" if used.dropout else "there is no dropout"),
         _edit(
             TrialKind.EARLIER_RATE,
@@ -66,11 +71,21 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
             clip_to(_CLIP),
             f"gradients are clipped to {used.clipped:g} already" if used.clipped else "",
         ),
-        _change(LARGER_EPSILON, "" if used.adam else "the optimizer has no second moment"),
+        _change(LARGER_EPSILON, "" if used.epsilon else "the optimizer has no epsilon"),
         _edit(
             TrialKind.SECOND_MOMENT_RESET,
             reset if used.adam else None,
             "the optimizer has no second moment",
+        ),
+        _edit(
+            TrialKind.EDITS_LEFT_OUT,
+            WindowEdit(leaves_weights=True) if window.edits.at else None,
+            "the script does not write to weights between steps",
+        ),
+        _edit(
+            TrialKind.SAME_ACCUMULATION,
+            _as_many_batches(window),
+            "the failing step is not made of more batches than those before",
         ),
         _edit(
             TrialKind.PREVIOUS_BATCH,
@@ -84,10 +99,34 @@ def planned_replays(window: FailureWindow) -> list[PlannedReplay]:
         ),
         _edit(TrialKind.STEP_SKIPPED, WindowEdit(skips=window.bad)),
     ]
+    return [_if_known(window, each) for each in planned]
+
+
+def _if_known(window: FailureWindow, planned: PlannedReplay) -> PlannedReplay:
+    """Leave out a change if the script writes to weights after it, and how is not known."""
+    if planned.why_not or planned.edit.leaves_weights or window.edits.are_repeatable:
+        return planned
+    acts_from = window.steps[0].step if planned.changes or planned.edit.rates_of else window.onset
+    after = [step for step in window.edits.at if acts_from < step <= window.failing]
+    if not after:
+        return planned
+    return replace(
+        planned,
+        why_not=f"the script writes to weights before step {after[0]}; what it would write after"
+        " this change is not known",
+    )
 
 
 def _change(change: Change, why_not: str = "") -> PlannedReplay:
     return PlannedReplay(str(change.id), (change,), why_not=why_not)
+
+
+def _guards(birth: Birth | None) -> list[PlannedReplay]:
+    """Guard the operation that gave birth, if there is a guard for it."""
+    if birth is None or not OperationGuard.exists_for(birth):
+        return []
+    guard = OperationGuard(birth)
+    return [PlannedReplay(str(guard.change.id), (guard.change,), reached=lambda: guard.calls > 0)]
 
 
 def _edit(kind: TrialKind, edit: WindowEdit | None, why_not: str = "") -> PlannedReplay:
@@ -104,6 +143,7 @@ class StepUses:
     reduced: bool  # precision
     dropout: bool
     adam: bool
+    epsilon: bool  # which the optimizer adds to a denominator
     clipped: float | None  # the norm, if gradients are clipped as low as we would
     before: Step | None  # a step whose batch may stand in
     other: Step | None
@@ -136,12 +176,14 @@ class StepUses:
             Tap(torch.amp.autocast_mode.autocast, "__enter__", autocast),
         ]
         try:
-            window.one(window.steps[0])
+            for kind in {window.kind(step): step for step in reversed(window.steps)}.values():
+                window.one(kind)
         finally:
             for tap in reversed(taps):
                 tap.remove()
         modules = [module for model in setup.models.values() for module in model.modules()]
-        steps = [step for step in window.steps if step.step < window.onset]
+        alike = window.like(window.at(window.onset))
+        steps = [step for step in alike if step.step < window.onset]
         norms = [phase.max_norm for phase in setup.phases]
         low = [norm for norm in norms if norm is not None and norm <= _CLIP]
         return cls(
@@ -149,6 +191,7 @@ class StepUses:
             compiled=any(map(_is_compiled, modules)),
             reduced="autocast" in seen or any(p.dtype in HALF for p in parameters_of(setup)),
             dropout=any(drops(module) and module.training for module in modules),
+            epsilon=any("eps" in group for group in groups_of(setup)),
             adam=any("exp_avg_sq" in s for o in setup.optimizers for s in o.state.values()),
             clipped=max(low) if len(low) == len(norms) else None,
             before=steps[-1] if steps else None,
@@ -164,6 +207,16 @@ def instead(window: FailureWindow, step: Step) -> WindowEdit:
         return window.batches(step) if number in window.bad else own
 
     return WindowEdit(batches=batches)
+
+
+def _as_many_batches(window: FailureWindow) -> WindowEdit | None:
+    """Give steps as many batches as those before the failure had, if they have more."""
+    counts = {step.step: len(window.fetches(step)) for step in window.like(window.at(window.onset))}
+    before = [count for step, count in counts.items() if step < window.onset]
+    usual = statistics.mode(before) if before else 0
+    if not 0 < usual < counts.get(window.onset, 0):
+        return None
+    return WindowEdit(batches=lambda _, own: own[:usual])
 
 
 def _lower(window: FailureWindow) -> Step | None:

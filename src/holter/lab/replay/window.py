@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,43 +12,30 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from holter.lab.batches import cloned
+from holter.lab.birth.owners import Owner, owned
+from holter.lab.birth.values import extent
 from holter.lab.changes import Change
 from holter.lab.changes.learning_rate import set_rate
 from holter.lab.randomness import RandomState
+from holter.lab.replay.editing import ScriptEdits
 from holter.lab.replay.loading import CapturedState
-from holter.lab.setup import Batch, Setup
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, divisor
+from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.record import Run
-from holter.record.events import WindowMeasure
+from holter.record.errors import HolterError
 from holter.record.signals import AMP_SCALE, LOSS
 from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by
 
+_EARLIER = 32  # recorded losses before the window that are compared with
 
-@dataclass(frozen=True, slots=True)
-class ReplayTrial:
-    """One pass through a window: a loss and a gradient norm for each step."""
 
-    steps: tuple[int, ...]
-    losses: tuple[float, ...]
-    norms: tuple[float, ...]
-    error: str = ""  # what ended it early, if something did
+class UnknownBatchError(HolterError):
+    """What a step was given is not known."""
 
-    @property
-    def first_bad(self) -> int | None:
-        """The first step whose loss or gradient norm is not finite."""
-        for step, loss, norm in zip(self.steps, self.losses, self.norms, strict=True):
-            if not (math.isfinite(loss) and math.isfinite(norm)):
-                return step
-        return None
-
-    def measure(self, failing: int) -> WindowMeasure:
-        """Summarise it around the failing step."""
-        rows = zip(self.steps, self.losses, strict=True)
-        after = [loss for step, loss in rows if step >= failing]
-        return WindowMeasure(
-            statistics.median(after) if after else None, self.first_bad, self.error
-        )
+    def __init__(self, step: int) -> None:
+        super().__init__(f"What step {step} was given is not known.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +43,14 @@ class WindowEdit:
     """What is different about single steps of a window; nothing by default.
 
     `skips` names steps that are left out, `batches` returns what a step is given instead,
-    `rates_of` is a step whose learning rates all steps get, `before` is called before each step.
+    `rates_of` is a step whose learning rates all steps get, with `leaves_weights` nothing writes to
+    weights between steps, `before` is called before each step.
     """
 
     skips: frozenset[int] = frozenset()
     batches: Callable[[int, list[Batch]], list[Batch]] | None = None
     rates_of: Step | None = None
+    leaves_weights: bool = False
     before: Mapping[int, Callable[[Setup], None]] = field(default_factory=dict)
 
     def combined(self, other: "WindowEdit") -> "WindowEdit":
@@ -71,6 +59,7 @@ class WindowEdit:
             self.skips | other.skips,
             self.batches or other.batches,
             self.rates_of or other.rates_of,
+            self.leaves_weights or other.leaves_weights,
             {**self.before, **other.before},
         )
 
@@ -87,18 +76,63 @@ class FailureWindow:
         capture: Capture,
         run: Run | None = None,
         *,
-        drawn: Mapping[int, Batch] | None = None,
+        drawn: Mapping[int, Sequence[Batch]] | None = None,
     ) -> None:
         self.setup, self.capture, self.run = setup, capture, run
-        self._drawn = drawn or {}  # of steps that no loader feeds: what the script gave them
+        self._drawn = drawn or {}  # what the script gave its steps when it was run again
         self._randoms: list[RandomState] = []  # after each batch that was made
-        fed = any(step.fetches for step in capture.steps)
-        self.steps = [step for step in capture.steps if step.fetches or not fed]
         self._captured = CapturedState(setup, capture)
+        self._fed: dict[int, Step] = {}  # the step whose fetches each step is given
+        self.steps = self._trained()
+        self.edits = ScriptEdits(self._captured)
         self._start: State | None = None  # as captured
+        self._spoiled_before: frozenset[Owner] = frozenset()  # not finite as captured
         self.failing = capture.alarm.step  # losses are not read at each step: it may be earlier
         self.onset = self.failing  # the first step that left its band
         self.bad = frozenset([self.onset])  # it, and those after it that fail on older weights too
+
+    def kind(self, step: Step) -> int:
+        """Return the phase that made a step, by who stepped; -1 where that does not decide it."""
+        known = self._captured.optimizers
+        stepped = {id(known[label]) for label in step.stepped if label in known}
+        chosen = [
+            number
+            for number, phase in enumerate(self.setup.phases)
+            if any(id(optimizer) in stepped for optimizer in phase.optimizers)
+        ]
+        if len(self.setup.phases) == 1:
+            return 0
+        return chosen[0] if len(chosen) == 1 else -1
+
+    def phases(self, step: Step, setup: Setup | None = None) -> tuple[LossPhase, ...]:
+        """Return the phases of a setup that make a step."""
+        phases, kind = (setup or self.setup).phases, self.kind(step)
+        return phases if kind < 0 else (phases[kind],)
+
+    def like(self, step: Step) -> list[Step]:
+        """Return the steps that the same phase made."""
+        return [each for each in self.steps if self.kind(each) == self.kind(step)]
+
+    def at(self, step: int) -> Step:
+        """Return the last step of the window up to the one with this number."""
+        return [each for each in self.steps if each.step <= step][-1]
+
+    def _trained(self) -> list[Step]:
+        """Return the captured steps that can be run.
+
+        A step without a fetch of its own is given the last one: of a GAN, the second phase.
+        """
+        steps = self.capture.steps
+        if not any(step.fetches for step in steps):
+            return list(steps)
+        found: list[Step] = []
+        last: Step | None = None
+        for step in steps:
+            last = step if step.fetches else last
+            if last is not None and (step.fetches or (step.stepped and self.kind(step) >= 0)):
+                self._fed[step.step] = last
+                found.append(step)
+        return found
 
     def recorded(self, step: int) -> float | None:
         """Return the loss that the run recorded for a step, or None."""
@@ -110,11 +144,23 @@ class FailureWindow:
                 return float(series.values[place])
         return None
 
+    def recorded_before(self, first: Step) -> list[float]:
+        """Return the finite losses that the run recorded for the steps before one of its phase."""
+        if self.run is None or LOSS not in self.run:
+            return []
+        for series in self.run[LOSS].values():
+            if first.step in series.steps:
+                before = series.values[series.steps < first.step][-_EARLIER:]
+                return [float(loss) for loss in before if math.isfinite(loss)]
+        return []
+
     def restore(self) -> None:
         """Put the state of before the window back: weights, buffers, optimizers, modes."""
         if self._start is None:
             self._captured.load()
+            self.edits.of_start(self.steps[0])
             self._start = State(self.setup)
+            self._spoiled_before = _spoiled(self.setup)
         else:
             self._start.restore()
 
@@ -128,8 +174,9 @@ class FailureWindow:
     ) -> ReplayTrial:
         """Run the window from its start to the step `until` (the failing one), and `beyond` it."""
         last = (self.failing if until is None else until) + beyond
+        unchanged = not changes and edit is NO_EDIT
         self.restore()
-        rows: list[tuple[int, float, float]] = []
+        rows: list[tuple[int, StepOutcome]] = []
         error = ""
         with contextlib.ExitStack() as stack:
             setup = self.setup
@@ -141,19 +188,32 @@ class FailureWindow:
                 if step.step in edit.skips:
                     continue
                 try:
-                    rows.append((step.step, *self.one(step, edit, setup=setup)))
+                    self.between(step, edit, None if unchanged else setup)
+                    rows.append((step.step, self.one(step, edit, setup=setup)))
                 except Exception as failure:
                     error = f"{type(failure).__name__}: {failure}"
                     break
-        steps, losses, norms = zip(*rows, strict=True) if rows else ((), (), ())
-        return ReplayTrial(steps, losses, norms, error)
+        steps, outcomes = zip(*rows, strict=True) if rows else ((), ())
+        return ReplayTrial(steps, outcomes, error)
+
+    def between(self, step: Step, edit: WindowEdit = NO_EDIT, changed: Setup | None = None) -> None:
+        """Do to the weights what the script did between the step before and this one."""
+        place = self.steps.index(step)
+        if not place or edit.leaves_weights:
+            return
+        written = self.phases(self.steps[place - 1], changed)[-1].rewrite
+        rewrite = None if written is None else written.run
+        if changed is None:
+            self.edits.restore(step, rewrite)
+        else:
+            self.edits.repeat(step, rewrite)
 
     def one(
         self, step: Step, edit: WindowEdit = NO_EDIT, *, setup: Setup | None = None
-    ) -> tuple[float, float]:
-        """Run one step of the window; return its loss, and its gradient norm before the update.
+    ) -> StepOutcome:
+        """Run one step of the window.
 
-        Of several phases these are the first's, unless another one is not finite.
+        Loss and norm of several phases are the first's, unless another one is not finite.
         """
         setup = setup or self.setup
         self.set_rates(edit.rates_of or step)
@@ -163,17 +223,27 @@ class FailureWindow:
         if step.step in edit.before:
             edit.before[step.step](setup)
         self.set_scale(step.step)
+        divisors: list[float] = []
         with _norms_of(setup) as norms:
-            means = self._as_drawn(setup, batches).losses_of_step(*batches)
-        losses = [len(batches) * mean for mean in means]  # their sum is what a run records
+            losses = [
+                setup.run_phase(self._as_drawn(phase, batches, divisors), batches)
+                for phase in self.phases(step, setup)
+            ]
         bad = [value for value in (*norms, *losses[1:]) if not math.isfinite(value)]
-        return losses[0], bad[0] if bad else norms[0] if norms else math.nan
+        return StepOutcome(
+            losses[0] * (divisors[0] if len(batches) > 1 else 1.0),
+            bad[0] if bad else norms[0] if norms else math.nan,
+            not self._spoiled_before >= _spoiled(setup),
+            losses[0] * len(batches),
+            self.kind(step),
+        )
 
     def to_step(self, step: Step) -> None:
         """Run the window up to `step`, whose update has not been made then."""
         before = [each.step for each in self.steps if each.step < step.step]
         if before:
             self.play(until=before[-1])
+            self.between(step)
         else:
             self.restore()
         self.set_rates(step)
@@ -182,45 +252,94 @@ class FailureWindow:
     def batches(self, step: Step) -> list[Batch]:
         """Return what a step was given, with the random state right after it was fetched."""
         self._randoms = []
-        made = [self._batch(fetch) for fetch in step.fetches]
-        if not made:
-            RandomState.of_device(step.random, step.random_cuda).restore()
-            # Drawn once more even where it is known: the random numbers that follow depend on it.
-            own = [self.setup.prepare(None)] if self.setup.prepare else self.setup.batches(1)
-            made = [self._drawn[step.step]] if step.step in self._drawn else own
-        return made
+        return [make() for make in self.given(step)]
+
+    def fetches(self, step: Step) -> tuple[Fetched, ...]:
+        """Return what loaders delivered for a step, or for the one before that it goes on with."""
+        fed = self._fed.get(step.step)
+        return () if fed is None else fed.fetches
 
     def given(self, step: Step) -> list[Callable[[], Batch]]:
         """Return what makes each batch of a step, with the random state that it had then."""
-        if step.fetches:
-            return [partial(self._batch, fetch) for fetch in step.fetches]
-        return [partial(lambda batch: batch, batch) for batch in self.batches(step)]
+        if step.step in self._drawn:
+            batches = enumerate(self._drawn[step.step])
+            return [partial(self._drawn_batch, step, place, batch) for place, batch in batches]
+        fed = self._fed.get(step.step)
+        if fed is None:
+            return [partial(self._own_batch, step)]
+        return [
+            partial(self._batch, fetch, step, own=fed is step, first=not place)
+            for place, fetch in enumerate(fed.fetches)
+        ]
 
-    def _batch(self, fetch: Fetched) -> Batch:
+    def _drawn_batch(self, step: Step, place: int, batch: Batch) -> Batch:
+        """Return what the script gave a step when it was run again, which holds random states.
+
+        Only that of the first step holds none: it is made once more for what it draws.
+        """
+        fetches = self.fetches(step)
+        if place < len(fetches):
+            self._batch(fetches[place], step, own=bool(step.fetches), first=not place)
+        elif not place:
+            RandomState.of_device(step.random, step.random_cuda).restore()
+            self._prepared(None, step)
+        return batch
+
+    def _own_batch(self, step: Step) -> Batch:
+        """Return what a step draws by itself."""
+        RandomState.of_device(step.random, step.random_cuda).restore()
+        own = self._prepared(None, step)
+        if own is not None:
+            return own
+        held = self.setup.batches(2)
+        if len(held) != 1 or self._drawn:  # not the same data at every step
+            raise UnknownBatchError(step.step)
+        return held[0]
+
+    def _batch(self, fetch: Fetched, step: Step, *, own: bool, first: bool) -> Batch:
         batch = cloned(fetch.batch)  # on the host, as the loader gave it
-        RandomState.of_device(fetch.random, fetch.random_cuda).restore()
-        made = batch if self.setup.prepare is None else self.setup.prepare(batch)
+        if own:
+            RandomState.of_device(fetch.random, fetch.random_cuda).restore()
+        elif first:
+            RandomState.of_device(step.random, step.random_cuda).restore()
+        prepared = self._prepared(batch, step)
         self._randoms.append(RandomState.now())
-        return made
+        return batch if prepared is None else prepared
 
-    def _as_drawn(self, setup: Setup, batches: Sequence[Batch]) -> Setup:
+    def _prepared(self, delivered: Any, step: Step) -> Batch | None:
+        """Return what the phases of a step make of a batch, or None where that is not known."""
+        parts = [phase.prepare for phase in self.phases(step) if phase.prepare is not None]
+        if not parts or len(parts) < len(self.phases(step)):
+            return None
+        return {key: value for part in parts for key, value in part(delivered).items()}
+
+    def _as_drawn(
+        self, phase: LossPhase, batches: Sequence[Batch], divisors: list[float]
+    ) -> LossPhase:
         """Give each of several batches the random state that followed its own fetch."""
-        if len(batches) < 2 or len(self._randoms) != len(batches):
-            return setup
-        first, *others = setup.phases
-        randoms = iter(self._randoms)
+        randoms = iter(self._randoms if len(self._randoms) == len(batches) > 1 else ())
 
         def loss(batch: Batch) -> Tensor:
-            next(randoms).restore()
-            return first.loss(batch)
+            random = next(randoms, None)
+            if random is not None:
+                random.restore()
+            computed = phase.loss(batch)
+            divisors.append(divisor(computed))
+            return computed
 
-        return replace(setup, phases=(replace(first, loss=loss), *others))
+        return replace(phase, loss=loss)
 
     def set_rates(self, step: Step) -> None:
         """Give every group the learning rate that it had in a step."""
         for optimizer, rates in zip(self._captured.optimizers.values(), step.rates, strict=False):
             for group, rate in zip(optimizer.param_groups, rates, strict=False):
                 set_rate(group, rate)
+        pairs = zip(self._captured.optimizers.values(), step.settings, strict=False)
+        for optimizer, settings in pairs:
+            for group, numbers in zip(optimizer.param_groups, settings, strict=False):
+                for key, number in numbers.items():
+                    if not isinstance(group.get(key), Tensor):
+                        group[key] = tuple(number) if isinstance(number, list) else number
 
     def set_scale(self, step: int) -> None:
         """Give the loss scaler the scale that was recorded for a step."""
@@ -231,6 +350,12 @@ class FailureWindow:
         for phase in self.setup.phases:
             if phase.scaler is not None and place >= 0:
                 phase.scaler.update(float(series.values[place]))
+
+
+def _spoiled(setup: Setup) -> frozenset[Owner]:
+    """Return the weights, buffers and optimizer states that are not finite."""
+    tensors = owned(setup.models, setup.optimizers)
+    return frozenset(owner for owner, tensor in tensors if extent(tensor.detach()) is not None)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
 """A replayed failure: whether it was reproduced, its origin, the changes, data or state."""
 
-from holter.diagnosis.facts.replays import Replayed, replayed
+from holter.diagnosis.facts.replays import ChangeFamily, Replayed, replayed
+from holter.diagnosis.wording import some
 from holter.record import Run
 from holter.reports.experiments import ResultTable
 
 _NAME = "replay"
+_SAMPLES = 8  # that are named
 
 
 def results(run: Run) -> list[ResultTable]:
@@ -30,11 +32,17 @@ def _changes(replay: Replayed) -> ResultTable:
         (change.name, str(change.outcome), change.says) for change in replay.changes.values()
     )
     notes = []
-    if replay.all_tried and (cure := replay.minimal_cure) is not None:
+    if (cure := replay.proven_cure) is not None:
         notes.append(f"smallest change that cures it: {cure.name}")
+    guards = [c.name for c in replay.changes.values() if c.family is ChangeFamily.GUARD]
+    if guards and replay.birth is not None:
+        notes.append(
+            f"{guards[0]}: {replay.birth.operation} at {replay.birth.where} is kept from operands"
+            " that it cannot be given"
+        )
     if replay.triage is not None:
         notes.append(replay.triage.says)
         if replay.triage.samples:
-            names = ", ".join(map(str, replay.triage.samples))
-            notes.append(f"samples of the batch that fail on their own: {names}")
+            names = some(list(map(str, replay.triage.samples)), limit=_SAMPLES)
+            notes.append(f"samples of the batch that fail: {names}")
     return ResultTable(_NAME, "changes", ("change", "result", "details"), rows, tuple(notes))

@@ -4,8 +4,8 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class Recognised:
     path: Path  # the run: the script's first steps
     exact: bool  # whether a replayed step gave the script's own loss bit for bit
     notes: tuple[str, ...]  # what was assumed, and what could not be seen
-    steps: tuple[int, ...] = ()  # of each batch of the setup: the number of its training step
+    drawn: Mapping[int, Sequence[Any]] = field(default_factory=dict)  # what a step was given
 
 
 def recognise(
@@ -156,13 +156,12 @@ def _hand_over(
     with as_in_training(session.autocast):
         try:
             with contextlib.redirect_stdout(sys.stderr):
-                setup, exact, notes = assemble(session)
+                found = assemble(session)
         except HolterError:
             raise
         except Exception as error:
             raise declined(f"{script} could not be understood: {first_line(error)}.") from error
-        numbers = tuple(session.last_site.steps)
-        return then(Recognised(setup, _near(path), exact, tuple(notes), numbers))
+        return then(Recognised(found.setup, _near(path), found.exact, found.notes, found.drawn))
 
 
 def _require_training(script: str, began: "Sequence[Session]", error: BaseException | None) -> None:

@@ -1,8 +1,10 @@
 """The setup of a script's training, put together from what was seen of it."""
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,22 +12,35 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils import _pytree as pytree
 
-from holter.lab.setup import Batch, LossPhase, Setup
+from holter.lab.setup import Batch, LossPhase, ScriptWrite, Setup
 from holter.lab.state import State
 from holter.scripts.discovery import live_models
 from holter.scripts.recognition.capturing import Row
 from holter.scripts.recognition.declining import WayOut, declined
-from holter.scripts.recognition.kinds import tensors
+from holter.scripts.recognition.kinds import involves_model, is_users, tensors
 from holter.scripts.recognition.phases import Pattern, patterns
 from holter.scripts.recognition.preparing import preparation
 from holter.scripts.recognition.replaying import Replay
+from holter.scripts.recognition.rewriting import repeatable
 from holter.scripts.recognition.session import Seen, Session
+from holter.scripts.recognition.sites import visible
 from holter.scripts.recognition.validating import with_validation
 from holter.scripts.recognition.verifying import compare, require_repeatable, same
+from holter.scripts.recognition.writes import Write
 
 
-def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
-    """The setup, whether a replay gave the script's own loss bit for bit, and notes for people.
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The setup of a script, and what was seen of it."""
+
+    setup: Setup
+    exact: bool  # whether a replay gave the script's own loss bit for bit
+    notes: tuple[str, ...]  # for people
+    drawn: Mapping[int, Sequence[Batch]]  # what each step that was seen was given, by its number
+
+
+def assemble(session: Session) -> Assembled:
+    """Put the setup together from what was seen.
 
     Everything is afterwards as it was before the first update of the script.
     """
@@ -37,7 +52,7 @@ def assemble(session: Session) -> tuple[Setup, bool, list[str]]:
         raise
 
 
-def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
+def _assemble(session: Session) -> Assembled:
     roster = {model.label: model.module for model in session.watch.roster.models}
     session.close()
     session.watch.close()
@@ -87,24 +102,44 @@ def _assemble(session: Session) -> tuple[Setup, bool, list[str]]:
             "trains tensors that belong to no torch.nn.Module",
             WayOut.MODULE,
         )
+    phases = tuple(_phase(each, session, replays) for each in found)
     notes += _notes(session, seen, batches, exact=exact)
+    notes += _notes_on_writes(phases, by_value=session.by_value)
     setup = Setup(
         models=models,
-        phases=tuple(_phase(each, replays) for each in found),
+        phases=phases,
         train=batches,
         loaders={} if session.loader is None else {"train": session.loader},
         schedulers=_schedulers(session),
         others=_others(session, models, found),
+        objects=_objects(seen.values()),
         accumulation=max(each.accumulation for each in found),
         source=seen[order[0]].site.place,
-        prepare=preparation(list(seen.values()), list(replays.values())),
     )
     state = State(setup)
     for replay in replays.values():
         require_repeatable(replay, batches[0], state.restore)
     setup = with_validation(setup, list(seen.values()), notes)
     state.restore()
-    return setup, exact, notes
+    return Assembled(setup, exact, tuple(notes), _drawn(seen, replays))
+
+
+def _drawn(
+    seen: Mapping[Any, Seen], replays: Mapping[Any, Replay]
+) -> dict[int, list[dict[str, Any]]]:
+    """What each step was given: a dictionary for each batch that it accumulates."""
+    drawn: dict[int, list[dict[str, Any]]] = {}
+    for key, each in seen.items():
+        rows = [] if each.first is None else [each.first]
+        rows += zip(each.steps, (row for _, row in each.rows), strict=True)
+        places: Counter[int] = Counter()
+        for step, row in rows:
+            batches = drawn.setdefault(step, [])
+            if places[step] == len(batches):
+                batches.append({})
+            batches[places[step]].update(replays[key].drawn(row))
+            places[step] += 1
+    return drawn
 
 
 def _nothing(session: Session) -> Exception:
@@ -207,10 +242,36 @@ def _is(one: Any, other: Any) -> bool:
     return len(a) == len(b) and all(x is y or same([x], [y]) for x, y in zip(a, b, strict=True))
 
 
-def _phase(pattern: Pattern, replays: Mapping[Any, Replay]) -> LossPhase:
+def _phase(pattern: Pattern, session: Session, replays: Mapping[Any, Replay]) -> LossPhase:
     parts = [replays[key] for key in pattern.sites]
     loss: Callable[[Batch], Tensor] = parts[0] if len(parts) == 1 else _Sum(parts)
-    return LossPhase(loss, pattern.optimizers, pattern.max_norm, pattern.scaler)
+
+    def given() -> dict[str, Any]:
+        return {name: value for part in parts for name, value in part.given.items()}
+
+    writes = session.writes
+    return LossPhase(
+        loss,
+        pattern.optimizers,
+        max_norm=pattern.max_norm,
+        scaler=pattern.scaler,
+        stepped_at=pattern.stepped_at,
+        prepare=preparation([session.sites[key] for key in pattern.sites], parts),
+        regrade=_written(writes.gradients, pattern, given, gradients=True),
+        rewrite=_written(writes.weights, pattern, given, gradients=False),
+    )
+
+
+def _written(
+    writes: Mapping[int, Write],
+    pattern: Pattern,
+    given: Callable[[], dict[str, Any]],
+    *,
+    gradients: bool,
+) -> ScriptWrite | None:
+    """What the script itself writes around the update of a pattern."""
+    found = [writes[id(each)] for each in pattern.optimizers if id(each) in writes]
+    return repeatable(found[-1], given, gradients=gradients) if found else None
 
 
 class _Sum:
@@ -244,6 +305,22 @@ def _others(
     )
 
 
+def _objects(seen: Iterable[Seen]) -> tuple[str, ...]:
+    """Name the numbers that change and the objects that the step reads, models and data apart."""
+    found: dict[str, None] = {}
+    for each in seen:
+        names, plan = visible(each.frame), each.capture.plan
+        for name in (variable.name for variable in plan.variables if variable.code is None):
+            if isinstance(names.get(name), int | float):
+                found[name] = None
+        for name in sorted(plan.others):
+            value = names.get(name)
+            plain = isinstance(value, type | FunctionType | ModuleType) or value is None
+            if not plain and is_users(value) and not involves_model(value):
+                found[name] = None
+    return tuple(found)
+
+
 def _notes(
     session: Session, seen: Mapping[Any, Seen], batches: Sequence[Batch], *, exact: bool
 ) -> list[str]:
@@ -259,11 +336,18 @@ def _notes(
         notes.append("The step uses more objects than can be put back between two repetitions.")
     if any(each.capture.carries for each in seen.values()):
         notes.append("Calls before the step compute a part of its loss: they are repeated as well.")
-    if session.by_value:
-        notes.append("Gradients are clipped one by one in the script; here they are not clipped.")
     if not any(tensors(batch) for batch in batches):
         why = "Batches are objects of another kind" if batches[0] else "The step draws its own data"
         notes.append(f"{why}: no tensors of a batch are seen, and tests of them are left out.")
     elif len(batches) == 1 and all(len(each.rows) > 1 for each in seen.values()):
         notes.append("The same data is used at every step: it is taken for one batch.")
     return notes
+
+
+def _notes_on_writes(phases: Sequence[LossPhase], *, by_value: bool) -> Iterator[str]:
+    """Say what the script does to gradients that a repeated step does not do."""
+    for phase in phases:
+        if phase.regrade is not None and phase.regrade.run is None:
+            yield f"{phase.regrade.where} changes gradients before the update; here it does not."
+    if by_value and all(phase.regrade is None for phase in phases):
+        yield "Gradients are clipped one by one in the script; here they are not clipped."

@@ -16,6 +16,7 @@ from holter.lab.randomness import RandomState
 from holter.scripts.recognition.belongings import Belongings
 from holter.scripts.recognition.contexts import Autocast, autocast_now
 from holter.scripts.recognition.kinds import (
+    has_graph,
     involves_model,
     is_model,
     is_plain,
@@ -28,6 +29,7 @@ from holter.scripts.recognition.rollouts import ROLLOUT, Rollouts, carried, held
 from holter.scripts.recognition.sites import visible
 
 Row = Mapping[str, Any]  # what a step was given, by variable
+RANDOM = "__holter_random__"  # in a row: the random state before each statement
 _MOST_COMPARED = 10**7  # values of one variable
 
 
@@ -114,6 +116,7 @@ class StepCapture:
     entry: Ready | None = None  # before the statements that make the data
     ready: Ready | None = None  # after them
     changing: str | None = None  # a variable that is one model, then another, then the first
+    keeps_random: bool = False  # whether a row holds the random state before each statement
     carries: bool = False  # whether a step begins with values that have a graph
     replaced: bool = False  # whether another model has just taken the place of one
     _trial: Proof | None = None
@@ -185,6 +188,8 @@ class StepCapture:
             self._open[each.name] = self.copies.of(value_of(each, frame))
         if self._trial is not None:
             self._trial.random[place] = RandomState.now()
+        if self.keeps_random:
+            self._open.setdefault(RANDOM, {})[place] = RandomState.now()
 
     def _look_at_models(self, names: Mapping[str, Any]) -> None:
         """Notice another model; one that comes back means that several are trained in turn."""
@@ -218,6 +223,16 @@ class StepCapture:
         tried = [(match(held, each), each) for each in self.delivered() or [None]]
         found, batch = next((each for each in tried if each[0].is_whole), tried[0])
         return Ready(found, _kept(batch), RandomState.now())
+
+    def first(self, frame: FrameType) -> Row | None:
+        """What the first step was given, seen only after it ran: if that was not written over."""
+        written = {name for each in self.plan.forward for name in each.touched}
+        if self.plan.in_place or any(each.name in written for each in self.plan.variables):
+            return None
+        values = {each.name: value_of(each, frame) for each in self.plan.variables}
+        if any(has_graph(value) for value in values.values()):
+            return None
+        return {name: self.copies.of(value) for name, value in values.items()}
 
     def close(self, roots: Iterable[Tensor]) -> Row | None:
         """Backward is called on `roots`: what the step was given, if all of it was seen."""

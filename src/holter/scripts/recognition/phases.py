@@ -19,6 +19,7 @@ class Update:
     max_norm: float | None = None
     scaler: GradScaler | None = None
     optimizers: list[Any] = field(default_factory=list)
+    stepped_at: str = ""  # file and line of `optimizer.step()` in the script
 
 
 class Timeline:
@@ -40,6 +41,11 @@ class Timeline:
         """Whether an optimizer of torch has made an update."""
         return any(isinstance(each, Optimizer) for each in self._first.values())
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the backward under way is of a loss that a GradScaler has multiplied."""
+        return self._open.scaler is not None
+
     def backward(self, key: Key) -> None:
         """Backward was called at a site."""
         if self._open.optimizers:
@@ -57,8 +63,9 @@ class Timeline:
         """A loss was scaled, for the backward that follows."""
         self.scaler = scaler
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, where: str = "") -> None:
         """An optimizer has stepped, or the script itself; one made again counts as the first."""
+        self._open.stepped_at = self._open.stepped_at or where
         held = frozenset(
             id(parameter) for group in optimizer.param_groups for parameter in group["params"]
         )
@@ -80,6 +87,7 @@ class Pattern:
     max_norm: float | None
     scaler: GradScaler | None
     accumulation: int
+    stepped_at: str = ""  # file and line of `optimizer.step()` in the script
 
 
 def patterns(updates: Sequence[Update]) -> list[Pattern]:
@@ -112,4 +120,5 @@ def _pattern(sites: tuple[Key, ...], updates: Sequence[Update]) -> Pattern:
         Counter(norms).most_common(1)[0][0],
         next((update.scaler for update in updates if update.scaler is not None), None),
         1 if repeats else counts.most_common(1)[0][0],
+        updates[-1].stepped_at,
     )

@@ -14,7 +14,7 @@ Prepare = Callable[[Any], dict[str, Any]]
 
 
 def preparation(seen: Sequence[Seen], replays: Sequence[Replay]) -> Prepare | None:
-    """How a batch of a loader becomes that of a step: proven on one, for all losses of the step.
+    """How a batch of a loader becomes that of a phase: proven on one, for all its losses.
 
     Of None, it makes what the script draws by itself. None if it cannot be proven.
     """

@@ -10,8 +10,9 @@ from typing import Any
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from holter.lab.randomness import StepRandom
 from holter.scripts.recognition.belongings import Belongings
-from holter.scripts.recognition.capturing import copied, opened
+from holter.scripts.recognition.capturing import RANDOM, Row, copied, opened
 from holter.scripts.recognition.declining import declined
 from holter.scripts.recognition.kinds import involves_model, is_users
 from holter.scripts.recognition.planning import Plan
@@ -39,12 +40,18 @@ class Replay:
         if carries:
             self.keys[ROLLOUT] = "rollout"
         self.copies = plan.in_place  # whether what is given is copied first
+        self.given: dict[str, Any] = {}  # the variables of the step that was run last
+        self._random = f"random state (line {plan.site.call.lineno})"
         self._globals, self._locals = variables, own
         self._belongings = held
 
-    def batch(self, row: Batch) -> dict[str, Any]:
+    def batch(self, row: Row) -> dict[str, Any]:
         """What a step was given, under the names that batches have for it."""
         return {key: row[name] for name, key in self.keys.items() if name in row}
+
+    def drawn(self, row: Row) -> dict[str, Any]:
+        """What a step was given, with the random state before each of its statements."""
+        return {**self.batch(row), self._random: StepRandom(row.get(RANDOM, {}))}
 
     def names(self) -> dict[str, Any]:
         """The variables that the statements can see."""
@@ -52,8 +59,10 @@ class Replay:
 
     def __call__(self, batch: Batch) -> Tensor:
         """The loss of a batch."""
+        random: StepRandom = batch.get(self._random, StepRandom())
         with self.running(batch) as names:
-            for statement in self.plan.forward:
+            for place, statement in enumerate(self.plan.forward):
+                random.restore(place)
                 exec(statement.code, names)  # noqa: S102  (the script's own statements)
             loss = names[LOSS]
         if not isinstance(loss, Tensor):
@@ -92,6 +101,7 @@ class Replay:
         given = {name: batch[key] for name, key in self.keys.items() if key in batch}
         rollout = given.pop(ROLLOUT, None)
         given = _fresh(given, copies=self.copies)
+        self.given = given
         with contextlib.ExitStack() as stack:
             stack.callback(self._belongings.restore)
             # What a script prints must not get into a report.

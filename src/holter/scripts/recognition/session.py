@@ -1,5 +1,6 @@
 """Session: a script that runs under observation until enough of its training was seen."""
 
+import sys
 import threading
 import time
 import weakref
@@ -29,9 +30,11 @@ from holter.scripts.recognition.planning import plan
 from holter.scripts.recognition.returning import Returns
 from holter.scripts.recognition.rollouts import Rollouts
 from holter.scripts.recognition.sites import Site, is_module_level, locate, visible
+from holter.scripts.recognition.sources import step_line
 from holter.scripts.recognition.start import Start
 from holter.scripts.recognition.tracing import Tracer
 from holter.scripts.recognition.updating import OwnUpdates
+from holter.scripts.recognition.writes import Writes
 from holter.watching.recorder import Recorder
 from holter.watching.watch import Watch
 
@@ -54,6 +57,7 @@ class Seen:
     names: dict[str, Any] | None = None  # variables of a function at its last backward
     rows: list[tuple[int, Row]] = field(default_factory=list)  # what steps were given, and when
     steps: list[int] = field(default_factory=list)  # of each row: the number of the training step
+    first: tuple[int, Row] | None = None  # of the first step here, which is seen after it ran
 
 
 class Session:
@@ -96,6 +100,7 @@ class Session:
         self._refused = self._late = self._clock = 0
         self._copies = TensorCopies()
         self._tracer = Tracer(self._fail)
+        self.writes = Writes(self._tracer, self._trained)
         self._returns = Returns()
         self._rollouts = Rollouts()
         self._own: tuple[Site, FrameType] | None = None  # the function that gives a library losses
@@ -107,11 +112,6 @@ class Session:
     def closed(self) -> bool:
         """Whether it listens no longer."""
         return self._closed
-
-    @property
-    def last_site(self) -> Seen:
-        """Where the last backward of a step is called."""
-        return next(reversed(self.sites.values()))
 
     @property
     def autocast(self) -> Autocast:
@@ -132,6 +132,7 @@ class Session:
         if not self._closed:
             self._closed = True
             self._progress.clear()
+            self.writes.stop()
             self._tracer.stop()
             self.start.stop_looking()
             for handle in reversed(self._handles):
@@ -148,14 +149,18 @@ class Session:
         self._thread = threading.get_ident()
         self._pause_if_enough()
         try:
+            self.writes.backward_begins()
             self._backward(roots, weights, frame)
         except Exception as error:
             self._fail(error)
 
     def backward_ended(self) -> None:
         """Look at the gradients of an update that is not an optimizer's."""
-        if not self._is_deaf and not self.timeline.optimized:
+        if self._is_deaf:
+            return
+        if not self.timeline.optimized:
             self.own.backward_ended()
+        self.writes.backward_ended(scaled=self.timeline.is_scaled)
 
     def process_begins(self) -> None:
         """Remember that training may go on elsewhere."""
@@ -164,6 +169,7 @@ class Session:
     def clipped(self, norm: float) -> None:
         """Remember the norm."""
         if not self._is_deaf:
+            self.writes.known()
             self.timeline.clipped(norm)
 
     def clipped_by_value(self) -> None:
@@ -178,13 +184,16 @@ class Session:
     def step_begins(self) -> None:
         """Take the changes of weights from now on for the optimizer's."""
         self._stepping = True
+        if not self._is_deaf:
+            self.writes.step_begins()
 
     def stepped(self, optimizer: Optimizer) -> None:
         """Remember who steps after which backward."""
         self._stepping = False
         if not self._is_deaf:
             self._roots.clear()
-            self.timeline.stepped(optimizer)
+            self.timeline.stepped(optimizer, step_line(sys._getframe(1)))  # noqa: SLF001
+            self.writes.stepped(optimizer)
             self._progress.show(f"recording step {self.timeline.steps}/{self._steps}")
 
     def fetched(self, loader: DataLoader[Any], batch: object) -> None:
@@ -197,6 +206,15 @@ class Session:
     @property
     def _is_deaf(self) -> bool:
         return self._closed or self._thread not in (None, threading.get_ident())
+
+    def _trained(self) -> list[Tensor]:
+        """Return what optimizers hold."""
+        return [
+            parameter
+            for optimizer in self.start.optimizers
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        ]
 
     def _pause_if_enough(self) -> None:
         over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
@@ -292,8 +310,11 @@ class Session:
         capture = StepCapture(
             steps, self._copies, self.start.modules, self._delivered, self._rollouts
         )
+        capture.keeps_random = self._last is not None
         self._tracer.follow(capture, frame)
-        self.sites[key] = Seen(site, capture, frame)
+        row = capture.first(frame)
+        first = None if row is None else (self.timeline.steps, row)
+        self.sites[key] = Seen(site, capture, frame, first=first)
 
     def _begin_anew(self) -> None:
         self.start.keep_anew()
@@ -314,8 +335,9 @@ class Session:
             return
         seen.rows.append((self._clock, row))
         seen.steps.append(self.timeline.steps)
-        if self._last is not None:
-            del seen.rows[: -self._last], seen.steps[: -self._last]
+        if self._last is not None:  # several rows of one step: batches that are accumulated
+            old = sum(step < self.timeline.steps - self._last for step in seen.steps)
+            del seen.rows[:old], seen.steps[:old]
         if seen.capture.proof is None:
             loss = self._unscaled(seen.site, frame, roots)
             seen.capture.prove(row, frame, loss, self.start.parameters())

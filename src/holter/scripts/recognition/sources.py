@@ -8,6 +8,8 @@ from functools import cache
 from itertools import islice
 from types import CodeType, FrameType
 
+from holter.scripts.recognition.kinds import is_library
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 Loop = ast.For | ast.While | ast.AsyncFor
 
@@ -102,3 +104,14 @@ def _call(source: Source, code: CodeType, instruction: int) -> ast.Call | None:
         if isinstance(node, ast.Call) and (node.end_lineno, node.end_col_offset) == end:
             return node
     return None
+
+
+def step_line(frame: FrameType) -> str:
+    """Return file and line of the script's `.step()` that leads to a frame, or ""."""
+    around: FrameType | None = frame
+    while around is not None and is_library(around.f_code.co_filename):
+        around = around.f_back
+    if around is None:
+        return ""
+    file, line = around.f_code.co_filename, around.f_lineno
+    return f"{file}:{line}" if ".step(" in linecache.getline(file, line) else ""

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import CodeType, FrameType
 from typing import Any
@@ -39,6 +39,25 @@ class Tracer:
         self._failed = failed
         self._returned: Callable[[FrameType, Any], None] | None = None
         self._rollouts: Rollouts | None = None
+        self._lines: Callable[[FrameType], None] | None = None
+        self._borrowed: list[FrameType] = []  # followed for their lines alone
+
+    def notice_lines(
+        self, frames: Sequence[FrameType], noticed: Callable[[FrameType], None]
+    ) -> None:
+        """Tell of each line of these frames before it is run."""
+        if self._on:
+            self._lines = noticed
+            self._borrowed = [frame for frame in frames if frame.f_trace is None]
+            for frame in self._borrowed:
+                frame.f_trace = self._line
+
+    def ignore_lines(self) -> None:
+        """Tell of lines no more."""
+        self._lines = None
+        for frame in self._borrowed:
+            frame.f_trace = None
+        self._borrowed = []
 
     def notice_returns(self, returned: Callable[[FrameType, Any], None]) -> None:
         """Tell of all that functions of the user return, from their next call on."""
@@ -68,6 +87,7 @@ class Tracer:
         """Follow nothing any more, and let whoever traced before trace again."""
         if self._on:
             self._on = False
+            self.ignore_lines()
             sys.settrace(self._earlier)
             for frame in self._frames:
                 frame.f_trace = None
@@ -92,6 +112,8 @@ class Tracer:
         if not self._on:
             return None
         try:
+            if event == "line" and self._lines is not None:
+                self._lines(frame)
             moves = event in ("line", "opcode")
             if moves and (known := self._captures.get(id(frame.f_code))) is not None:
                 for capture in known[1]:

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from torch import Tensor
 from holter.record.errors import HolterError
 from holter.record.journal import decode, encode
 from holter.watching.blackbox.alarms import Alarm
-from holter.watching.blackbox.ring import Entry, tensors_of
+from holter.watching.blackbox.ring import Entry, Settings, tensors_of
 from holter.watching.blackbox.shadow import Snapshot
 
-FORMAT = 1
+FORMAT = 2
 _STATE, _STEPS, _ABOUT = "state.safetensors", "steps.safetensors", "capture.json"
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -43,6 +43,10 @@ class Step:
     random: Tensor
     random_cuda: Tensor | None
     rates: tuple[tuple[float, ...], ...]
+    settings: Settings = ()
+    stepped: tuple[str, ...] = ()  # labels of the optimizers that made it
+    # Parameters that were written to before the step; None where only that is known.
+    edits: Mapping[str, Tensor | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,11 @@ def load_capture(folder: Path) -> Capture:
 
     try:
         document = decode((folder / _ABOUT).read_bytes())
-        if document["format"] > FORMAT:
-            raise HolterError(f"{folder} was written by a newer holter; update to read it.")
+        if document["format"] != FORMAT:
+            raise HolterError(
+                f"{folder} was written by another version of holter (format"
+                f" {document['format']}, this one reads {FORMAT}); record the failure again."
+            )
         state, tensors = load_file(folder / _STATE), load_file(folder / _STEPS)
         alarm = Alarm(**{key: document["alarm"][key] for key in ("kind", "step", "says")})
         steps = tuple(_read_step(fields, tensors) for fields in document["steps"])
@@ -134,7 +141,17 @@ def _step(entry: Entry, tensors: dict[str, Tensor]) -> dict[str, Any]:
     tensors[f"{name}/random"] = entry.random.get_state()
     if entry.random_cuda is not None:
         tensors[f"{name}/random_cuda"] = entry.random_cuda.get_state()
-    return {"step": entry.step, "fetches": fetches, "rates": entry.rates}
+    for edited, copy in entry.edits.items():
+        if copy is not None:
+            tensors[f"{name}/edit/{edited}"] = copy
+    return {
+        "step": entry.step,
+        "fetches": fetches,
+        "rates": entry.rates,
+        "settings": entry.settings,
+        "stepped": entry.stepped,
+        "edits": list(entry.edits),
+    }
 
 
 def _tree(value: Any, place: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -171,6 +188,9 @@ def _read_step(fields: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Step
         tensors[f"{name}/random"],
         tensors.get(f"{name}/random_cuda"),
         tuple(tuple(map(float, group)) for group in fields["rates"]),
+        tuple(tuple(dict(group) for group in groups) for groups in fields["settings"]),
+        tuple(map(str, fields["stepped"])),
+        {str(each): tensors.get(f"{name}/edit/{each}") for each in fields["edits"]},
     )
 
 

@@ -10,6 +10,9 @@ from torch import Generator, Tensor
 
 _MEASURE_EVERY = 32  # batches of a loader between two measurements of their size
 
+# Of each optimizer, of each group: its numbers besides the learning rate, which schedules may move.
+Settings = tuple[tuple[Mapping[str, Any], ...], ...]
+
 
 @dataclass(slots=True)
 class Fetch:
@@ -37,6 +40,10 @@ class Entry:
     random_cuda: Generator | None
     fetches: list[Fetch] = field(default_factory=list)
     rates: tuple[tuple[float, ...], ...] = ()  # of each optimizer, of each group
+    settings: Settings = ()
+    stepped: list[str] = field(default_factory=list)  # labels of the optimizers that made the step
+    # Parameters that the script wrote to before the step; None where there was no time to copy one.
+    edits: dict[str, Tensor | None] = field(default_factory=dict)
 
 
 class Ring:
@@ -57,8 +64,8 @@ class Ring:
     def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
         last = self.entries[-1] if self.entries else None
-        if last is not None and last.fetches:
-            self.most = max(min(self.most, self._limit // self._bytes(last)), 1)
+        if last is not None and (last.fetches or last.edits) and (nbytes := self._bytes(last)):
+            self.most = max(min(self.most, self._limit // nbytes), 1)
         self.entries.append(Entry(step, *_random(cuda=self._cuda)))
         for fetch in fetches:
             self._hold(fetch)
@@ -68,6 +75,11 @@ class Ring:
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
         self._hold(Fetch.of(loader, batch, cuda=self._cuda))
+
+    def entry(self, step: int) -> Entry | None:
+        """Return the entry of a step that has just ended or is under way."""
+        recent = [self.entries[place] for place in range(-1, -min(len(self.entries), 2) - 1, -1)]
+        return next((entry for entry in recent if entry.step == step), None)
 
     def discard(self, loader: str) -> None:
         """What a loader delivered for the step under way is not used by it after all."""
@@ -99,7 +111,8 @@ class Ring:
             self._sizes[fetch.loader] = max(nbytes, 1)
 
     def _bytes(self, entry: Entry) -> int:
-        return sum(self._sizes[fetch.loader] for fetch in entry.fetches)
+        edits = sum(copy.nbytes for copy in entry.edits.values() if copy is not None)
+        return edits + sum(self._sizes[fetch.loader] for fetch in entry.fetches)
 
 
 def _random(*, cuda: bool) -> tuple[Generator, Generator | None]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from holter.watching.blackbox.ring import Settings
 from holter.watching.stats.shards import local
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -58,6 +59,10 @@ class Shadow:
         self._rooms = [_Room() for _ in range(copies)]
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None] * copies
         self._turn = 0
+        self._settings: Settings = ()
+        self._lengths: list[int] = []  # of groups, and the names and numbers of their settings
+        self._names: list[list[str]] = []
+        self._numbers: list[tuple[Any, ...]] = []
         self._given: list[Any] = []  # learning rates, as the optimizers have them
         self._rates: tuple[tuple[float, ...], ...] = ()
         self._stream: torch.cuda.Stream | None = None
@@ -100,6 +105,28 @@ class Shadow:
                 for optimizer in self._optimizers.values()
             )
         return self._rates
+
+    @property
+    def settings(self) -> Settings:
+        """The numbers of each optimizer's groups besides the learning rate; kept as `rates` are."""
+        groups = [group for reference in self._weak.values() for group in _groups_of(reference())]
+        if [len(group) for group in groups] != self._lengths:  # there are other settings
+            self._lengths = [len(group) for group in groups]
+            self._names = [_names_of_settings(group) for group in groups]
+            self._numbers = []
+        numbers = [
+            tuple(map(group.get, names)) for group, names in zip(groups, self._names, strict=True)
+        ]
+        if numbers != self._numbers:
+            self._numbers = numbers
+            self._settings = tuple(
+                tuple(
+                    {name: group[name] for name in _names_of_settings(group)}
+                    for group in optimizer.param_groups
+                )
+                for optimizer in self._optimizers.values()
+            )
+        return self._settings
 
     def is_ready(self) -> bool:
         """Whether there is memory to copy to; a thread pins it, which is slow."""
@@ -307,6 +334,18 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
         }
         for label, optimizer in optimizers.items()
     }
+
+
+def _groups_of(optimizer: Optimizer | None) -> list[dict[str, Any]]:
+    return [] if optimizer is None else optimizer.param_groups
+
+
+def _names_of_settings(group: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for name, value in group.items()
+        if name not in ("params", "lr") and isinstance(value, float | tuple)
+    ]
 
 
 def held_by(optimizer: Optimizer) -> list[Tensor]:

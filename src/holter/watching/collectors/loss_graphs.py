@@ -21,6 +21,7 @@ from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
 from holter.watching.collectors.graphs.stretch import (
+    Singular,
     leaves,
     smallest_arguments,
     softmax_over_samples,
@@ -38,7 +39,11 @@ from holter.watching.collectors.moments import (
 from holter.watching.collectors.roster import Roster
 
 _WALKS = 4  # steps on which the whole graph is walked
-_ARGUMENTS = {"Log": LOSS_LOG_ARGUMENT, "Sqrt": LOSS_ROOT_ARGUMENT, "Div": LOSS_DIVISOR}
+_ARGUMENTS = {
+    Singular.LOGARITHM: LOSS_LOG_ARGUMENT,
+    Singular.ROOT: LOSS_ROOT_ARGUMENT,
+    Singular.QUOTIENT: LOSS_DIVISOR,
+}
 
 
 class LossGraphs:
@@ -119,16 +124,17 @@ class LossGraphs:
 
     @torch.no_grad()
     def _take(self, roots: tuple[Tensor, ...], roster: Roster) -> None:
+        places, outputs = stretch(roots)
         self._readings = [
-            Reading(_ARGUMENTS[kind], STEP, least.reshape(1))
-            for kind, least in smallest_arguments(stretch(roots)).items()
+            Reading(_ARGUMENTS[operation], STEP, least.reshape(1))
+            for operation, least in smallest_arguments(places).items()
         ]
         is_over_samples = softmax_over_samples(roots)
         if is_over_samples is not None:
             self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))
         if self._seen >= self._next and len(roots) == 1:
             self._next = self._seen + 1 + self._seen // 4
-            self._contributions = Contributions(terms(roots[0]))
+            self._contributions = Contributions(terms(roots[0]), outputs)
         self._seen += 1
         if self._walks:
             self._walks -= 1

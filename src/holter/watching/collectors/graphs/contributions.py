@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from holter.watching.collectors.graphs.nodes import Place
-from holter.watching.collectors.graphs.outputs import ends_model
 from holter.watching.collectors.graphs.terms import Term
 
 _MOST_TERMS = 8
@@ -39,11 +38,10 @@ class Contributions:
     Penalties on weights are left out: they meet the others at the weights only.
     """
 
-    def __init__(self, terms: Sequence[Term]) -> None:
+    def __init__(self, terms: Sequence[Term], outputs: Sequence[Place]) -> None:
+        ends = {place.node for place in outputs}
         reached = [(term, _reached(term.place)) for term in terms[:_MOST_TERMS]]
-        of_models = [
-            (term, nodes) for term, nodes in reached if nodes and any(map(ends_model, nodes))
-        ]
+        of_models = [(term, nodes) for term, nodes in reached if nodes and nodes & ends]
         self.names = _names([term for term, _ in of_models])
         self._sums: list[Tensor | None] = [None] * len(of_models)
         self._handles: list[RemovableHandle] = []

@@ -47,6 +47,7 @@ def _numbers(function: str, place: Place, difference: Tensor) -> Pattern | None:
     if prediction is None or prediction.device != difference.device:
         return None
     difference = difference.reshape(minus.shape)
+    prediction = prediction.to(difference.dtype)  # from half precision, under autocast
     is_last = minus.operand(0) is None
     target = difference + prediction if is_last else prediction - difference
     known = _precise(target, prediction, difference)

@@ -18,7 +18,7 @@ _LARGEST = 1 << 20  # elements of an output that is kept until backward
 _MOST = 4  # tensors of one output
 _DEPTH = 3  # of tuples and mappings
 _STEPS = 8  # between an output and its use
-_FLOATS = (torch.float32, torch.float64)
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # Operations that save their own result.
 _RESULTS = frozenset(("Sigmoid", "Tanh", "Relu", "Exp", "Softmax", "LogSoftmax"))
 
@@ -48,11 +48,6 @@ def kept_at(place: Place) -> Kept | None:
     """The output of a model that was computed at a place, or None."""
     kept: Kept | None = place.node.metadata.get(_KEY, {}).get(place.output)
     return kept
-
-
-def ends_model(node: Any) -> bool:
-    """Whether a node computed an output of a model."""
-    return _KEY in node.metadata
 
 
 def value_of(place: Place) -> Tensor | None:

@@ -1,7 +1,8 @@
 """The stretch of a graph between the outputs of models and the loss, and what is computed there."""
 
 from collections.abc import Iterable
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,11 +17,19 @@ _SOFTMAX = frozenset(("Softmax", "LogSoftmax"))
 _VISITED = 4096  # nodes of a whole graph
 
 
-def stretch(roots: Iterable[Tensor]) -> list[Place]:
-    """Return what is computed from the outputs of models up to the loss."""
+class Stretch(NamedTuple):
+    """What is computed from the outputs of models up to the loss, and those outputs."""
+
+    places: list[Place]
+    outputs: list[Place]
+
+
+def stretch(roots: Iterable[Tensor]) -> Stretch:
+    """Return the stretch that ends in some losses, as far as it is not too long."""
     waiting = [place for root in roots if (place := place_of(root)) is not None]
     seen: set[Any] = set()
     places: list[Place] = []
+    outputs: list[Place] = []
     while waiting and len(places) < _NODES:
         place = waiting.pop()
         if place.node in seen:
@@ -29,7 +38,9 @@ def stretch(roots: Iterable[Tensor]) -> list[Place]:
         if kept_at(place) is None:
             places.append(place)
             waiting += [operand for operand in place.operands if operand is not None]
-    return places
+        else:
+            outputs.append(place)
+    return Stretch(places, outputs)
 
 
 def softmax_over_samples(roots: Iterable[Tensor]) -> bool | None:
@@ -79,32 +90,49 @@ def _samples(place: Place) -> int | None:
     return None
 
 
-def smallest_arguments(places: Iterable[Place]) -> dict[str, Tensor]:
-    """Return the smallest numbers that logarithms, roots and quotients are taken of, by kind."""
-    smallest: dict[str, Tensor] = {}
+class Singular(Enum):
+    """Operations that have no value or no finite gradient at zero."""
+
+    LOGARITHM = "logarithm"
+    ROOT = "root"
+    QUOTIENT = "quotient"
+
+
+def smallest_arguments(places: Iterable[Place]) -> dict[Singular, Tensor]:
+    """Return the smallest numbers that logarithms, roots and quotients are taken of."""
+    smallest: dict[Singular, Tensor] = {}
     for place in places:
-        argument = _singular_argument(place)
-        if argument is not None and argument.dtype is not torch.bool:
-            least = argument.amin().to(torch.float32)
-            known = smallest.get(place.kind)
-            if known is None:
-                smallest[place.kind] = least
-            elif known.device == least.device:
-                smallest[place.kind] = torch.minimum(known, least)
+        operation, argument = _singular(place)
+        if operation is None or argument is None or argument.dtype is torch.bool:
+            continue
+        least = argument.amin().to(torch.float32)
+        known = smallest.get(operation)
+        if known is None:
+            smallest[operation] = least
+        elif known.device == least.device:
+            smallest[operation] = torch.minimum(known, least)
     return smallest
 
 
-def _singular_argument(place: Place) -> Tensor | None:
-    """What an operation is applied to that has no finite gradient, or no value, at zero."""
-    if place.kind == "Log":
-        return place.saved("self")
-    if place.kind == "Sqrt":
+def _singular(place: Place) -> tuple[Singular | None, Tensor | None]:
+    """The operation at a place, and what it is applied to, as far as the node has saved it."""
+    kind = place.kind
+    if kind in ("Log", "Log2", "Log10"):
+        return Singular.LOGARITHM, place.saved("self")
+    if kind == "Sqrt":
         root = place.saved("result")
-        return None if root is None else root.square()
-    if place.kind == "Div":
+        return Singular.ROOT, None if root is None else root.square()
+    if kind == "Pow":
+        exponent = place.argument("exponent")
+        is_root = isinstance(exponent, float) and 0 < exponent < 1
+        return (Singular.ROOT, place.saved("self")) if is_root else (None, None)
+    if kind == "Div":
         divisor = place.saved("other")
-        return None if divisor is None else divisor.abs()
-    return None
+        return Singular.QUOTIENT, None if divisor is None else divisor.abs()
+    if kind == "Reciprocal":
+        quotient = place.saved("result")
+        return Singular.QUOTIENT, None if quotient is None else 1 / quotient.abs()
+    return None, None
 
 
 def leaves(roots: Iterable[Tensor]) -> list[Tensor] | None:

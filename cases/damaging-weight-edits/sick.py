@@ -1,0 +1,25 @@
+"""A regression whose script widens the first layer by hand in its second epoch, at every step."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+inputs = torch.randn(3200, 8)
+targets = torch.sin(inputs[:, :1]) + 0.5 * inputs[:, 1:2] + 0.1 * torch.randn(3200, 1)
+loader = DataLoader(TensorDataset(inputs, targets), batch_size=32, shuffle=True)
+
+model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 1))
+criterion = nn.MSELoss()
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if epoch == 1:
+            with torch.no_grad():
+                model[0].weight.mul_(20)
+    print(f"epoch {epoch}: loss {loss.item():.4f}")

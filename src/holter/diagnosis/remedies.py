@@ -1,0 +1,191 @@
+"""Remedies of a replayed failure: the safe form of an operation, and changes that cure, as code."""
+
+from collections.abc import Iterable
+
+from holter.diagnosis.facts.replays import ChangeFamily, Replayed
+from holter.record.births import Birth
+from holter.record.trials import TrialKind, parts
+
+_TORCH = "torch/"  # where its own files are, as births name them
+_BOUNDED = ("acos", "asin", "atanh", "erfinv")
+_CHANGES = {
+    TrialKind.CLIP: "clip gradients before `optimizer.step()`:"
+    " `torch.nn.utils.clip_grad_norm_(model.parameters(), {amount})`",
+    TrialKind.LEARNING_RATE: "multiply the learning rate by {amount}",
+    TrialKind.EARLIER_RATE: "keep the learning rate at what it was before the schedule raised it,"
+    " or lengthen the warm-up",
+    TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
+    TrialKind.SECOND_MOMENT_RESET: "let the second moment adapt faster, for example"
+    " `betas=(0.9, 0.95)`",
+    TrialKind.FLOAT32: "run the step in float32",
+    TrialKind.DROPOUT_OFF: "remove the dropout",
+    TrialKind.COMPILE_OFF: "do not compile the model",
+    TrialKind.MATH_ATTENTION: "use the math kernel of attention: `with"
+    " torch.nn.attention.sdpa_kernel(SDPBackend.MATH):`",
+    TrialKind.DETERMINISTIC: "set `torch.use_deterministic_algorithms(True)`",
+}
+_ACTING = (ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
+
+
+def instructions(replay: Replayed, families: Iterable[str]) -> str:
+    """Return how to make the smallest change of each of these families that cures, or ""."""
+    cures = (replay.cured_by(family) for family in families)
+    return ", or ".join(instruction(names[0]) for names in cures if names)
+
+
+def instruction(trial: str) -> str:
+    """Return how to make the changes of a trial in a script."""
+    texts = [
+        _CHANGES.get(name.kind, f"apply `{name}`").format(amount=name.detail)
+        for name in parts(trial)
+    ]
+    return ", and ".join(texts)
+
+
+def fix_of_birth(replay: Replayed, birth: Birth) -> str:
+    """Return the safe form of the operation; where a guard is known not to cure, what does."""
+    in_script = bool(birth.where) and not birth.where.startswith(_TORCH)
+    place = f"at {birth.where}, " if in_script else ""
+    if birth.phase == "update":
+        return f"{place}{_in_update(replay, birth)}"
+    unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
+    if unguarded and replay.is_data:
+        return f"check {_samples(birth)}, and fix or leave them out where the data is loaded"
+    acting = instructions(replay, _ACTING)
+    return acting if unguarded and acting else f"{place}{safe_form(birth)}"
+
+
+def _samples(birth: Birth) -> str:
+    """Return the samples of a birth by their indices in the data set, or in the batch."""
+    names = list(map(str, birth.indices or birth.samples))
+    if not names:
+        return "the samples of this batch"
+    more = birth.sample_count - len(names)
+    rest = f" and {more} more" if more > 0 else ""
+    of = "data set" if birth.indices else "batch"
+    return f"sample{'s' * (birth.sample_count > 1)} {', '.join(names)}{rest} of the {of}"
+
+
+def _in_update(replay: Replayed, birth: Birth) -> str:
+    """Return the fix of a value that an optimizer produced."""
+    own = birth.where != birth.stepped_at and not birth.where.startswith(_TORCH)
+    cures = instructions(replay, (ChangeFamily.STATE, ChangeFamily.CLIP, ChangeFamily.RATE))
+    if birth.kind == "half range" or replay.cured_by(ChangeFamily.PRECISION):
+        dtypes = "keep weights and optimizer state in float32 and compute in half precision with"
+        return f"{dtypes} `torch.autocast`" + (f"; or {cures}" if cures else "")
+    if own and birth.kind != "overflow":
+        return safe_form(birth)
+    if birth.kind in ("zero by zero", "division by zero"):
+        return "build the optimizer with a positive epsilon: `eps=1e-8`, its default"
+    return cures or "keep the gradients smaller: clip them, or scale the loss down"
+
+
+def safe_form(birth: Birth) -> str:
+    """Return the form of an operation that has no singularity, for what it is used for."""
+    if birth.masked:
+        return (
+            "replace the operand where it is masked, not only the result afterwards: `safe ="
+            f" torch.where(mask, x, torch.ones_like(x))`, then `torch.where(mask,"
+            f" {_call(birth.operation, 'safe')}, 0.0)`"
+        )
+    if birth.kind in ("log of zero", "outside domain") and birth.operation.startswith("log"):
+        return _of_logarithm(birth)
+    if birth.kind == "root at zero":
+        return _of_root(birth)
+    if birth.kind in ("zero by zero", "division by zero"):
+        return _of_division(birth)
+    if birth.kind == "exp overflow":
+        return _of_exponential(birth)
+    if birth.kind == "outside domain":
+        return _of_domain(birth)
+    return _FIXES.get(birth.kind, "check the operands of this line")
+
+
+def _of_logarithm(birth: Birth) -> str:
+    made = birth.made_by
+    if "masked_fill" in made or "where" in made:
+        return (
+            "a masked probability is 0, and so is its term: use `torch.xlogy(p, p)` for p log(p),"
+            f" or `{_call(birth.operation, 'p.clamp_min(1e-6)')}`"
+        )
+    if "sigmoid" in made:
+        return (
+            "compute it from the logits: `F.binary_cross_entropy_with_logits(logits, targets)`,"
+            " or `F.logsigmoid(z)` for log(p) and `F.logsigmoid(-z)` for log(1 - p)"
+        )
+    if "softmax" in made or ("div" in made and "exp" in made):
+        return (
+            "compute it from the logits: `F.cross_entropy(logits, targets)`, or"
+            " `F.log_softmax(logits, dim=-1)` in place of the log of a softmax"
+        )
+    if "sum" in made and "exp" in made:
+        return "use `torch.logsumexp(x, dim)` in place of `x.exp().sum(dim).log()`"
+    if birth.kind == "outside domain":
+        return f"keep the operand positive: `{_call(birth.operation, 'x.clamp_min(1e-6)')}`"
+    return (
+        f"clamp the operand: `{_call(birth.operation, 'x.clamp_min(1e-6)')}`, or use a loss that"
+        " takes logits if it is a probability"
+    )
+
+
+def _of_root(birth: Birth) -> str:
+    made = birth.made_by
+    if birth.operation in ("sqrt", "pow") and "sum" in made and ("pow" in made or "mul" in made):
+        return (
+            "use `torch.linalg.vector_norm(x, dim=-1)`, whose gradient at 0 is 0, or add an"
+            " epsilon under the root: `(x.square().sum(-1) + 1e-12).sqrt()`"
+        )
+    return (
+        f"add an epsilon: `{_call(birth.operation, '(x + 1e-12)')}`; the slope of a root at 0 is"
+        " infinite"
+    )
+
+
+def _of_division(birth: Birth) -> str:
+    below = birth.operands[-1] if birth.operands else None
+    if below is not None and below.low < 0:
+        return "keep the denominator from 0: `x / torch.where(y.abs() < 1e-6, 1e-6, y)`"
+    return "keep the denominator from 0: `x / y.clamp_min(1e-6)`, or `x / (y + eps)`"
+
+
+def _of_exponential(birth: Birth) -> str:
+    after = birth.went_into
+    if "sum" in after and "log" in after:
+        return "use `torch.logsumexp(x, dim)`, which subtracts the maximum first"
+    if "sum" in after or "div" in after:
+        return "use `torch.softmax(x, dim)`, which subtracts the maximum first"
+    return (
+        "bound the exponent: `x.clamp(max=20).exp()`, or use `F.softplus(x)` if any positive"
+        " function will do"
+    )
+
+
+def _of_domain(birth: Birth) -> str:
+    if birth.operation in _BOUNDED:
+        inside = _call(birth.operation, "x.clamp(-1 + 1e-6, 1 - 1e-6)")
+        return f"clamp the argument into the domain: `{inside}`"
+    if birth.operation == "pow":
+        return "keep the base positive: `x.clamp_min(1e-12) ** exponent`"
+    if birth.operation in ("sqrt", "rsqrt"):
+        return f"keep the argument positive: `{_call(birth.operation, 'x.clamp_min(1e-12)')}`"
+    return "clamp the argument into the domain of the function"
+
+
+def _call(operation: str, operand: str) -> str:
+    if operation in ("div", "reciprocal"):
+        return f"y / {operand}"
+    return f"{operand} ** exponent" if operation == "pow" else f"{operand}.{operation}()"
+
+
+_FIXES = {
+    "log of zero": "use a loss that takes logits, or clamp: `x.clamp_min(1e-6).log()`",
+    "zero norm": "use `F.normalize(x, dim=-1)`, or `x / x.norm(dim=-1, keepdim=True).clamp_min("
+    "1e-6)`",
+    "overflow": "keep the operands smaller, for example by a normalisation before this line",
+    "half range": "keep this operation in float32: `with torch.autocast(..., enabled=False):`",
+    "masked row": "keep one position in every row of the mask, or leave out rows without any",
+    "empty mean": "leave out batches without a target, or divide by `count.clamp_min(1)`",
+    "bad input": "check these samples, and clean the data where it is loaded",
+    "spoiled weights": "resume from an earlier checkpoint, and skip steps that are not finite",
+    "in-place edit": "check what is written into the tensor there",
+}

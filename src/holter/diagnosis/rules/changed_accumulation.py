@@ -1,0 +1,175 @@
+"""The number of batches that make a step changes, and the training fails there."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import numpy as np
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
+from holter.diagnosis.facts.replays import ChangeFamily, Replayed, replayed
+from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import number
+from holter.record import Series
+from holter.record.band import WINDOW, Band
+from holter.record.events import CaptureWritten
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
+
+_CONSTANT = 5  # steps with one number before it counts as changed
+
+
+@rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(BACKWARD_CALLS, LOSS))
+def changed_accumulation(
+    facts: Facts,
+    *,
+    max_delay: Annotated[int, "steps between the change and the failure"] = 8,
+    min_growth: Annotated[float, "ratio of the gradient norms after and before"] = 1.5,
+) -> Iterator[Verdict]:
+    """The number of batches that make a step changes, and the training fails there.
+
+    ## What it does
+    Counts `backward()` calls per step. Reports a failure within a few steps after the number
+    changed, if gradients grew with it. A replay tries the failing steps with as many batches as
+    before.
+
+    ## Why it matters
+    The gradient is a sum over the batches of a step. If the loss is not divided by their number,
+    more batches make larger steps, as a higher learning rate does.
+
+    ## Example
+    ```python
+    (loss / 4).backward()              # bad
+    (loss / batches_of_this_step).backward()  # good
+    ```
+
+    ## What to do
+    Divide each loss by the number of batches of its own step, also where a schedule changes that
+    number and in the last step of an epoch.
+
+    ## When it is wrong
+    The learning rate or the data changed at the same step.
+
+    ## How to confirm
+    - Compare gradient norms before and after the change: they should agree.
+    """
+    calls = facts.run[BACKWARD_CALLS].get("")
+    if calls is None or len(calls) <= _CONSTANT:
+        yield changed_accumulation.not_examined("too few steps with a count of backward() calls")
+        return
+    changes = _changes(calls)
+    if not changes:
+        yield changed_accumulation.clear(
+            f"a step takes {number(float(np.median(calls.values)))} backward() calls throughout"
+        )
+        return
+    replay = replayed(facts.run)
+    failing = _failing(facts, replay, changes, max_delay)
+    near = [step for step in changes if failing is not None and 0 <= failing - step <= max_delay]
+    before, after = changes[near[-1] if near else next(iter(changes))]
+    if not near or failing is None:
+        yield changed_accumulation.harmless(
+            f"the number of backward() calls per step changes from {before:g} to {after:g} at step"
+            f" {next(iter(changes))}, and nothing fails there"
+        )
+        return
+    step = near[-1]
+    survived = [e for e in changes if e + max_delay < failing and changes[e] == (before, after)]
+    if survived:
+        yield changed_accumulation.clear(
+            f"the same change at step {survived[0]} is followed by no failure"
+        )
+        return
+    tried = None if replay is None else _tried(replay)
+    if tried is False:
+        yield changed_accumulation.clear("as many batches per step as before did not cure it")
+        return
+    growth = _growth(facts, step, failing)
+    if tried is None and (growth is None or growth < min_growth):
+        yield changed_accumulation.clear(
+            "gradients have the same size before and after the number of batches changes"
+            if growth is not None
+            else "no gradient norms were read around the change"
+        )
+        return
+    grown = f", and gradients grow {number(growth)} times" if growth is not None else ""
+    cured = "; with as many as before it does not fail" if tried else ""
+    yield changed_accumulation.finding(
+        f"the failure of step {failing} follows a change in the number of batches per step, from"
+        f" {before:g} to {after:g} at step {step}{grown}{cured}",
+        confidence=Confidence.CERTAIN if tried else Confidence.LIKELY,
+        onset=step,
+        evidence=(
+            Evidence(BACKWARD_CALLS, (max(step - 1, 0), step), f"{before:g}, then {after:g}"),
+            *(
+                (Evidence(GRAD_TOTAL_NORM, (step, failing), f"{number(growth)} times as large"),)
+                if growth is not None
+                else ()
+            ),
+        ),
+        fix="divide each loss by the number of batches of its own step:"
+        " `(loss / batches_of_this_step).backward()`",
+    )
+
+
+def _changes(calls: Series) -> dict[int, tuple[float, float]]:
+    """Return the steps at which the number changes after it was constant: before and after."""
+    found = {}
+    for place in range(_CONSTANT, len(calls)):
+        before, now = calls.values[place - _CONSTANT : place], float(calls.values[place])
+        if (before == before[0]).all() and now != before[0]:
+            found[int(calls.steps[place])] = (float(before[0]), now)
+    return found
+
+
+def _failing(
+    facts: Facts, replay: Replayed | None, changes: Iterable[int], max_delay: int
+) -> int | None:
+    """Return the step at which the training begins to fail, or None."""
+    if replay is not None:
+        return replay.onset
+    captured = [event.what for event in facts.run.events_of(CaptureWritten)]
+    alarms = [each.of for each in captured if each.alarm in ("nonfinite", "spike")]
+    if alarms:
+        return min(alarms)
+    outcome = facts.outcome
+    if outcome is None or outcome.state not in (OutcomeState.BROKE, OutcomeState.DIVERGED):
+        return None
+    loss = max(facts.run[LOSS].values(), key=len)
+    above = [
+        int(step)
+        for step in changes
+        if (loss.steps < step).any() and _leaves_its_band(loss, step, max_delay)
+    ]
+    return min(above, default=None)
+
+
+def _leaves_its_band(loss: Series, step: int, delay: int) -> bool:
+    """Whether the loss rises above its band within so many steps from one on."""
+    before = loss.values[(loss.steps < step) & np.isfinite(loss.values)][-WINDOW:]
+    after = loss.values[(loss.steps >= step) & (loss.steps <= step + delay)]
+    return len(before) > 0 and not (after <= Band.of(before).ceiling()).all()
+
+
+def _tried(replay: Replayed) -> bool | None:
+    """Return whether as many batches as before cured the failure; None if it was not tried."""
+    if replay.cured_by(ChangeFamily.ACCUMULATION):
+        return True
+    return False if replay.not_cured_by(ChangeFamily.ACCUMULATION) else None
+
+
+def _growth(facts: Facts, step: int, failing: int) -> float | None:
+    """Return how many times gradients are larger from a step on, at the first reading of it."""
+    series = next(iter(facts.run[GRAD_TOTAL_NORM].values()), None) if _has_norms(facts) else None
+    if series is None:
+        return None
+    finite = np.isfinite(series.values)
+    before = series.values[finite & (series.steps < step)][-_CONSTANT:]
+    after = series.values[finite & (series.steps >= step) & (series.steps <= failing)]
+    if not len(before) or not len(after) or not np.median(before):
+        return None
+    return float(after[0] / np.median(before))
+
+
+def _has_norms(facts: Facts) -> bool:
+    return GRAD_TOTAL_NORM in facts.run

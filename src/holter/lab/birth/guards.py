@@ -1,0 +1,147 @@
+"""Guards: one operation of the script is kept from what it cannot be given.
+
+A logarithm gets at least epsilon, a root as well, a denominator is kept from zero, an exponential
+is computed with more bits. If a failure is gone then, the operation needs a safe form; a smaller
+step would only postpone it.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from holter.lab.birth.sources import is_hidden, shortened
+from holter.lab.changes import Change
+from holter.lab.setup import Setup
+from holter.record.births import Birth
+from holter.record.trials import TrialKind, TrialName
+
+
+def _epsilon(tensor: Tensor) -> float:
+    return torch.finfo(tensor.dtype).eps
+
+
+def _positive(tensor: Tensor) -> Tensor:
+    return tensor.clamp_min(_epsilon(tensor))
+
+
+def _above_minus_one(tensor: Tensor) -> Tensor:
+    return tensor.clamp_min(_epsilon(tensor) - 1)
+
+
+def _above_one(tensor: Tensor) -> Tensor:
+    return tensor.clamp_min(1 + _epsilon(tensor))
+
+
+def _within_one(tensor: Tensor) -> Tensor:
+    return tensor.clamp(_epsilon(tensor) - 1, 1 - _epsilon(tensor))
+
+
+def _probability(tensor: Tensor) -> Tensor:
+    return tensor.clamp(_epsilon(tensor), 1 - _epsilon(tensor))
+
+
+def _away_from_zero(tensor: Tensor) -> Tensor:
+    small = torch.full_like(tensor, _epsilon(tensor)).copysign(tensor)
+    return torch.where(tensor.abs() < _epsilon(tensor), small, tensor)
+
+
+def _wider(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.dtype is torch.float32 else tensor.float()
+
+
+def _unmasked(tensor: Tensor) -> Tensor:
+    return tensor.clamp_min(torch.finfo(tensor.dtype).min / 2)
+
+
+_Guard = Callable[[Tensor], Tensor]
+_GUARDS: dict[str, _Guard] = {
+    **dict.fromkeys(("log", "log2", "log10", "xlogy", "sqrt", "rsqrt", "pow"), _positive),
+    **dict.fromkeys(("lgamma", "digamma"), _positive),
+    **dict.fromkeys(("acos", "asin", "atanh", "erfinv"), _within_one),
+    **dict.fromkeys(("div", "reciprocal", "remainder", "fmod"), _away_from_zero),
+    **dict.fromkeys(("exp", "expm1", "exp2", "sinh", "cosh"), _wider),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), _unmasked),
+    "log1p": _above_minus_one,
+    "acosh": _above_one,
+    "logit": _probability,
+}
+_SECOND = ("div", "xlogy", "remainder", "fmod")  # guarded in their second operand
+_ALIASES = {  # what Python calls, and the operation that torch makes of it
+    **dict.fromkeys(("truediv", "itruediv", "idiv", "divide", "true_divide"), "div"),
+    **dict.fromkeys(("rtruediv", "rdiv"), "reciprocal"),
+    "ipow": "pow",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctanh": "atanh",
+    "arccosh": "acosh",
+    "mod": "remainder",
+}
+
+
+class OperationGuard:
+    """The guard of the operation in which something was born that is not finite."""
+
+    def __init__(self, birth: Birth) -> None:
+        self.operation, self.where = birth.operation, birth.where
+        self.calls = 0  # that were guarded
+        self.change = Change(
+            TrialName(TrialKind.GUARDED, self.operation),
+            f"Keep {self.operation} at {self.where} from operands that it cannot be given.",
+            self._applied,
+        )
+
+    @staticmethod
+    def exists_for(birth: Birth) -> bool:
+        """Whether there is a guard for the operation of a birth."""
+        return birth.operation in _GUARDS and bool(birth.where)
+
+    @contextmanager
+    def _applied(self, setup: Setup) -> Iterator[Setup]:
+        with _GuardingMode(self):
+            yield setup
+
+    def guarded(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what a call is given instead, if it is one of those that are guarded."""
+        plain = name.strip("_")
+        if _ALIASES.get(plain, plain) != self.operation or not self._is_here():
+            return args
+        place = 1 if self.operation in _SECOND else 0
+        if place >= len(args) or not _is_float(args[place]):
+            return args
+        self.calls += 1
+        safe = _GUARDS[self.operation](args[place])
+        if name.endswith("_") and not name.startswith("_") and place == 0:  # changed in place
+            args[0].data.copy_(safe.detach())
+            return args
+        return (*args[:place], safe, *args[place + 1 :])
+
+    def _is_here(self) -> bool:
+        """Whether the innermost frame of the script is at the line of the birth."""
+        frame: FrameType | None = sys._getframe(3)  # noqa: SLF001
+        while frame is not None and is_hidden(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame is not None and (
+            f"{shortened(frame.f_code.co_filename)}:{frame.f_lineno}" == self.where
+        )
+
+
+class _GuardingMode(TorchFunctionMode):
+    """Sees every call of torch's functions and operators."""
+
+    def __init__(self, guard: OperationGuard) -> None:
+        super().__init__()
+        self._guard = guard
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        return func(*self._guard.guarded(name, args), **(kwargs or {}))
+
+
+def _is_float(value: object) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
