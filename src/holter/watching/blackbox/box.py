@@ -1,6 +1,5 @@
 """BlackBox: decides what is kept of a training, and writes it to disk when something breaks."""
 
-import math
 import threading
 import time
 import weakref
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from holter.record.events import (
@@ -17,14 +16,13 @@ from holter.record.events import (
     CaptureWritten,
     Occurrence,
     SkippedStep,
-    WeightsEdited,
 )
 from holter.record.meta import Meta
 from holter.record.notices import tell
 from holter.record.signals import Signal
 from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
-from holter.watching.blackbox.edits import Edits
+from holter.watching.blackbox.kept_edits import KeptEdits
 from holter.watching.blackbox.memory import free_memory
 from holter.watching.blackbox.ring import Fetch, Ring, tensors_of
 from holter.watching.blackbox.shadow import (
@@ -34,7 +32,6 @@ from holter.watching.blackbox.shadow import (
     held_by,
     state_tensors,
 )
-from holter.watching.frames import Frames, place
 from holter.watching.stats.shards import local
 
 SHARE = 0.3  # of the budget of a watch
@@ -50,9 +47,6 @@ _WORTH_A_SENTENCE = 128 << 20
 _FRESH = 8  # steps without a loss on the host, at most, before the only snapshot is replaced
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
-_FREE_COPIES, _COPY_SHARE = 128, 0.03  # copies of edited weights; later, the share of the time
-_LOOK_SHARE = 0.01  # of the time, for looks at weights that nobody was seen to write to
-_NAMED = 8  # parameters that an event names
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
 
 
@@ -93,10 +87,7 @@ class BlackBox:
         self._seen = -1  # the last step whose loss is on the host
         self._ring: Ring | None = None
         self._shadow: Shadow | None = None
-        self._edits: Edits | None = None
-        self._labels: dict[int, str] = {}  # of optimizers, by identity
-        self._edited: set[str] = set()  # parameters that an event has named
-        self._copied = 0, 0.0  # copies of edited parameters, and the seconds they took
+        self._edits: KeptEdits | None = None
         self._every = _SHORTEST_GAP
         self._due = 0  # the step before which the next snapshot is taken
         self._fetches = False  # whether the steps fetch from a loader
@@ -144,8 +135,8 @@ class BlackBox:
             )
         cuda = any(p.is_cuda for model in models.values() for p in model.parameters())
         self._shadow, self._due = shadow, 0
-        self._edits = Edits(models, optimizers)
-        self._labels = {id(optimizer): label for label, optimizer in optimizers.items()}
+        known = set() if self._edits is None else self._edits.told
+        self._edits = KeptEdits(models, optimizers, event=self._event, told=known)
         if self._ring is None:
             most = int(min(_RING_SHARE * free, _RING_BYTES))
             self._ring = Ring(steps=_STEPS, limit=most, cuda=cuda)
@@ -203,7 +194,8 @@ class BlackBox:
             began = time.perf_counter()
             self._shadow.before_update()
             try:
-                self._keep_edits(step, optimizer)
+                if self._edits is not None and entry is not None:
+                    self._edits.before_update(entry, optimizer, self._length or 0.0)
             except Exception as error:  # of no importance to the training
                 self._edits = None
                 self._note(f"Edits of weights between steps are not recorded: {error}")
@@ -242,7 +234,7 @@ class BlackBox:
         if entry is not None and entry.step == step and not entry.rates:
             entry.rates, entry.settings = self._shadow.rates, self._shadow.settings
         if self._edits is not None:
-            self._edits.left(every=self._look_every(self._edits))
+            self._edits.updated(None if self._share is None else self._length)
         if entry is None or entry.step <= step:  # two optimizers may share a step
             self._ring.begin(step + 1)
         if not self._fetches and step + 1 >= self._due:
@@ -274,47 +266,6 @@ class BlackBox:
             self.capture(alarm)
         before, self._suspects = self._suspects, self._alarms.suspects
         return alarm is not None or (self._suspects and not before)
-
-    def _keep_edits(self, step: int, optimizer: Optimizer) -> None:
-        """Keep who makes a step, and the weights that the script wrote to since the last update."""
-        entry = self._ring.entry(step) if self._ring is not None else None
-        if entry is None:
-            return
-        if not entry.stepped and self._edits is not None:
-            edited = self._edits.found()
-            copies = bool(edited) and self._has_time_to_copy
-            began = time.perf_counter()
-            for name, parameter in edited.items():
-                entry.edits[name] = _copy(parameter) if copies else None
-            if copies:
-                count, seconds = self._copied
-                self._copied = count + 1, seconds + time.perf_counter() - began
-            self._tell_edits(step, edited)
-        label = self._labels.get(id(optimizer))
-        if label is not None and label not in entry.stepped:
-            entry.stepped.append(label)
-
-    def _look_every(self, edits: Edits) -> int:
-        """After how many updates weights are looked at, so that it stays within its share."""
-        if self._share is None or not self._length or not math.isfinite(edits.cost):
-            return 1
-        return max(1, int(edits.cost / (_LOOK_SHARE * self._length)))
-
-    @property
-    def _has_time_to_copy(self) -> bool:
-        count, seconds = self._copied
-        return count < _FREE_COPIES or seconds <= _COPY_SHARE * count * (self._length or 0.0)
-
-    def _tell_edits(self, step: int, edited: Mapping[str, Tensor]) -> None:
-        """Record parameters that were not seen to be edited before, and between which lines."""
-        fresh = [name for name in edited if name not in self._edited]
-        if not fresh:
-            return
-        self._edited.update(fresh)
-        frame = next(Frames().all(), None)
-        names = tuple(name.split("/", 2)[2] for name in fresh)
-        where = "" if frame is None else place(frame)
-        self._event(WeightsEdited(step, names[:_NAMED], len(names), where))
 
     def _inspect(self, step: int) -> None:
         """Count what is not finite in the batch of a step, whose inputs may not have been read."""
@@ -423,12 +374,6 @@ def _is_finite(optimizer: Optimizer) -> bool:
         return True
     norms = torch._foreach_norm(list(local(gradients)))  # noqa: SLF001  (as clip_grad_norm_ does)
     return bool(torch.stack([norm.float().to(norms[0].device) for norm in norms]).isfinite().all())
-
-
-def _copy(parameter: Tensor) -> Tensor:
-    """Copy a parameter to the host, without waiting for a device."""
-    copy = torch.empty_like(parameter, device="cpu", pin_memory=parameter.is_cuda)
-    return copy.copy_(parameter, non_blocking=True)
 
 
 def _bytes(model: nn.Module) -> int:
