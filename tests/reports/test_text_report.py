@@ -133,6 +133,9 @@ also found
            gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
            fix: no change is needed as long as the gradients are clipped
 
+steps read
+  300 of 300  loss, lr, watch.time
+
 300 steps, 3 findings, 2 rules clear, 2 not examined, holter took 0.2 s
 """
 
@@ -149,6 +152,9 @@ clear
 not examined
   no loader was seen: same-batches
   the training uses no GradScaler: skipped-updates
+
+steps read
+  300 of 300  loss, lr, watch.time
 
 300 steps, 0 findings, 2 rules clear, 2 not examined, holter took 0.2 s
 """

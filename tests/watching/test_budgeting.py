@@ -45,12 +45,28 @@ def test_the_share_is_kept_once_the_allowance_is_spent(length: float, share: flo
 
 def test_short_runs_are_read_whole() -> None:
     budget = Budget(0.01)
-    steps = int(ALLOWANCE / COSTS[Depth.FULL])
+    steps = int(ALLOWANCE * budgeting._SHORT / budgeting._LONG / COSTS[Depth.FULL])
     depths = []
     for step in range(steps):
         depths.append(budget.depth(step))
         budget.account(depths[-1], COSTS[depths[-1]], 1e-3)
     assert set(depths) == {Depth.FULL}
+
+
+@pytest.mark.parametrize("length", [1e-2, 2.8e-2, 0.2])
+@pytest.mark.parametrize("full", [2e-3, 5e-3])
+def test_no_training_of_ten_seconds_pays_more_than_five_percent(monkeypatch, length, full) -> None:
+    monkeypatch.setitem(COSTS, Depth.FULL, full)
+    budget, spent, elapsed, shares = Budget(0.01), 0.0, 0.0, []
+    for step in range(int(120 / length)):
+        depth = budget.depth(step)
+        budget.account(depth, COSTS[depth], length)
+        spent, elapsed = spent + COSTS[depth], elapsed + length
+        if elapsed > 10:
+            shares.append(spent / elapsed)
+    assert max(shares) < 0.06
+    assert shares[-1] < 0.03
+    assert budget.depth(0) is Depth.FULL
 
 
 def test_long_steps_are_read_whole_for_ever() -> None:
@@ -176,3 +192,11 @@ def test_a_bad_loss_has_its_neighbours_read_whole(tmp_path, monkeypatch) -> None
     read = holter.Run.load(tmp_path / "run")[UPDATE_RATIO]["weight"].steps
     assert len(read[(read > 200) & (read < 300)]) < 50
     assert len(read[(read >= 300) & (read < 330)]) >= ALERT_STEPS - 2
+
+
+def test_steps_of_no_length_are_read_too() -> None:
+    budget = Budget(0.01)
+    for step in range(3_000):
+        depth = budget.depth(step)
+        budget.account(depth, COSTS[depth], 0.0)
+    assert Depth.LIGHT in {budget.depth(step) for step in range(3_000, 3_100)}

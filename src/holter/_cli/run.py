@@ -56,8 +56,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         type=_budget,
         default=0.01,
         metavar="SHARE",
-        help="share of the training time that recording may take (default: 0.01; the first two"
-        " seconds do not count); `none` records everything at every step",
+        help="share of the training time that recording may take (default: 0.01, and more at the"
+        " beginning); `none` records everything at every step",
     )
     recording.add_argument(
         "--on-nonfinite",

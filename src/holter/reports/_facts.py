@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePath, PureWindowsPath
 
 import numpy as np
@@ -11,9 +12,10 @@ from holter.diagnosis.facts.ending import exception_line
 from holter.diagnosis.signal_words import source
 from holter.record import Run
 from holter.record.findings import Evidence, Finding, Normal, Verdict
-from holter.record.signals import WATCH_TIME
+from holter.record.signals import CATALOGUE, WATCH_TIME, Per
 from holter.reports._numbers import count, percent
 
+_OWNERS = 4  # whose readings are counted: those of one signal are mostly read together
 _SHORT = 120.0  # seconds: of shorter runs the cost is shown in seconds, not as a share
 
 
@@ -51,6 +53,19 @@ def cost(run: Run) -> WatchCost:
     if duration is None or not 0 < duration < float("inf"):
         return WatchCost(seconds)
     return WatchCost(seconds, duration)
+
+
+def steps_read(run: Run) -> list[tuple[int, list[str]]]:
+    """Return numbers of steps with the signals that were read at so many, the most often first."""
+    signals: dict[int, list[str]] = {}
+    for name, table in run.tables.items():
+        signal = CATALOGUE.get(name)
+        if signal is None or signal.rare or signal.per is Per.TRIAL:
+            continue
+        steps = [table[owner].steps for owner in islice(table, _OWNERS)]
+        read = len(np.unique(np.concatenate(steps))) if steps else 0
+        signals.setdefault(read, []).append(name)
+    return [(read, sorted(signals[read])) for read in sorted(signals, reverse=True)]
 
 
 def ending(run: Run) -> str:

@@ -13,6 +13,7 @@ from holter.reports._facts import (
     clear_rules,
     cost,
     ending,
+    steps_read,
     tally,
 )
 from holter.reports._lines import BLANK, Line, hanging, painted
@@ -70,6 +71,7 @@ def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) ->
         _section("odd but normal", _pairs(normal.items(), width)),
         _section("clear", _clear(checkup, named, width)),
         _section("not examined", _unexamined(checkup, named, width)),
+        _section("steps read", _steps_read(run, width)),
         _section("not recorded", [line for note in run.meta.notes for line in _item(note, width)]),
         _footer(run, checkup, width),
     ]
@@ -210,6 +212,16 @@ def _unexamined(checkup: Checkup, named: set[str], width: int) -> list[Line]:
         for because, names in rules.items()
         for line in _item(f"{because}: {', '.join(names)}", width)
     ]
+
+
+def _steps_read(run: Run, width: int) -> list[Line]:
+    """Return how often signals were read: expensive ones are sampled."""
+    total = f"{run.steps:,}"
+    lines: list[Line] = []
+    for read, names in steps_read(run):
+        lead = ((f"  {read:>{len(total)},} of {total}  ", ""),)
+        lines += hanging(", ".join(names), width=width, lead=lead, indent=2 * len(total) + 8)
+    return lines
 
 
 def _pairs(pairs: Iterable[tuple[str, str]], width: int) -> list[Line]:

@@ -4,7 +4,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -118,12 +118,11 @@ def live_models() -> "list[nn.Module]":
     """Return every module with parameters that is not part of another module."""
     from torch import nn
 
-    # By type: isinstance would trigger the lazy proxies of some libraries.
-    modules: list[nn.Module] = [
-        each
-        for each in gc.get_objects()
-        if issubclass(type(each), nn.Module) and "_modules" in each.__dict__
-    ]
+    # By type: isinstance would trigger the lazy proxies of some libraries. There are a million
+    # objects, and a few thousand types.
+    live: list[Any] = gc.get_objects()
+    kinds = {kind for kind in set(map(type, live)) if issubclass(kind, nn.Module)}
+    modules = [each for each in live if type(each) in kinds and "_modules" in each.__dict__]
     parts = {id(part) for module in modules for part in module.children()}
     whole = [each for each in modules if id(each) not in parts]
     return [each for each in whole if next(each.parameters(), None) is not None]

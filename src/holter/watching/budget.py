@@ -2,18 +2,23 @@
 
 from holter.watching.collectors.moments import Depth
 
-ALLOWANCE = 2.0  # seconds of work before the budget applies: short runs are read whole
+ALLOWANCE = 2.0  # seconds of work, of which a fifth is there at once: short runs are read whole
+_SHORT, _LONG = 10.0, 50.0  # seconds of training: until here a fifth, from here on all of it
+_MOST = 0.05  # share of any training longer than `_SHORT` that all this may take, but for alerts
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
-_FIRST = 16  # steps that are read whole whatever they cost
+_FIRST = 16  # steps that are read whole while that is within `_MOST`
+_ALWAYS = 4  # steps that are read whole whatever they cost, so that costs are known
 # Samples for each e-fold of the step number: as long as the spare time lasts, and after that.
 _DENSITY = {Depth.REGULAR: 40, Depth.FULL: 16}
 _LEAST_DENSITY = {Depth.REGULAR: 20, Depth.FULL: 8}
 _SPARE = 0.5  # seconds that dense samples, and as many that alerts, may cost beyond the share
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _REGULAR_SHARE = 0.6  # of what light steps leave over; the rest is for full steps
+_DENSE_SHARE = 0.6  # of what light steps leave over, if gradients can be read by a fused launch
 _LEAST = 0.2  # of the share that deeper steps may take even where light ones use it up
 _MEMORY = 0.9  # of the moving averages
 _RAREST = 1 << 14  # steps
+_INSTANT = 1e-9  # seconds, where nothing is left of a step without what the watch took
 _BUNCH = 16  # light steps
 
 
@@ -24,60 +29,90 @@ class Budget:
     rarer than a geometric series: the beginning of a run is sampled densely, and its whole length
     in proportion. After something odd a few steps are read whole. Without a share everything is
     read at every step.
+
+    What is read beyond the share is paid for by an allowance. It grows with the training, so that
+    it is never more than `_MOST` of one that lasts longer than `_SHORT` seconds.
     """
 
     def __init__(self, share: float | None) -> None:
         self._share = share
         self._spent = self._extra = self._alerts = self._elapsed = 0.0  # seconds
         self._unmeasured = 3  # steps, in which kernels are compiled and tables are made
-        self._light: list[tuple[float, float]] = []
+        self._light = [0, 0.0, 0.0]  # steps that are not yet learned from, their cost and length
         self._length: float | None = None  # of a step, without the watch
         self._costs: dict[Depth, float] = {}
         self._alert_until = -1
         self._due = {Depth.REGULAR: 0, Depth.FULL: 0}
         self.every = {Depth.REGULAR: 1, Depth.FULL: 1}  # steps that the share allows one of
+        self._dense: float | None = None  # seconds of a light step with a fused launch
+        self._dense_due, self.every_dense = 0, 1
+        self.is_generous = share is None or ALLOWANCE > 0  # everything is read
 
     def depth(self, step: int) -> Depth:
         """How deep to read a step."""
-        if self._share is None or self.is_generous or step < _FIRST or step <= self._alert_until:
+        if self.is_generous or step <= self._alert_until or step < _ALWAYS:
             return Depth.FULL
-        chosen = next((d for d in (Depth.FULL, Depth.REGULAR) if step >= self._due[d]), Depth.LIGHT)
-        for depth in self._due:
+        if step < _FIRST and self._is_affordable:
+            return Depth.FULL
+        due = self._due
+        if step < due[Depth.REGULAR] and step < due[Depth.FULL]:
+            return Depth.LIGHT
+        chosen = Depth.FULL if step >= due[Depth.FULL] else Depth.REGULAR
+        for depth in due:
             if depth <= chosen:
-                self._due[depth] = step + self._gap(depth, step)
+                due[depth] = step + self._gap(depth, step)
         return chosen
 
+    def is_dense(self, step: int) -> bool:
+        """Whether a light step has time for a fused launch on a GPU."""
+        if step < self._dense_due:
+            return False
+        self._dense_due = step + self.every_dense
+        return True
+
     @property
-    def is_generous(self) -> bool:
-        """Whether the allowance lasts: whatever it costs, everything is read."""
-        return self._spent < ALLOWANCE
+    def _is_affordable(self) -> bool:
+        """Whether more than the share may be spent on the training so far."""
+        return self._spent < _MOST * max(self._elapsed, _SHORT)
 
     def account(
-        self, depth: Depth, cost: float, length: float, *, effort: float | None = None
+        self,
+        depth: Depth,
+        cost: float,
+        length: float,
+        *,
+        effort: float | None = None,
+        dense: bool = False,
     ) -> None:
         """Learn what a step of some depth cost, and how long it was without that.
 
         The allowance is used up by `effort`, the cost without waiting for a busy machine.
         """
-        effort = cost if effort is None else effort
         if self._unmeasured:
             self._unmeasured -= 1
             return
-        if depth is Depth.LIGHT:  # many and much alike: learned from in bunches
-            self._light.append((cost, length))
-            if len(self._light) < _BUNCH:
+        steps, effort = 1, cost if effort is None else effort
+        if dense:
+            self._dense = _average(self._dense, cost)
+        elif depth is Depth.LIGHT:  # many and much alike: learned from in bunches
+            light = self._light
+            light[0] += 1
+            light[1] += cost
+            light[2] += length
+            if light[0] < _BUNCH:
                 return
-            cost = sum(seconds for seconds, _ in self._light) / _BUNCH
-            length = sum(seconds for _, seconds in self._light) / _BUNCH
-            self._elapsed += length * (_BUNCH - 1)
-            self._spent += effort * (_BUNCH - 1)
-            self._light.clear()
-        self._elapsed += length
-        self._spent += effort
+            steps, cost, length = _BUNCH, light[1] / _BUNCH, light[2] / _BUNCH
+            self._light, effort = [0, 0.0, 0.0], cost
+        self._elapsed += steps * (length + cost)
+        self._spent += steps * effort
         self._length = _average(self._length, length)
-        self._costs[depth] = _average(self._costs.get(depth), cost)
-        if self._share is not None and not self.is_generous:
-            self._choose(self._share * self._length * _AIM)
+        if not dense:
+            self._costs[depth] = _average(self._costs.get(depth), cost)
+        if self._share is not None:
+            grown = min(max(self._elapsed, _SHORT) / _LONG, 1.0)
+            self.is_generous = self._spent < ALLOWANCE * grown
+            if not self.is_generous:
+                self._choose(max(self._share * self._length * _AIM, _INSTANT))
 
     def alert(self, step: int) -> None:
         """Read the next steps whole, unless alerts have cost their share already."""
@@ -90,10 +125,13 @@ class Budget:
     def _gap(self, depth: Depth, step: int) -> int:
         """Steps until the next one of a depth."""
         every, densest = self.every[depth], max(step // _DENSITY[depth], 1)
-        if densest < every and self._extra <= _SPARE:
+        least = _LEAST_DENSITY[depth]
+        if not self._is_affordable:
+            least //= 2
+        elif densest < every and self._extra <= _SPARE:
             self._extra += self._costs.get(depth, 0.0) * (1 - densest / every)
             every = densest
-        every = min(every, max(step // _LEAST_DENSITY[depth], 1))
+        every = min(every, max(step // least, 1))
         return every | 1  # odd: of two trainings that take turns, both are read
 
     def _choose(self, affordable: float) -> None:
@@ -101,6 +139,10 @@ class Budget:
         light = min(self._costs.get(Depth.LIGHT, 0.0), full)
         regular = min(max(self._costs.get(Depth.REGULAR, full / 2), light), full)
         left = max(affordable - light, affordable * _LEAST)
+        if self._dense is not None:
+            extra = max(self._dense - light, 0.0)
+            self.every_dense = _rarity(extra / (left * _DENSE_SHARE))
+            left = max(left - extra / self.every_dense, affordable * _LEAST)
         gradients = _rarity((regular - light) / (left * _REGULAR_SHARE))
         everything = max(_rarity((full - regular) / (left * (1 - _REGULAR_SHARE))), gradients)
         self.every = {Depth.REGULAR: gradients, Depth.FULL: everything}

@@ -33,6 +33,11 @@ class Evaluation:
         self._modes: dict[int, bool] = {}
 
     @property
+    def has_undecided(self) -> bool:
+        """Whether a loss waits for the next backward."""
+        return bool(self._undecided)
+
+    @property
     def is_blind(self) -> bool:
         """Whether models were evaluated, but no loss function was called while they were."""
         return self._was_evaluated and not self.was_validated
@@ -57,7 +62,5 @@ class Evaluation:
 
     def take_undecided(self) -> list[EvaluatedLoss]:
         """Return the losses that are to be decided now."""
-        if not self._undecided:
-            return []
         losses, self._undecided = list(self._undecided.values()), {}
         return losses

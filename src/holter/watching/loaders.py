@@ -75,11 +75,16 @@ class Loaders:
 def samples(batch: object) -> int:
     """Length of the first tensor in a batch, whatever it is wrapped in; 0 where there is none."""
     if isinstance(batch, Tensor):
-        return len(batch) if batch.dim() else 1
-    parts = batch.values() if isinstance(batch, Mapping) else batch
-    if isinstance(parts, str | bytes) or not isinstance(parts, Iterable):
-        return 0
-    return next((size for part in parts if (size := samples(part))), 0)
+        return batch.shape[0] if batch.dim() else 1
+    parts: Any = batch
+    if not isinstance(batch, list | tuple):  # as most are; the others take longer to tell
+        parts = batch.values() if isinstance(batch, Mapping) else batch
+        if isinstance(parts, str | bytes) or not isinstance(parts, Iterable):
+            return 0
+    for part in parts:
+        if size := samples(part):
+            return size
+    return 0
 
 
 def batch_count(loader: DataLoader[Any]) -> int | None:

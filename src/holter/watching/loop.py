@@ -12,6 +12,7 @@ from holter.watching.blackbox.box import BlackBox
 from holter.watching.collectors import Collector
 from holter.watching.collectors.calls import silence
 from holter.watching.collectors.graphs.terms import handwritten
+from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.moments import (
     Closing,
     Depth,
@@ -54,7 +55,11 @@ class Loop:
     """What the listeners share: they tell it of losses, and when a step is over."""
 
     def __init__(
-        self, recorder: Recorder, collectors: Iterable[Collector], *, budget: float | None
+        self,
+        recorder: Recorder,
+        collectors: Iterable[Collector | LightCollector],
+        *,
+        budget: float | None,
     ) -> None:
         self.recorder = recorder
         self.shield = Shield(recorder)
@@ -101,7 +106,10 @@ class Loop:
     @shielded
     def log(self, values: Mapping[str, Tensor]) -> None:
         """Publish values that the script gives for the open step."""
-        self.stepper.publish(Logged(values))
+        lane = self.stepper.lane
+        lane.tell(lane.at_log, values)
+        if "val_loss" in values:
+            self.stepper.publish(Logged(values))
 
     @shielded
     def finish(self) -> None:
@@ -168,6 +176,7 @@ class Loop:
         """Publish the loss of a validation batch."""
         call, data = loss
         self.evaluation.was_validated = True
+        self.stepper.lane.tell(self.stepper.lane.at_validation)
         news = data.news()
         if news is not None:
             self.recorder.event(news)

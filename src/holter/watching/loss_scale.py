@@ -61,11 +61,9 @@ class LossScale:
         """A fused optimizer is stepped even if the scaler skips it: it looks at a flag itself."""
         self._found_inf = vars(optimizer).get("found_inf")
 
-    def skipped(self, *, unseen: bool) -> Tensor | list[float]:
+    def skipped(self, *, unseen: bool) -> Tensor | float:
         """Whether the step was skipped: its hooks were not called, or the flag is set."""
-        if self._found_inf is None:
-            return [unseen]
-        return self._found_inf.detach().clone().reshape(1)
+        return float(unseen) if self._found_inf is None else self._found_inf.detach().clone()
 
     def step_ended(self) -> None:
         """The next step begins without a scale."""

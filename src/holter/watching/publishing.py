@@ -1,12 +1,12 @@
 """Publisher: tells collectors of the moments of a loop, and gathers what they read."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import torch
 
 from holter.watching.collectors import Collector, Hooked, Reading
-from holter.watching.collectors.moments import Closing, Depth, Moment
+from holter.watching.collectors.moments import Closing, Depth, Moment, StepEnds
 
 Listening = dict[Depth, dict[type, tuple[Collector, ...]]]
 
@@ -18,17 +18,22 @@ class Publisher:
         self, collectors: Iterable[Collector], fail: Callable[[str, Exception], None]
     ) -> None:
         self._collectors, self._fail = list(collectors), fail
-        self._asleep = [collector for collector in self._collectors if collector.wakes_at]
-        self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
-        self._listening = _by_depth(self._collectors, self._asleep)
+        self._asleep: frozenset[Collector] = frozenset()
+        self._known: dict[frozenset[Collector], Listening] = {}  # by who is asleep
+        self._sleep(collector for collector in self._collectors if collector.wakes_at)
         self._readings: list[Reading] = []
         self._timers: list[tuple[Any, Any]] = []
         self._timers_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
         self._hook_time = 0.0
 
     def hears(self, kind: type, depth: Depth) -> bool:
-        """Whether anybody listens to such a moment in a step of this depth."""
+        """Whether anybody listens to such a moment in a step of this depth, or wakes at it."""
         return kind in self._listening[depth]
+
+    @property
+    def has_readings(self) -> bool:
+        """Whether anything was read of the open step."""
+        return bool(self._readings or self._timers)
 
     def publish(self, moment: Moment, depth: Depth, *, on_gpu: bool, ahead: bool = False) -> None:
         """Let all who listen read; the work of a GPU is put between two of its events.
@@ -50,11 +55,14 @@ class Publisher:
             except Exception as error:
                 if collector in self._collectors:
                     self._collectors.remove(collector)
-                    self._listening = _by_depth(self._collectors, self._asleep)
+                    self._known.clear()
+                    self._sleep(self._asleep - {collector})
                     self._fail(f"the collector {type(collector).__name__.lower()}", error)
         if timed:
             timers = self._timers_ahead if ahead else self._timers
             timers.append((began, _gpu_event()))
+        if kind is StepEnds and any(map(_sleeps_again, listening)):
+            self._sleep(self._asleep.union(filter(_sleeps_again, listening)))
 
     def take(self) -> tuple[list[Reading], list[tuple[Any, Any]]]:
         """The readings of the step that ends, and the events around the work of a GPU."""
@@ -76,12 +84,24 @@ class Publisher:
         return [sentence for collector in hooked for sentence in collector.declined]
 
     def _wake(self, kind: type) -> None:
-        self._asleep = [collector for collector in self._asleep if kind not in collector.wakes_at]
-        self._wakers = {kind for collector in self._asleep for kind in collector.wakes_at}
-        self._listening = _by_depth(self._collectors, self._asleep)
+        self._sleep(collector for collector in self._asleep if kind not in collector.wakes_at)
+
+    def _sleep(self, collectors: Iterable[Collector]) -> None:
+        """Let these collectors sleep, and no others."""
+        asleep = self._asleep = frozenset(collectors)
+        listening = self._known.get(asleep)
+        if listening is None:
+            listening = self._known[asleep] = _by_depth(self._collectors, asleep)
+        self._listening = listening
+        self._wakers = {kind for collector in asleep for kind in collector.wakes_at}
 
 
-def _by_depth(collectors: Iterable[Collector], asleep: Sequence[Collector]) -> Listening:
+def _sleeps_again(collector: Collector) -> bool:
+    """Whether a collector that has read the end of a step has nothing to do at most others."""
+    return bool(collector.wakes_at) and collector.depth is Depth.LIGHT
+
+
+def _by_depth(collectors: Iterable[Collector], asleep: Collection[Collector]) -> Listening:
     """For each depth of a step, who listens to which moment; who closes up always does."""
     listening: Listening = {}
     for depth in Depth:

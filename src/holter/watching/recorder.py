@@ -4,7 +4,7 @@ import math
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +13,9 @@ import numpy as np
 from torch import Tensor
 
 from holter.record import Meta, Run, Writer
+from holter.record import format as run_format
 from holter.record.events import Occurrence, Resumed
-from holter.record.format import ABSENT, Floats, is_absent
+from holter.record.format import Floats, is_absent
 from holter.record.meta import Environment
 from holter.record.notices import tell
 from holter.record.signals import (
@@ -29,13 +30,14 @@ from holter.record.signals import (
     WEIGHT_NORM,
     Signal,
 )
-from holter.record.writer import Row
+from holter.record.writer import Row as Record
 from holter.watching.collectors import STEP, Reading
+from holter.watching.collectors.lane import ABSENT, Column, Lane, Row, Wide
 from holter.watching.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
-_FEW = 16  # readings of a step that is written in a bunch
 _MANY = 64  # steps of a bunch whose readings are on a device
+_LOOK = 16  # steps whose losses are looked at together: no more than lie between two snapshots
 SEEN = frozenset(
     (
         *(LOSS, LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, GRAD_TOTAL_NORM, WEIGHT_NORM),
@@ -51,6 +53,8 @@ Settle = Callable[[float, bool], float]  # device time, and whether the host is 
 
 
 See = Callable[[int, Mapping[Signal, Sequence[float]]], bool]
+SeeLoss = Callable[[int, float], bool]
+Values = tuple[Signal, tuple[str, ...], Floats]
 
 
 class _Step(NamedTuple):
@@ -58,6 +62,7 @@ class _Step(NamedTuple):
 
     number: int
     wall: float
+    row: list[Any]
     readings: Sequence[Reading]
     packed: Packed
     timers: Sequence[Timers]
@@ -66,20 +71,21 @@ class _Step(NamedTuple):
 
 
 class _Bunch(NamedTuple):
-    """Steps of which the same few signals were read, on their way to the host."""
+    """Light steps, on their way to the host."""
 
-    layout: Sequence[tuple[Signal, tuple[str, ...]]]
     steps: list[int]
     walls: list[float]
     rows: list[list[Any]]  # floats, and tensors of a device
+    wide: list[Sequence[tuple[Wide, Tensor]]]
+    looked: int  # rows whose losses were looked at before
     packed: Packed
 
 
 class Recorder:
     """Writes steps to a run. It starts counting where an earlier part of the run left off.
 
-    Steps of which little was read are written in bunches, each at the latest `DELAY` seconds after
-    its first: writing them one by one would cost more than reading them.
+    Light steps are written in bunches, each at the latest `DELAY` seconds after its first: writing
+    them one by one would cost more than reading them.
     """
 
     def __init__(
@@ -90,103 +96,102 @@ class Recorder:
         environment: Environment | None = None,
         resume: bool = False,
     ) -> None:
-        self._step = self._first = _steps_in(path, rank) if resume else 0
+        self.step = self._first = _steps_in(path, rank) if resume else 0  # the open one
         self.see: See | None = None  # called with readings as they arrive
+        self.see_loss: SeeLoss | None = None  # and with the losses of light steps
         self._began = time.time()
         self._under_way: deque[_Step | _Bunch] = deque()
-        self._layout: list[tuple[Signal, tuple[str, ...]]] = []
-        self._steps: list[int] = []  # of the bunch, which have the columns of the layout
+        self._lane: Lane | None = None
+        self._losses: list[int] = []  # their places in a row
+        self._columns = 0  # of the layout that those were found in
+        self._steps: list[int] = []  # of the bunch
         self._walls: list[float] = []
-        self._rows: list[list[Any]] = []  # with the time of the watch in the last column
+        self._rows: list[list[Any]] = []
+        self._wide: list[Sequence[tuple[Wide, Tensor]]] = []
+        self._looked = 0  # rows of the bunch whose losses were looked at
         self._is_on_device = False
         self._writer = _open(path, rank=rank, environment=environment, resume=resume)
         self.path = self._writer.path
         if self._first:
             self.event(Resumed())
 
-    @property
-    def step(self) -> int:
-        """The number of the open step."""
-        return self._step
+    def follow(self, lane: Lane) -> None:
+        """Write rows with the layout of this lane."""
+        self._lane = lane
 
     @property
     def steps(self) -> int:
         """Number of steps that have ended since this recorder was opened, read or not."""
-        return self._step - self._first
+        return self.step - self._first
 
-    def write_step(self, readings: list[Reading], timers: Sequence[Timers], settle: Settle) -> bool:
-        """Start the transfer of a step's readings; False if something odd has arrived.
+    def write_row(self, row: Row) -> bool:
+        """Take the row of a light step; return False if something odd has arrived."""
+        step, self.step = self.step, self.step + 1
+        if self._columns != len(row.layout):
+            self._columns, self._losses = len(row.layout), _places_of(row.layout, LOSS)
+        on_device = row.is_on_device
+        values, wide = row.take()
+        now = time.time()
+        self._steps.append(step)
+        self._walls.append(now)
+        self._rows.append(values)
+        self._wide.append(wide)
+        is_finite = True
+        if on_device:
+            self._is_on_device = True
+        else:
+            for place in self._losses:
+                is_finite &= math.isfinite(values[place]) or values[place] is ABSENT
+        full = self._is_on_device and len(self._steps) >= _MANY
+        if full or not is_finite or now - self._walls[0] > DELAY:
+            return self._send_bunch() and is_finite
+        fine = len(self._rows) - self._looked < _LOOK or self._is_on_device or self._look()
+        return self._write_arrived() and fine if self._under_way else fine
+
+    def write_step(
+        self, row: Row, readings: list[Reading], timers: Sequence[Timers], settle: Settle
+    ) -> bool:
+        """Start the transfer of a step's readings; return False if something odd has arrived.
 
         Readings of a GPU are written some steps later, when they have arrived without waiting. Then
         the device time between `timers` is known, too, and `settle` returns what the step cost.
         """
-        step, self._step = self._step, self._step + 1
-        if len(readings) < _FEW and not timers:
-            if self._fits_the_bunch(readings) or self._begin_bunch(readings):
-                readings.append(Reading(WATCH_TIME, STEP, [settle(0.0, False)]))
-                fine = self._gather(step, readings)
-                return self._write_arrived() and fine if self._under_way else fine
-        else:
-            self._send_bunch()
+        step, self.step = self.step, self.step + 1
+        fine = self._send_bunch()
+        values, _ = row.take()
         tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
-        entry = _Step(
-            step, time.time(), readings, Packed(tensors), timers, settle, bool(self._under_way)
+        packed = Packed([*(value for value in values if isinstance(value, Tensor)), *tensors])
+        under_way = bool(self._under_way)
+        self._under_way.append(
+            _Step(step, time.time(), values, readings, packed, timers, settle, under_way)
         )
-        self._under_way.append(entry)
-        return self._write_arrived()
+        return self._write_arrived() and fine
 
-    def _fits_the_bunch(self, readings: Sequence[Reading]) -> bool:
-        if len(readings) != len(self._layout):
-            return False
-        for (signal, owners, _, at), column in zip(readings, self._layout, strict=True):
-            if signal is not column[0] or owners is not column[1] or at is not None:
-                return False
-        return True
-
-    def _begin_bunch(self, readings: Sequence[Reading]) -> bool:
-        """Begin a bunch of steps with these columns, if they can be in one."""
-        self._send_bunch()
-        if any(reading.at is not None or reading.signal.stream != "steps" for reading in readings):
-            return False
-        self._layout = [(reading.signal, reading.owners) for reading in readings]
-        return True
-
-    def _gather(self, step: int, readings: Sequence[Reading]) -> bool:
-        """Add a step to the bunch, and send that if it is due."""
-        row: list[Any] = []
+    def _send_bunch(self) -> bool:
+        """Start the transfer of the bunch; return False if something odd has arrived."""
         fine = True
-        for signal, _, values, _ in readings:
-            if isinstance(values, Tensor) and not values.is_cpu:
-                self._is_on_device = True
-                row.append(values)
-                continue
-            given = values.tolist() if isinstance(values, Tensor) else values
-            row += given
-            if signal is LOSS:
-                fine &= self._saw(step, {LOSS: given})
-        now = time.time()
-        self._steps.append(step)
-        self._walls.append(now)
-        self._rows.append(row)
-        full = self._is_on_device and len(self._steps) >= _MANY
-        if full or not fine or now - self._walls[0] > DELAY:
-            self._send_bunch()
+        if self._steps:
+            fine = self._is_on_device or self._look()
+            packed = Packed(list(self._tensors()) if self._is_on_device else ())
+            bunch = _Bunch(self._steps, self._walls, self._rows, self._wide, self._looked, packed)
+            self._steps, self._walls, self._rows, self._wide = [], [], [], []
+            self._is_on_device, self._looked = False, 0
+            self._under_way.append(bunch)
+        return self._write_arrived() and fine
+
+    def _look(self) -> bool:
+        """Look at losses of the bunch that are on the host; return False for an odd one."""
+        first, self._looked = self._looked, len(self._rows)
+        fine = True
+        for step, row in zip(self._steps[first:], self._rows[first:], strict=True):
+            fine &= self._saw_losses(step, row)
         return fine
 
-    def _send_bunch(self) -> None:
-        """Start the transfer of the bunch."""
-        if self._steps:
-            packed = Packed(
-                [value for row in self._rows for value in row if isinstance(value, Tensor)]
-                if self._is_on_device
-                else ()
-            )
-            layout = [*self._layout, (WATCH_TIME, STEP)]
-            bunch = _Bunch(layout, self._steps, self._walls, self._rows, packed)
-            self._steps, self._walls, self._rows = [], [], []
-            self._is_on_device = False
-            self._under_way.append(bunch)
-            self._write_arrived()
+    def _tensors(self) -> Iterator[Tensor]:
+        """The tensors of the bunch, step by step."""
+        for row, wide in zip(self._rows, self._wide, strict=True):
+            yield from (value for value in row if isinstance(value, Tensor))
+            yield from (values for _, values in wide)
 
     def _write_arrived(self) -> bool:
         """Write what is on the host by now; False if something odd is among it."""
@@ -200,51 +205,69 @@ class Recorder:
         return self._write(first) if isinstance(first, _Step) else self._write_bunch(first)
 
     def _write_bunch(self, bunch: _Bunch) -> bool:
+        fine, lane = True, self._lane
+        assert lane is not None
+        width = len(lane.row)
         arrived = iter(bunch.packed.unpack())
-        rows, fine = bunch.rows, True
-        if any(isinstance(value, Tensor) for value in rows[0]):
-            rows = [_on_host(row, arrived) for row in rows]
-            places = [at for at, owner in enumerate(_columns(bunch.layout)) if owner is LOSS]
-            for step, row in zip(bunch.steps, rows, strict=True):
-                fine &= self._saw(step, {LOSS: [row[at] for at in places]})
-        layout = [(signal.name, owners) for signal, owners in bunch.layout]
-        matrix = np.array(rows, np.float32)
+        records: dict[Wide, tuple[list[int], list[float], list[Floats]]] = {}
+        for step, wall, row, wide in zip(
+            bunch.steps, bunch.walls, bunch.rows, bunch.wide, strict=True
+        ):
+            _to_host(row, arrived)
+            for kind, _ in wide:
+                steps, walls, read = records.setdefault(kind, ([], [], []))
+                steps.append(step)
+                walls.append(wall)
+                read.append(kind.values(row, next(arrived)))
+            if step >= bunch.steps[0] + bunch.looked:
+                fine &= self._saw_losses(step, row)
+            lane.tell(lane.at_arrival, row)
+            row.extend([ABSENT] * (width - len(row)))  # the layout may have grown since
+        matrix = np.array(bunch.rows, np.float32)
+        layout = [(signal.name, owners) for signal, owners in lane.row.layout]
         self._writer.write_many("steps", bunch.steps, bunch.walls, layout, matrix)
+        for kind, (steps, walls, read) in records.items():
+            self._writer.write_many(kind.stream, steps, walls, kind.layout, np.stack(read))
         return fine
 
-    def _saw(self, step: int, seen: Mapping[Signal, Sequence[float]]) -> bool:
-        """Whether the readings of a step are as they should be; show them to who listens."""
-        odd = self.see is not None and bool(seen) and self.see(step, seen)
-        return not odd and all(map(math.isfinite, seen.get(LOSS, ())))
+    def _saw_losses(self, step: int, row: list[float]) -> bool:
+        """Whether the losses of a light step are as they should be."""
+        fine = True
+        for place in self._losses:
+            if place < len(row) and (loss := row[place]) is not ABSENT:
+                odd = self.see_loss is not None and self.see_loss(step, loss)
+                fine &= not odd and math.isfinite(loss)
+        return fine
 
     def _write(self, step: _Step) -> bool:
         worked = sum(before.elapsed_time(after) for before, after in step.timers) / 1e3
+        arrived = iter(step.packed.unpack())
+        _to_host(step.row, arrived)
         readings = [*step.readings]
         readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked, step.is_hidden)]))
         if step.timers:
             readings.append(Reading(WATCH_DEVICE_TIME, STEP, [worked]))
-        return self._put(step.number, step.wall, readings, step.packed.unpack())
+        assert self._lane is not None
+        self._lane.tell(self._lane.at_arrival, step.row)
+        return self._put(step, readings, arrived, self._lane.row.layout)
 
     def _put(
-        self, number: int, wall: float, readings: Sequence[Reading], arrived: Sequence[Floats]
+        self,
+        step: _Step,
+        readings: Sequence[Reading],
+        arrived: Iterator[Floats],
+        layout: Sequence[Column],
     ) -> bool:
-        streams: dict[str, list[Row]] = {}
-        tensors = iter(arrived)
+        streams: dict[str, list[Record]] = {}
         seen: dict[Signal, Sequence[float]] = {}
-        for signal, owners, values, at in readings:
-            read = next(tensors) if isinstance(values, Tensor) else np.asarray(values, np.float32)
-            if signal.bins > 1:
-                read = read.reshape(-1, signal.bins)
-            if at is not None:
-                full = np.full((len(owners), *read.shape[1:]), ABSENT)
-                full[at] = read
-                read = full
+        for signal, owners, read in (*_of_row(step.row, layout), *_on_host(readings, arrived)):
             if signal in SEEN:
                 seen[signal] = read[~is_absent(read)].tolist()
             streams.setdefault(signal.stream, []).append((signal.name, owners, read))
         for stream, rows in streams.items():
-            self._writer.write(stream, number, rows, wall=wall)
-        return self._saw(number, seen)
+            self._writer.write(stream, step.number, rows, wall=step.wall)
+        odd = self.see is not None and bool(seen) and self.see(step.number, seen)
+        return not odd and all(map(math.isfinite, seen.get(LOSS, ())))
 
     @property
     def meta(self) -> Meta:
@@ -268,17 +291,40 @@ class Recorder:
         self._writer.close()
 
 
-def _columns(layout: Sequence[tuple[Signal, tuple[str, ...]]]) -> list[Signal]:
-    """The signal of each column."""
-    return [signal for signal, owners in layout for _ in owners]
+def _of_row(row: list[float], layout: Sequence[Column]) -> Iterator[Values]:
+    """The signals of a row that have a value."""
+    start = 0
+    for signal, owners in layout:
+        values = row[start : start + len(owners)]
+        start += len(owners)
+        if any(value is not ABSENT for value in values):
+            yield signal, owners, np.array(values, np.float32)
 
 
-def _on_host(row: Sequence[Any], arrived: Iterator[Floats]) -> list[float]:
-    """A row with the values of its tensors."""
-    values: list[float] = []
-    for value in row:
-        values += next(arrived).tolist() if isinstance(value, Tensor) else (value,)
-    return values
+def _on_host(readings: Iterable[Reading], arrived: Iterator[Floats]) -> Iterator[Values]:
+    """Readings with their values, absent ones included."""
+    for signal, owners, values, at in readings:
+        read = next(arrived) if isinstance(values, Tensor) else np.asarray(values, np.float32)
+        if signal.bins > 1:
+            read = read.reshape(-1, signal.bins)
+        if at is not None:
+            full = np.full((len(owners), *read.shape[1:]), run_format.ABSENT)
+            full[at] = read
+            read = full
+        yield signal, owners, read
+
+
+def _to_host(row: list[Any], arrived: Iterator[Floats]) -> None:
+    """Replace the tensors of a row by their values."""
+    for place, value in enumerate(row):
+        if isinstance(value, Tensor):
+            row[place] = next(arrived).item()
+
+
+def _places_of(layout: Sequence[Column], wanted: Signal) -> list[int]:
+    """The places of a signal in a row."""
+    columns = [signal for signal, owners in layout for _ in owners]
+    return [place for place, signal in enumerate(columns) if signal is wanted]
 
 
 def _steps_in(path: Path, rank: int) -> int:

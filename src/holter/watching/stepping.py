@@ -5,8 +5,10 @@ from collections.abc import Iterable
 
 import torch
 
+from holter.record.signals import WATCH_TIME
 from holter.watching.budget import Budget
-from holter.watching.collectors import Collector
+from holter.watching.collectors import STEP, Collector
+from holter.watching.collectors.lane import Lane, LightCollector
 from holter.watching.collectors.moments import (
     AfterUpdate,
     Attended,
@@ -35,22 +37,31 @@ _OF_FORWARD = (
 
 
 class Stepper:
-    """Publishes moments at the depth of the step they belong to, and closes steps."""
+    """Publishes moments at the depth of the step they belong to, and closes steps.
+
+    What every step is read for goes through the lane, which needs no moments.
+    """
 
     def __init__(
         self,
         recorder: Recorder,
-        collectors: Iterable[Collector],
+        collectors: Iterable[Collector | LightCollector],
         *,
         budget: float | None,
         shield: Shield,
     ) -> None:
+        chosen = list(collectors)
         self.roster = Roster()
         self.open = OpenStep()
         self.loss_scale = LossScale()
         self.device = torch.device("cpu")  # of the first parameter
+        self.lane = Lane([c for c in chosen if isinstance(c, LightCollector)], shield.fail)
         self._recorder, self._budget, self._shield = recorder, Budget(budget), shield
-        self._publisher = Publisher(collectors, shield.fail)
+        self._publisher = Publisher([c for c in chosen if isinstance(c, Collector)], shield.fail)
+        self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
+        self._time = self.lane.places(WATCH_TIME)[STEP]
+        self._next_dense = False  # the step after the open one has time for a fused launch
+        recorder.follow(self.lane)
 
     @property
     def coming_step(self) -> int:
@@ -62,10 +73,6 @@ class Stepper:
         """Whether an optimizer has stepped since this recording began."""
         return self._recorder.steps > 0 or self.open.is_updated
 
-    def listens_to(self, kind: type, depth: Depth) -> bool:
-        """Whether a collector listens to such a moment in a step of this depth."""
-        return self._publisher.hears(kind, depth)
-
     def declined(self) -> list[str]:
         """What collectors cannot read in this training, a sentence each."""
         return self._publisher.declined()
@@ -75,6 +82,7 @@ class Stepper:
         self.open.renew({subject.index: subject for subject in roster.subjects})
         self.roster = roster
         self.device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
+        self.lane.tell(self.lane.at_roster, roster)
 
     def publish(self, moment: Moment) -> None:
         """Let collectors read a moment that is of interest at the depth of its step."""
@@ -98,14 +106,22 @@ class Stepper:
         if subject in self.open.read:
             return
         self.open.read.add(subject)
+        lane = self.lane
+        lane.tell(lane.at_gradients, subject)
+        if lane.is_dense and not self.loss_scale.is_on(subject.optimizer()):
+            lane.tell(lane.at_dense, subject)
         if self.listens_to(GradientsReady, self.open.depth):
             scale = self.loss_scale.of(subject.optimizer(), self.device)
             self.publish(GradientsReady(subject, scale))
 
     def choose_next_depth(self) -> Depth:
         """Decide how much is read of the step after the open one."""
-        self.open.next_depth = self._budget.depth(self._recorder.step + 1)
-        return self.open.next_depth
+        step, budget = self._recorder.step + 1, self._budget
+        self.open.next_depth = depth = budget.depth(step)
+        self._next_dense = (
+            depth is Depth.LIGHT and bool(self.lane.at_dense) and budget.is_dense(step)
+        )
+        return depth
 
     def alert(self) -> None:
         """Read the next steps whole, because something odd was seen."""
@@ -113,19 +129,43 @@ class Stepper:
 
     def end_step(self, *, in_eval: bool = False) -> None:
         """End the open step, which has been updated."""
-        step, cost = self.open, self._shield.cost
-        self.publish(StepEnds(step.stepped, in_eval))
+        step, lane = self.open, self.lane
+        lane.tell(lane.at_end, step.stepped)
+        if self.listens_to(StepEnds, step.depth):
+            self.publish(StepEnds(step.stepped, in_eval))
         now = time.perf_counter()
-        if step.depth > Depth.LIGHT:
-            hooks = self._publisher.spent_in_hooks()
-            cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
+        if step.depth is Depth.LIGHT and not self._publisher.has_readings:
+            fine = self._record_light(now)
+        else:
+            fine = self._record_deep(now)
+        self.loss_scale.step_ended()
+        if not fine:
+            self.alert()
+
+    def _record_light(self, now: float) -> bool:
+        step, cost, row = self.open, self._shield.cost, self.lane.row
+        row[self._time] = spent = cost.spent
+        if step.began is not None:
+            length, dense = max(now - step.began - spent, 0.0), self.lane.is_dense
+            self._budget.account(Depth.LIGHT, spent, length, dense=dense)
+        self._begin_step(now)
+        return self._recorder.write_row(row)
+
+    def _record_deep(self, now: float) -> bool:
+        cost = self._shield.cost
+        hooks = self._publisher.spent_in_hooks()
+        cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
         readings, timers = self._publisher.take()
         settle = self._settlement(now)
-        cost.step_ended(is_generous=self._budget.is_generous)
-        step.end(now)
-        self.loss_scale.step_ended()
-        if not self._recorder.write_step(readings, timers, settle):
-            self.alert()
+        self._begin_step(now)
+        return self._recorder.write_step(self.lane.row, readings, timers, settle)
+
+    def _begin_step(self, now: float) -> None:
+        self.open.end(now)
+        self.lane.is_dense = self._next_dense
+        # The allowance goes to deep steps, which are those that wait for a busy machine.
+        is_generous = self.open.depth > Depth.LIGHT and self._budget.is_generous
+        self._shield.cost.step_ended(is_generous=is_generous)
 
     def _settlement(self, now: float) -> Settle:
         """Return a function that accounts for the ending step once its device time is known."""

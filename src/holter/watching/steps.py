@@ -5,6 +5,7 @@ from enum import Enum, auto
 
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Subject
+from holter.watching.taps import Interest
 
 
 class Stage(Enum):
@@ -42,6 +43,9 @@ class OpenStep:
     stepped: list[Subject] = field(default_factory=list)  # optimizers in the order they stepped
     read: set[Subject] = field(default_factory=set)  # those whose gradients have been read
     began: float | None = None  # None: unknown, its length does not count
+    # How much is read of the step that a forward pass belongs to, and whether that is everything.
+    forward_depth: Depth = Depth.FULL
+    forward: Interest = field(default_factory=Interest)
 
     @property
     def is_updated(self) -> bool:
@@ -58,11 +62,6 @@ class OpenStep:
         """Whether a backward or an update of this step was seen."""
         return self.stage is not Stage.FRESH
 
-    @property
-    def forward_depth(self) -> Depth:
-        """How much is read of the step that a forward pass belongs to."""
-        return self.next_depth if self.is_updated else self.depth
-
     def backward(self) -> bool:
         """See a backward pass; return whether it is the first one of the step."""
         opens = self.stage is Stage.FRESH
@@ -74,10 +73,12 @@ class OpenStep:
         """See an optimizer step, or a GradScaler skip its step."""
         self.stepped.append(subject)
         self.stage = Stage.UPDATED
+        self.forward_depth = self.next_depth
+        self.forward.is_on = self.next_depth is Depth.FULL
 
     def end(self, at: float | None) -> None:
         """Let the next step begin; its length is measured from `at`."""
-        self.began, self.depth = at, self.next_depth
+        self.began, self.depth = at, self.next_depth  # as a forward pass since the update was read
         self.stage = Stage.FRESH
         self.stepped = []
         self.read.clear()

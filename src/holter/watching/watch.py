@@ -24,10 +24,10 @@ from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
 from holter.watching.collectors import Collector, all_collectors
 from holter.watching.collectors.hyperparameters import Hyperparameters
+from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
 from holter.watching.listening.checkpoints import CheckpointListener
-from holter.watching.listening.closures import ClosureListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
@@ -53,7 +53,7 @@ class Watch:
         self,
         recorder: Recorder,
         *,
-        collectors: Iterable[Collector] | None = None,
+        collectors: Iterable[Collector | LightCollector] | None = None,
         budget: float | None = 0.01,
         announce: bool = True,
         black_box: bool = True,
@@ -67,7 +67,6 @@ class Watch:
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # that were recorded
-        self._closures = ClosureListener(self._loop)
         self._unseen = UnseenUpdates(self._loop, self._updates, self._tapped)
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
@@ -79,8 +78,10 @@ class Watch:
                 on_nonfinite=on_nonfinite,
                 capture_at=capture_at,
                 rank=rank,
+                announce=announce,
             )
             recorder.see = self._loop.black_box.see
+            recorder.see_loss = self._loop.black_box.see_loss
         forward = ForwardListener(self._loop)
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
@@ -134,8 +135,6 @@ class Watch:
         for _, optimizer in fresh:
             self._handles += (
                 optimizer.register_step_pre_hook(self._updates.before_step),
-                optimizer.register_step_pre_hook(self._closures.before_step),
-                optimizer.register_step_post_hook(self._closures.after_step),
                 optimizer.register_step_post_hook(self._updates.after_step),
             )
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
@@ -221,7 +220,7 @@ class Watch:
             if isinstance(error, Exception) and not isinstance(error, NonfiniteError):
                 sentence = f"the training ended with {type(error).__name__}"
                 box.capture(Alarm("exception", self._recorder.step, sentence))
-            box.finish()
+            box.close()
         self._loop.shield.is_closed = True
         for handle in reversed(self._handles):
             handle.remove()
@@ -233,7 +232,7 @@ class Watch:
             self._recorder.event(raised)
         self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
-        self._loop.black_box = self._recorder.see = None
+        self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
         self._loop.renew(Roster())
 
     def __enter__(self) -> "Watch":
@@ -263,9 +262,10 @@ def watch(
 
     By default that is a new folder in `holter-runs`; `resume` continues the run in `out`. Several
     models or optimizers may be given as a list, or as a mapping of names; give none (`[]`) for
-    weights that the training updates without a torch optimizer. After its first two
-    seconds of work holter takes at most the share `budget` of the training time, and samples
-    expensive signals less often. `budget=None` reads everything at every step.
+    weights that the training updates without a torch optimizer. Holter aims at the share `budget`
+    of the training time by sampling expensive signals less often; short runs are read whole, at a
+    cost of at most 5 % of any run longer than ten seconds. `budget=None` reads everything at every
+    step.
 
     The black box keeps the last steps and snapshots of the state, and writes them to the run when
     something breaks. When gradients are not finite, `on_nonfinite` can also "skip" the step,

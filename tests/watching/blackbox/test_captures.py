@@ -18,6 +18,7 @@ import holter
 from holter.record.errors import HolterError
 from holter.record.events import SkippedStep
 from holter.record.signals import LOSS, LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE
+from holter.watching.blackbox import box as boxing
 from holter.watching.blackbox.alarms import Alarm, Alarms, Spikes
 from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.blackbox.capture import Capture, captures_in, load_capture, write_capture
@@ -253,6 +254,46 @@ def test_a_shadow_keeps_two_states_and_holds_nobody() -> None:
     del optimizer
     shadow.take(2)
     assert not [name for name in shadow.newest_before(9).tensors if "optimizer" in name]
+
+
+def test_a_large_state_is_kept_once_and_takes_twelve_bytes_a_parameter(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(boxing, "_SMALL", 1000)
+    model = nn.Linear(300, 200)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True) as watched:
+        for _ in range(40):
+            model(torch.ones(1, 300)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        shadow = watched._loop.black_box._shadow
+        (room,) = shadow._rooms
+        held = sum(tensor.nbytes for tensor in room.tensors.values())
+        assert 0.9 < held / (12 * count) < 1.02
+        assert room._block.nbytes < 1.02 * 12 * count
+        snapshot = shadow.newest_before(100)
+        assert snapshot is not None and snapshot.step >= 16
+        assert torch.equal(
+            snapshot.tensors["optimizer//0/step"], torch.tensor(float(snapshot.step))
+        )
+        assert watched.capture() is not None
+    assert not holter.Run.load(tmp_path / "run").meta.notes
+
+
+def test_a_state_that_does_not_fit_turns_the_black_box_off_in_one_sentence(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(boxing, "_SMALL", 1000)
+    model = nn.Linear(300, 200).double()  # 24 bytes a parameter
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True) as watched:
+        model(torch.ones(1, 300).double()).sum().backward()
+        optimizer.step()
+        assert watched.capture() is None
+    (note,) = holter.Run.load(tmp_path / "run").meta.notes
+    assert note.startswith("The black box is off")
 
 
 def test_spikes() -> None:

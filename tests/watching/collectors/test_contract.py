@@ -18,7 +18,8 @@ from holter import Run
 from holter.record.events import HolterFailed
 from holter.record.signals import CATALOGUE, LOSS, LR, WATCH_DEVICE_TIME, WATCH_TIME, Per
 from holter.watching.budget import Budget
-from holter.watching.collectors import STEP, Reading, all_collectors
+from holter.watching.collectors import STEP, Collector, Reading, all_collectors
+from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.moments import BackwardBegins, BeforeUpdate, Depth
 from watching.collectors.trainings import (
     TRAININGS,
@@ -31,6 +32,8 @@ from watching.collectors.trainings import (
 )
 
 NAMES = [type(each).__name__ for each in all_collectors()]
+LIGHT = [type(each).__name__ for each in all_collectors() if isinstance(each, LightCollector)]
+OTHERS = [type(each).__name__ for each in all_collectors() if isinstance(each, Collector)]
 
 
 def chosen(name):
@@ -67,7 +70,9 @@ def everything_emitted():
     for make in TRAININGS:
         with tempfile.TemporaryDirectory() as folder:
             record(
-                Path(folder) / "run", make, [Overheard(each, heard) for each in all_collectors()]
+                Path(folder) / "run",
+                make,
+                [Overheard(each, heard) for name in OTHERS for each in chosen(name)],
             )
     return heard
 
@@ -102,7 +107,7 @@ def test_training_is_bit_identical(name, make, tmp_path):
     assert run.steps > 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OTHERS)
 def test_what_is_declared_is_emitted(name):
     declared = {signal for each in chosen(name) for signal in each.emits}
     emitted = {reading.signal for who, reading in everything_emitted() if who == name}
@@ -110,7 +115,28 @@ def test_what_is_declared_is_emitted(name):
     assert all(CATALOGUE[each.name] is each for each in declared)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@functools.cache
+def written_by_the_lane():
+    """The signals in the runs of all trainings, recorded by the light collectors alone."""
+    written = set()
+    for make in TRAININGS:
+        with tempfile.TemporaryDirectory() as folder:
+            light = [each for name in LIGHT for each in chosen(name)]
+            written |= set(record(Path(folder) / "run", make, light)[1].tables)
+    return written - {WATCH_TIME.name}
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_what_a_light_collector_declares_is_written(name):
+    assert {signal.name for each in chosen(name) for signal in each.emits} <= written_by_the_lane()
+
+
+def test_the_lane_writes_nothing_that_is_not_declared():
+    declared = {signal.name for name in LIGHT for each in chosen(name) for signal in each.emits}
+    assert written_by_the_lane() == declared
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_a_value_for_each_owner(name):
     for who, reading in everything_emitted():
         if who == name:
@@ -226,6 +252,39 @@ def test_the_others_go_on_without_a_gap(place, tmp_path):
     others.insert(place, Broken())
     _, run, _ = record(tmp_path / "broken", everything, others)
     _, whole, _ = record(tmp_path / "whole", everything)
+    for name, table in whole.tables.items():
+        for owner, series in table.items():
+            assert run.tables[name][owner].steps.tolist() == series.steps.tolist(), (name, owner)
+
+
+class BrokenLight:
+    """A light collector that raises at the second backward."""
+
+    emits = ()
+
+    def __init__(self):
+        self.seen = 0
+
+    def join(self, lane):
+        lane.at_backward.append(self.backward)
+        lane.at_end.append(self.end)
+
+    def backward(self, *_):
+        self.seen += 1
+        if self.seen > 1:
+            raise ZeroDivisionError(f"moment {self.seen}")
+
+    def end(self, *_):
+        assert self.seen < 2
+
+
+@pytest.mark.usefixtures("regime")
+def test_a_light_collector_that_raises_is_dropped_alone(tmp_path, capfd):
+    broken = BrokenLight()
+    _, run, _ = record(tmp_path / "broken", everything, [broken, *all_collectors()])
+    _, whole, _ = record(tmp_path / "whole", everything)
+    assert broken.seen == 2
+    assert capfd.readouterr().err.count("collector brokenlight failed") == 1
     for name, table in whole.tables.items():
         for owner, series in table.items():
             assert run.tables[name][owner].steps.tolist() == series.steps.tolist(), (name, owner)

@@ -276,7 +276,7 @@ def test_a_loss_without_a_backward_or_in_a_step_that_is_not_read_deep(tmp_path, 
         stepper, step = watch._loop.stepper, watch._loop.stepper.open
         assert stepper.listens_to(LossComputed, step.forward_depth)
         functional.l1_loss(model(x), x)  # for the log alone: the watch ends before any backward
-        step.next_depth = Depth.LIGHT
+        step.next_depth = step.forward_depth = Depth.LIGHT
         assert not stepper.listens_to(LossComputed, step.forward_depth)
         train(model, optimizer, x, y)
     run = Run.load(tmp_path / "run")

@@ -49,11 +49,7 @@ class Alarms:
         self._stages: deque[tuple[int, Stage]] = deque(maxlen=_CHANGES)  # from which step on
         self._spikes: dict[Stage, Spikes] = {}
         self._coefficients = Coefficients()
-
-    @property
-    def suspects(self) -> bool:
-        """Whether a loss has left its band, and may still come back."""
-        return any(spikes.is_open for spikes in self._spikes.values())
+        self.suspects = False  # a loss has left its band, and may still come back
 
     def begins(self, step: int, stage: Stage) -> None:
         """Take the losses from this step on for those of a stage."""
@@ -64,11 +60,8 @@ class Alarms:
         """The alarm that the readings of a step raise, if they do."""
         self._coefficients.see(readings)
         for loss in readings.get(LOSS, ()):
-            if not math.isfinite(loss):
-                return Alarm("nonfinite", step, f"the loss is {_in_words(loss)}")
-            peak = self._spikes_at(step).add(step, loss)
-            if peak is not None and not self._coefficients.rule_the_loss:
-                return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
+            if (alarm := self.see_loss(step, loss)) is not None:
+                return alarm
         if not all(map(math.isfinite, readings.get(WEIGHT_NORM, ()))):
             return Alarm("nonfinite", step, "a weight is not finite")
         if (
@@ -80,6 +73,18 @@ class Alarms:
                 return Alarm("nonfinite", step, f"the gradient norm is {_in_words(norm)}")
         if not all(map(math.isfinite, readings.get(ACTIVATION_ABSMAX, ()))):
             return Alarm("nonfinite", step, "an activation is not finite")
+        return None
+
+    def see_loss(self, step: int, loss: float) -> Alarm | None:
+        """Return the alarm that the loss of a step raises, if it does."""
+        if not math.isfinite(loss):
+            return Alarm("nonfinite", step, f"the loss is {_in_words(loss)}")
+        spikes = self._spikes_at(step)
+        peak = spikes.add(step, loss)
+        if spikes.is_open or self.suspects:
+            self.suspects = any(spikes.is_open for spikes in self._spikes.values())
+        if peak is not None and not self._coefficients.rule_the_loss:
+            return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
         return None
 
     def _spikes_at(self, step: int) -> "Spikes":
@@ -137,18 +142,14 @@ class Spikes:
         self._ceiling = math.inf  # above which a loss is a spike
         self._until_look = _FEWEST  # losses until the band is looked at again
         self._since: list[tuple[int, float]] = []  # losses from a spike on
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a spike is waited for to come back."""
-        return bool(self._since)
+        self.is_open = False  # a spike is waited for to come back
 
     def add(self, step: int, loss: float) -> tuple[int, float] | None:
         """The step and height of a spike that has not recovered, once that is known."""
-        if self._since:
+        if self.is_open:
             return self._wait(step, loss)
         if loss > self._ceiling:
-            self._since = [(step, loss)]
+            self._since, self.is_open = [(step, loss)], True
             return None
         self._band.append(loss)
         self._until_look -= 1
@@ -163,7 +164,7 @@ class Spikes:
         self._since.append((step, loss))
         if len(self._since) < _PATIENCE:
             return None
-        since, self._since = self._since, []
+        since, self._since, self.is_open = self._since, [], False
         band = Band.of(self._band)
         late = statistics.median(value for _, value in since[len(since) // 2 :])
         highest = max(self._band)  # losses with long tails come as high without being ill

@@ -1,6 +1,5 @@
 """BlackBox: decides what is kept of a training, and writes it to disk when something breaks."""
 
-import math
 import threading
 import time
 import weakref
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from holter.record.events import (
@@ -17,31 +16,37 @@ from holter.record.events import (
     CaptureWritten,
     Occurrence,
     SkippedStep,
-    WeightsEdited,
 )
 from holter.record.meta import Meta
 from holter.record.notices import tell
 from holter.record.signals import Signal
 from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
-from holter.watching.blackbox.edits import Edits
+from holter.watching.blackbox.kept_edits import KeptEdits
 from holter.watching.blackbox.memory import free_memory
 from holter.watching.blackbox.ring import Fetch, Ring, tensors_of
-from holter.watching.blackbox.shadow import Shadow, held_by
-from holter.watching.frames import Frames, place
+from holter.watching.blackbox.shadow import (
+    Shadow,
+    TooLargeError,
+    bytes_of,
+    held_by,
+    state_tensors,
+)
 from holter.watching.stats.shards import local
 
 SHARE = 0.3  # of the budget of a watch
 _STEPS = 4096  # in the ring at most
-_LONGEST_GAP, _SHORTEST_GAP = 2048, 16  # steps between two snapshots
+_LONGEST_GAP, _SHORTEST_GAP = 1 << 16, 16  # steps between two snapshots
 _MOST = {"nonfinite": 1, "spike": 3, "exception": 1, "asked": 16}  # captures of a kind in a run
-_RING_SHARE, _SHADOW_SHARE = 0.1, 0.25  # of the host's free memory
-_RING_BYTES = 4 << 30
+_RING_SHARE, _SHADOW_SHARE = 0.05, 0.2  # of the host's free memory: together a quarter
+_RING_BYTES = 1 << 30
+_A_PARAMETER = 12  # bytes that a snapshot may take, which weights and Adam do in float32
+_SLACK = 1.01  # for buffers, counts and alignment
+_SMALL = 64 << 20  # bytes of state that may be kept twice, and whatever they are a parameter
+_WORTH_A_SENTENCE = 128 << 20
+_FRESH = 8  # steps without a loss on the host, at most, before the only snapshot is replaced
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
-_FREE_COPIES, _COPY_SHARE = 128, 0.03  # copies of edited weights; later, the share of the time
-_LOOK_SHARE = 0.01  # of the time, for looks at weights that nobody was seen to write to
-_NAMED = 8  # parameters that an event names
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
 
 
@@ -69,7 +74,9 @@ class BlackBox:
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
         rank: int = 0,
+        announce: bool = False,
     ) -> None:
+        self._announce = announce
         self._folder, self._about, self._rank = folder, about, rank
         self._on_nonfinite, self._capture_at = on_nonfinite, capture_at
         self._attended: tuple[int, ...] = ()
@@ -77,19 +84,17 @@ class BlackBox:
         self._share = None if share is None else share * SHARE
         self._alarms = Alarms()
         self._suspects = False  # a loss has left its band
+        self._seen = -1  # the last step whose loss is on the host
         self._ring: Ring | None = None
         self._shadow: Shadow | None = None
-        self._edits: Edits | None = None
-        self._labels: dict[int, str] = {}  # of optimizers, by identity
-        self._edited: set[str] = set()  # parameters that an event has named
-        self._copied = 0, 0.0  # copies of edited parameters, and the seconds they took
+        self._edits: KeptEdits | None = None
         self._every = _SHORTEST_GAP
         self._due = 0  # the step before which the next snapshot is taken
         self._fetches = False  # whether the steps fetch from a loader
         # The last batch of each loader before a model is watched: it may be that of the first step.
         self._early: dict[str, Fetch] = {}
         self._functions: set[str] = set()  # loss functions called since the last update
-        self._stage: tuple[frozenset[str], Any] = (frozenset(), None)
+        self._stage: tuple[frozenset[str], Any, int] = (frozenset(), None, 0)
         self._length: float | None = None  # of a step, in seconds
         self._last = time.perf_counter()
         self._written: dict[str, int] = {}
@@ -110,27 +115,42 @@ class BlackBox:
             return
         self._attended = identities
         early, self._early = list(self._early.values()), {}
-        shadow, free = Shadow(models, optimizers), free_memory()
+        free = free_memory()
         # Optimizers create their state at the first step: mostly two tensors for each parameter.
-        expected = max(shadow.nbytes, 6 * sum(_bytes(model) for model in models.values()))
-        if expected > _SHADOW_SHARE * free:
-            self._shadow = self._edits = None
-            self._note(
-                f"The black box is off: snapshots of the state would take"
-                f" {expected / 2**30:.1f} GiB of the {free / 2**30:.1f} GiB of free host memory."
-            )
+        state = bytes_of(state_tensors(models, optimizers))
+        expected = max(state, 3 * sum(_bytes(model) for model in models.values()))
+        parameters = sum(p.numel() for model in models.values() for p in model.parameters())
+        limit = min(max(_A_PARAMETER * parameters * _SLACK, _SMALL), _SHADOW_SHARE * free)
+        if self._shadow is not None:
+            self._shadow.close()
+        if expected > limit:
+            self._turn_off(expected)
             return
+        copies = 2 if 2 * expected <= _SMALL else 1
+        shadow = Shadow(models, optimizers, copies=copies, limit=limit)
+        if self._announce and expected > _WORTH_A_SENTENCE:
+            tell(
+                f"the black box keeps a snapshot of the state, {expected / 2**30:.1f} GiB of host"
+                " memory; black_box=False turns it off"
+            )
         cuda = any(p.is_cuda for model in models.values() for p in model.parameters())
-        limit = int(min(_RING_SHARE * free, _RING_BYTES))
         self._shadow, self._due = shadow, 0
-        self._edits = Edits(models, optimizers)
-        self._labels = {id(optimizer): label for label, optimizer in optimizers.items()}
+        known = set() if self._edits is None else self._edits.told
+        self._edits = KeptEdits(models, optimizers, event=self._event, told=known)
         if self._ring is None:
-            self._ring = Ring(steps=_STEPS, limit=limit, cuda=cuda)
+            most = int(min(_RING_SHARE * free, _RING_BYTES))
+            self._ring = Ring(steps=_STEPS, limit=most, cuda=cuda)
             self._ring.begin(step, early)
             self._fetches = bool(early)
-            if not cuda or shadow.nbytes <= _AT_ONCE:
+            if not cuda or state <= _AT_ONCE:
                 shadow.take(step)  # taken again where the step begins later: with its batch
+
+    def _turn_off(self, nbytes: int) -> None:
+        self._shadow = self._ring = self._edits = None
+        self._note(
+            f"The black box is off: a snapshot of the state takes {nbytes / 2**30:.1f} GiB, more"
+            f" than {_A_PARAMETER} bytes a parameter or a fifth of the free host memory."
+        )
 
     def fetched(self, step: int, loader: str, batch: Any) -> None:
         """A loader delivered a batch for `step`."""
@@ -146,7 +166,8 @@ class BlackBox:
         self._fetches = True
         if not (entry and entry.step == step and entry.fetches):
             self._copy_if_due(step)
-        self._ring.fetched(loader, batch)
+        if self._ring is not None:
+            self._ring.fetched(loader, batch)
         self.spent += time.perf_counter() - began
 
     def pass_begins(self, loader: str) -> None:
@@ -159,24 +180,35 @@ class BlackBox:
         """A loss function was called for the coming update."""
         self._functions.add(function)
 
-    def before_update(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
-        """Check the gradients before an update, if asked to and no GradScaler does."""
-        functions = frozenset(self._functions) or self._stage[0]  # not always told
-        self._functions.clear()
-        self._stage = functions, weakref.ref(optimizer)
+    def before_update(self, step: int, optimizer: Optimizer) -> None:
+        """See an update begin: its stage, what was edited, a copy under way that comes first."""
         entry = None if self._ring is None else self._ring.entry(step)
         batches = 0 if entry is None else len(entry.fetches)  # sums of more batches are larger
-        self._alarms.begins(step, (*self._stage, batches))
+        functions, known, count = self._stage
+        if self._functions or known is None or known() is not optimizer or count != batches:
+            functions = frozenset(self._functions) or functions  # not always told
+            self._functions.clear()
+            self._stage = functions, weakref.ref(optimizer), batches
+            self._alarms.begins(step, self._stage)
         if self._shadow is not None:
             began = time.perf_counter()
             self._shadow.before_update()
             try:
-                self._keep_edits(step, optimizer)
+                if self._edits is not None and entry is not None:
+                    self._edits.before_update(entry, optimizer, self._length or 0.0)
             except Exception as error:  # of no importance to the training
                 self._edits = None
                 self._note(f"Edits of weights between steps are not recorded: {error}")
             self.spent += time.perf_counter() - began
-        if self._on_nonfinite == "record" or scaled or _is_finite(optimizer):
+
+    @property
+    def may_interrupt(self) -> bool:
+        """Whether the gradients of each update are checked, as the script has asked."""
+        return self._on_nonfinite != "record"
+
+    def interrupt(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
+        """Skip or prevent an update whose gradients are not finite, unless a GradScaler does."""
+        if scaled or _is_finite(optimizer):
             return
         if self._on_nonfinite == "skip":
             optimizer.zero_grad()  # such an update leaves weights and optimizer as they are
@@ -202,10 +234,10 @@ class BlackBox:
         if entry is not None and entry.step == step and not entry.rates:
             entry.rates, entry.settings = self._shadow.rates, self._shadow.settings
         if self._edits is not None:
-            self._edits.left(every=self._look_every(self._edits))
+            self._edits.updated(None if self._share is None else self._length)
         if entry is None or entry.step <= step:  # two optimizers may share a step
             self._ring.begin(step + 1)
-        if not self._fetches:
+        if not self._fetches and step + 1 >= self._due:
             self._copy_if_due(step + 1)
         if step == self._capture_at:
             self.capture(Alarm("asked", step, "asked for"))
@@ -214,56 +246,26 @@ class BlackBox:
         self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # a pause is not a long step
         self.spent += time.perf_counter() - began
 
+    def see_loss(self, step: int, loss: float) -> bool:
+        """Look for an alarm in the loss of a light step; True for an odd one."""
+        self._seen = step
+        alarm = self._alarms.see_loss(step, loss)
+        if alarm is None and self._alarms.suspects is self._suspects:
+            return False
+        return self._react(alarm)
+
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> bool:
         """Look for an alarm in readings that have arrived on the host; True for odd ones."""
-        alarm = self._alarms.see(step, readings)
+        self._seen = step
+        return self._react(self._alarms.see(step, readings))
+
+    def _react(self, alarm: Alarm | None) -> bool:
         if alarm is not None:
             if alarm.kind == "nonfinite" and alarm.kind not in self._written:
                 self._inspect(alarm.step)
             self.capture(alarm)
         before, self._suspects = self._suspects, self._alarms.suspects
         return alarm is not None or (self._suspects and not before)
-
-    def _keep_edits(self, step: int, optimizer: Optimizer) -> None:
-        """Keep who makes a step, and the weights that the script wrote to since the last update."""
-        entry = self._ring.entry(step) if self._ring is not None else None
-        if entry is None:
-            return
-        if not entry.stepped and self._edits is not None:
-            edited = self._edits.found()
-            copies = bool(edited) and self._has_time_to_copy
-            began = time.perf_counter()
-            for name, parameter in edited.items():
-                entry.edits[name] = _copy(parameter) if copies else None
-            if copies:
-                count, seconds = self._copied
-                self._copied = count + 1, seconds + time.perf_counter() - began
-            self._tell_edits(step, edited)
-        label = self._labels.get(id(optimizer))
-        if label is not None and label not in entry.stepped:
-            entry.stepped.append(label)
-
-    def _look_every(self, edits: Edits) -> int:
-        """After how many updates weights are looked at, so that it stays within its share."""
-        if self._share is None or not self._length or not math.isfinite(edits.cost):
-            return 1
-        return max(1, int(edits.cost / (_LOOK_SHARE * self._length)))
-
-    @property
-    def _has_time_to_copy(self) -> bool:
-        count, seconds = self._copied
-        return count < _FREE_COPIES or seconds <= _COPY_SHARE * count * (self._length or 0.0)
-
-    def _tell_edits(self, step: int, edited: Mapping[str, Tensor]) -> None:
-        """Record parameters that were not seen to be edited before, and between which lines."""
-        fresh = [name for name in edited if name not in self._edited]
-        if not fresh:
-            return
-        self._edited.update(fresh)
-        frame = next(Frames().all(), None)
-        names = tuple(name.split("/", 2)[2] for name in fresh)
-        where = "" if frame is None else place(frame)
-        self._event(WeightsEdited(step, names[:_NAMED], len(names), where))
 
     def _inspect(self, step: int) -> None:
         """Count what is not finite in the batch of a step, whose inputs may not have been read."""
@@ -320,27 +322,48 @@ class BlackBox:
             self._writing.join()
             self._writing = None
 
+    def close(self) -> None:
+        """Wait for a capture that is being written, and give all memory back."""
+        self.finish()
+        if self._shadow is not None:
+            self._shadow.close()
+        self._shadow = self._ring = self._edits = None
+
     @property
     def _is_writing(self) -> bool:
         return self._writing is not None and self._writing.is_alive()
 
     def _copy_if_due(self, step: int) -> None:
-        assert self._shadow is not None
-        assert self._ring is not None
-        if step < self._due or self._is_writing or not self._shadow.is_ready():
+        if step < self._due or self._is_writing:
             return
+        shadow, ring = self._shadow, self._ring
+        assert shadow is not None
+        assert ring is not None
         if self._alarms.suspects:  # the snapshot from before a spike is kept until it is decided
             return
+        if shadow.copies == 1 and step - self._seen > _FRESH and step < self._due + self._every:
+            return  # something may have broken since, and only the snapshot from before helps
+        try:
+            self._copy(step, shadow, ring)
+        except TooLargeError as error:
+            shadow.close()
+            self._turn_off(error.nbytes)
+
+    def _copy(self, step: int, shadow: Shadow, ring: Ring) -> None:
+        if not shadow.is_ready():
+            return
         began = time.perf_counter()
-        self._shadow.take(step)
+        shadow.take(step)
         took = time.perf_counter() - began
-        copied = self._shadow.cost  # of the snapshot before this one
+        copied = shadow.cost  # of the snapshot before this one
+        wanted = 0.0
         if copied is None:
             self._every = _ON_GPU
         elif self._share is not None and self._length:
-            wanted = (took + copied) / (self._share * self._length)
-            self._every = int(min(max(wanted, _SHORTEST_GAP), _LONGEST_GAP))
-        self._every = max(min(self._every, self._ring.most // 2), 1)
+            wanted = min((took + copied) / (self._share * self._length), _LONGEST_GAP)
+            self._every = int(max(wanted, _SHORTEST_GAP))
+        # The ring should reach back to the snapshot, unless that would cost too much.
+        self._every = int(max(min(self._every, ring.most // 2), wanted, 1))
         self._due = step + self._every
 
 
@@ -351,12 +374,6 @@ def _is_finite(optimizer: Optimizer) -> bool:
         return True
     norms = torch._foreach_norm(list(local(gradients)))  # noqa: SLF001  (as clip_grad_norm_ does)
     return bool(torch.stack([norm.float().to(norms[0].device) for norm in norms]).isfinite().all())
-
-
-def _copy(parameter: Tensor) -> Tensor:
-    """Copy a parameter to the host, without waiting for a device."""
-    copy = torch.empty_like(parameter, device="cpu", pin_memory=parameter.is_cuda)
-    return copy.copy_(parameter, non_blocking=True)
 
 
 def _bytes(model: nn.Module) -> int:

@@ -133,14 +133,14 @@ def _step(entry: Entry, tensors: dict[str, Tensor]) -> dict[str, Any]:
     for number, fetch in enumerate(entry.fetches):
         now = tuple(tensor._version for tensor in tensors_of(fetch.batch))  # noqa: SLF001
         place = f"{name}/{number}"
-        tensors[f"{place}/random"] = fetch.random
+        tensors[f"{place}/random"] = fetch.random.get_state()
         if fetch.random_cuda is not None:
-            tensors[f"{place}/random_cuda"] = fetch.random_cuda
+            tensors[f"{place}/random_cuda"] = fetch.random_cuda.get_state()
         tree = _tree(fetch.batch, f"{place}/batch", tensors)
         fetches.append({"loader": fetch.loader, "whole": now == fetch.versions, "tree": tree})
-    tensors[f"{name}/random"] = entry.random
+    tensors[f"{name}/random"] = entry.random.get_state()
     if entry.random_cuda is not None:
-        tensors[f"{name}/random_cuda"] = entry.random_cuda
+        tensors[f"{name}/random_cuda"] = entry.random_cuda.get_state()
     for edited, copy in entry.edits.items():
         if copy is not None:
             tensors[f"{name}/edit/{edited}"] = copy

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 _MEASURE_EVERY = 32  # batches of a loader between two measurements of their size
 
@@ -21,13 +21,13 @@ class Fetch:
     loader: str
     batch: Any
     versions: tuple[int, ...]  # of its tensors: a write into one raises its version
-    random: Tensor
-    random_cuda: Tensor | None
+    random: Generator
+    random_cuda: Generator | None
 
     @classmethod
     def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
         """A batch that was delivered right now."""
-        versions = tuple(tensor._version for tensor in tensors_of(batch))  # noqa: SLF001
+        versions = tuple([tensor._version for tensor in tensors_of(batch)])  # noqa: SLF001
         return cls(loader, batch, versions, *_random(cuda=cuda))
 
 
@@ -36,8 +36,8 @@ class Entry:
     """One step: its fetches, the random state it began with, and learning rates."""
 
     step: int
-    random: Tensor
-    random_cuda: Tensor | None
+    random: Generator
+    random_cuda: Generator | None
     fetches: list[Fetch] = field(default_factory=list)
     rates: tuple[tuple[float, ...], ...] = ()  # of each optimizer, of each group
     settings: Settings = ()
@@ -63,7 +63,8 @@ class Ring:
 
     def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
-        if self.open is not None and (nbytes := self._bytes(self.open)):
+        last = self.entries[-1] if self.entries else None
+        if last is not None and (last.fetches or last.edits) and (nbytes := self._bytes(last)):
             self.most = max(min(self.most, self._limit // nbytes), 1)
         self.entries.append(Entry(step, *_random(cuda=self._cuda)))
         for fetch in fetches:
@@ -114,8 +115,11 @@ class Ring:
         return edits + sum(self._sizes[fetch.loader] for fetch in entry.fetches)
 
 
-def _random(*, cuda: bool) -> tuple[Tensor, Tensor | None]:
-    return torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
+def _random(*, cuda: bool) -> tuple[Generator, Generator | None]:
+    """Return copies of the generators in use: much cheaper than their states, which few need."""
+    device = torch.cuda.default_generators[torch.cuda.current_device()] if cuda else None
+    host: Generator = torch.default_generator.clone_state()
+    return host, None if device is None else device.clone_state()
 
 
 def tensors_of(batch: Any) -> list[Tensor]:

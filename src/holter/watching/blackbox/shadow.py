@@ -15,6 +15,7 @@ from holter.watching.blackbox.ring import Settings
 from holter.watching.stats.shards import local
 
 _PLAIN = (bool, int, float, str, type(None))
+_ALIGNED = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +27,53 @@ class Snapshot:
     plain: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Shadow:
-    """Two copies of the state of a training, taken in turn, so that one is always whole.
+class TooLargeError(Exception):
+    """A snapshot takes more memory than it may."""
 
-    On a GPU the copy runs on a stream of its own, behind the next forward and backward: weights are
-    not written before the next update, which waits for the copy on the device, not on the host.
+    def __init__(self, nbytes: int) -> None:
+        super().__init__(nbytes)
+        self.nbytes = nbytes
+
+
+class Shadow:
+    """Snapshots of the state of a training, in as many copies as there is room for.
+
+    Of two copies, which are taken in turn, one is always whole. A single one is not while it is
+    replaced. On a GPU the copy runs on a stream of its own, behind the next forward and backward:
+    weights are not written before the next update, which waits for the copy on the device, not on
+    the host.
     """
 
     def __init__(
-        self, models: Mapping[str, nn.Module], optimizers: Mapping[str, Optimizer]
+        self,
+        models: Mapping[str, nn.Module],
+        optimizers: Mapping[str, Optimizer],
+        *,
+        copies: int = 2,
+        limit: float = math.inf,
     ) -> None:
         # Weak: a snapshot must not keep alive what the script has deleted.
         self._weak = {label: weakref.ref(optimizer) for label, optimizer in optimizers.items()}
         self._weak_models = {label: weakref.ref(model) for label, model in models.items()}
-        self._copies: list[dict[str, Tensor]] = [{}, {}]
-        self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None, None]
+        self._limit = limit  # bytes of all copies
+        self._rooms = [_Room() for _ in range(copies)]
+        self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None] * copies
         self._turn = 0
+        self._settings: Settings = ()
+        self._lengths: list[int] = []  # of groups, and the names and numbers of their settings
+        self._names: list[list[str]] = []
+        self._numbers: list[tuple[Any, ...]] = []
+        self._given: list[Any] = []  # learning rates, as the optimizers have them
+        self._rates: tuple[tuple[float, ...], ...] = ()
         self._stream: torch.cuda.Stream | None = None
         self._copying: tuple[Any, Any] | None = None  # events before and after a copy
         self._copied: tuple[Any, Any] | None = None
         self._making: threading.Thread | None = None
+
+    @property
+    def copies(self) -> int:
+        """Number of snapshots that are kept."""
+        return len(self._rooms)
 
     @property
     def _models(self) -> dict[str, nn.Module]:
@@ -59,61 +87,70 @@ class Shadow:
 
     @property
     def rates(self) -> tuple[tuple[float, ...], ...]:
-        """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown."""
-        return tuple(
-            tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
-            for optimizer in self._optimizers.values()
-        )
+        """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown.
+
+        The same tuple as last time while they are the same, as they are kept for every step.
+        """
+        given = [
+            group.get("lr", math.nan)
+            for reference in self._weak.values()
+            if (optimizer := reference()) is not None
+            for group in optimizer.param_groups
+        ]
+        # One list of all, as long as only floats are in it: most steps have those of the last.
+        if given != self._given or not all(type(rate) is float for rate in given):
+            self._given = given
+            self._rates = tuple(
+                tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
+                for optimizer in self._optimizers.values()
+            )
+        return self._rates
 
     @property
     def settings(self) -> Settings:
-        """The numbers of each optimizer's groups besides the learning rate."""
-        return tuple(
-            tuple(
-                {
-                    key: value
-                    for key, value in group.items()
-                    if key not in ("params", "lr") and isinstance(value, float | tuple)
-                }
-                for group in optimizer.param_groups
+        """The numbers of each optimizer's groups besides the learning rate; kept as `rates` are."""
+        groups = [group for reference in self._weak.values() for group in _groups_of(reference())]
+        if [len(group) for group in groups] != self._lengths:  # there are other settings
+            self._lengths = [len(group) for group in groups]
+            self._names = [_names_of_settings(group) for group in groups]
+            self._numbers = []
+        numbers = [
+            tuple(map(group.get, names)) for group, names in zip(groups, self._names, strict=True)
+        ]
+        if numbers != self._numbers:
+            self._numbers = numbers
+            self._settings = tuple(
+                tuple(
+                    {name: group[name] for name in _names_of_settings(group)}
+                    for group in optimizer.param_groups
+                )
+                for optimizer in self._optimizers.values()
             )
-            for optimizer in self._optimizers.values()
-        )
-
-    @property
-    def nbytes(self) -> int:
-        """Host memory that both snapshots take, for the present size of the state."""
-        return 2 * sum(
-            tensor.nbytes for tensor in state_tensors(self._models, self._optimizers).values()
-        )
+        return self._settings
 
     def is_ready(self) -> bool:
-        """Whether there is memory to copy to; a thread allocates pinned memory, which is slow."""
+        """Whether there is memory to copy to; a thread pins it, which is slow."""
         if self._making is not None:
             if self._making.is_alive():
                 return False
             self._making = None
             return True
-        state = state_tensors(self._models, self._optimizers)
-        if (
-            not any(tensor.is_cuda for tensor in state.values())
-            or self._copies[1].keys() == state.keys()
-        ):
+        state = self._state()
+        on_gpu = any(tensor.is_cuda for tensor in state.values())
+        if not on_gpu or all(room.fits(state) for room in self._rooms):
             return True
+        self._check(state)
         self._making = threading.Thread(target=self._make_room, args=(state,), daemon=True)
         self._making.start()
         return False
 
-    def _make_room(self, state: Mapping[str, Tensor]) -> None:
-        for turn in (0, 1):
-            self._room(turn, state)
-
     def take(self, step: int) -> None:
         """Copy the state as it is before `step`; on a GPU, begin to."""
-        turn, self._turn = self._turn, 1 - self._turn
+        state = self._state()
+        self._check(state)
+        turn, self._turn = self._turn, (self._turn + 1) % self.copies
         self._taken[turn] = None  # not whole while it is written
-        state = state_tensors(self._models, self._optimizers)
-        copies = self._room(turn, state)
+        copies = self._rooms[turn].hold(state)
         sources, targets = list(state.values()), [copies[name] for name in state]
         on_gpu = [place for place, tensor in enumerate(sources) if tensor.is_cuda]
         volatile = {id(b) for model in self._models.values() for b in model.buffers()}
@@ -127,6 +164,28 @@ class Shadow:
             if on_host:
                 torch._foreach_copy_([targets[p] for p in on_host], [sources[p] for p in on_host])
         self._taken[turn] = (step, plain_state(self._optimizers))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if self._making is not None:
+            self._making.join()
+        if self._stream is not None:
+            self._stream.synchronize()
+        self._taken = [None] * self.copies
+        for room in self._rooms:
+            room.close()
+
+    def _state(self) -> dict[str, Tensor]:
+        return state_tensors(self._models, self._optimizers)
+
+    def _check(self, state: Mapping[str, Tensor]) -> None:
+        nbytes = self.copies * bytes_of(state)
+        if nbytes > self._limit:
+            raise TooLargeError(nbytes)
+
+    def _make_room(self, state: Mapping[str, Tensor]) -> None:
+        for room in self._rooms:
+            room.hold(state)
 
     def before_update(self) -> None:
         """Let an update wait, on the device, for a copy that is under way."""
@@ -152,26 +211,11 @@ class Shadow:
         if self._stream is not None:
             self._stream.synchronize()
         snapshots = [
-            Snapshot(taken[0], self._copies[turn], taken[1])
+            Snapshot(taken[0], self._rooms[turn].tensors, taken[1])
             for turn, taken in enumerate(self._taken)
             if taken is not None and taken[0] <= step
         ]
         return max(snapshots, key=lambda snapshot: snapshot.step, default=None)
-
-    def _room(self, turn: int, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        copies = self._copies[turn]
-        for name in [name for name in copies if name not in state]:
-            del copies[name]
-        for name, tensor in state.items():
-            held = copies.get(name)
-            if held is None or held.shape != tensor.shape or held.dtype != tensor.dtype:
-                copies[name] = torch.empty_like(
-                    tensor,
-                    device="cpu",
-                    pin_memory=tensor.is_cuda,
-                    memory_format=torch.contiguous_format,
-                )
-        return copies
 
     def _copy_behind(self, sources: list[Tensor], targets: list[Tensor]) -> None:
         if self._stream is None:
@@ -184,6 +228,66 @@ class Shadow:
                 target.copy_(source, non_blocking=True)
                 source.record_stream(self._stream)
             self._copying[1].record(self._stream)
+
+
+class _Room:
+    """Host memory for one snapshot: one block of the size of the state, pinned for a GPU.
+
+    The allocator of torch for pinned memory would round the size of each tensor up to a power of
+    two, so the block is pinned by itself.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self._block = torch.empty(0, dtype=torch.uint8)
+        self._is_pinned = False
+
+    def fits(self, state: Mapping[str, Tensor]) -> bool:
+        """Whether there is a place for each tensor of a state, and for no others."""
+        return self.tensors.keys() == state.keys() and all(
+            held.shape == tensor.shape and held.dtype == tensor.dtype
+            for held, tensor in zip(self.tensors.values(), state.values(), strict=True)
+        )
+
+    def hold(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return a place for each tensor of a state."""
+        if not self.fits(state):
+            self.close()
+            self._block = torch.empty(bytes_of(state), dtype=torch.uint8)
+            if any(tensor.is_cuda for tensor in state.values()):
+                self._pin()
+            start = 0
+            for name, tensor in state.items():
+                part = self._block[start : start + tensor.nbytes]
+                self.tensors[name] = part.view(tensor.dtype).view(tensor.shape)
+                start += _aligned(tensor.nbytes)
+        return self.tensors
+
+    def close(self) -> None:
+        """Give the memory back; what is being written to disk keeps it a little longer."""
+        if self._is_pinned:
+            self._is_pinned = False
+            _cuda_runtime().cudaHostUnregister(self._block.data_ptr())
+        self.tensors = {}
+        self._block = torch.empty(0, dtype=torch.uint8)
+
+    def _pin(self) -> None:
+        """Pin the block; where that fails, copies wait for it, and are made more rarely."""
+        code = _cuda_runtime().cudaHostRegister(self._block.data_ptr(), self._block.nbytes, 0)
+        self._is_pinned = int(code) == 0
+
+
+def bytes_of(state: Mapping[str, Tensor]) -> int:
+    """Return the host memory that one snapshot of a state takes."""
+    return sum(_aligned(tensor.nbytes) for tensor in state.values())
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNED) * _ALIGNED
+
+
+def _cuda_runtime() -> Any:
+    return torch.cuda.cudart()  # type: ignore[no-untyped-call]
 
 
 def state_tensors(
@@ -211,6 +315,7 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
     return {
         label: {
             "class": type(optimizer).__name__,
+            "shapes": [list(parameter.shape) for parameter in held_by(optimizer)],
             "groups": [
                 {
                     key: value.tolist() if isinstance(value, Tensor) else value
@@ -230,6 +335,18 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
         }
         for label, optimizer in optimizers.items()
     }
+
+
+def _groups_of(optimizer: Optimizer | None) -> list[dict[str, Any]]:
+    return [] if optimizer is None else optimizer.param_groups
+
+
+def _names_of_settings(group: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for name, value in group.items()
+        if name not in ("params", "lr") and isinstance(value, float | tuple)
+    ]
 
 
 def held_by(optimizer: Optimizer) -> list[Tensor]:

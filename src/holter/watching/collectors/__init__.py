@@ -3,12 +3,15 @@
 import pkgutil
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
+
+if TYPE_CHECKING:
+    from holter.watching.collectors.lane import LightCollector
 
 STEP: tuple[str, ...] = ("",)  # the owner of what belongs to the step itself
 
@@ -35,13 +38,19 @@ class Reading(NamedTuple):
             raise ValueError(f"{given} values of {self.signal} for {places} owners")
 
 
+@runtime_checkable
 class Collector(Protocol):
-    """Measures at some moments. Must not synchronise: hands out tensors, never reads one."""
+    """Measures at some moments. Must not synchronise: hands out tensors, never reads one.
+
+    What is read at every step joins the lane instead (`watching.collectors.lane.LightCollector`).
+    """
 
     emits: ClassVar[tuple[Signal, ...]]
     at: ClassVar[tuple[type, ...]]  # the moments that `read` is called at
     depth: ClassVar[Depth]  # the least depth of a step at which it is called
-    wakes_at: ClassVar[tuple[type, ...]]  # if any: it sleeps until the first of these moments
+    # If any: it sleeps until the first of these moments. One that reads the end of light steps
+    # sleeps again after it.
+    wakes_at: ClassVar[tuple[type, ...]]
 
     def read(self, moment: Any) -> Iterable[Reading]:
         """Readings of this moment, all filed under the step that is open."""
@@ -56,14 +65,16 @@ class Hooked(Protocol):
     declined: list[str]  # what it cannot read in this training, a sentence each
 
 
-def all_collectors() -> list[Collector]:
+_COLLECTOR, _LIGHT = {"emits", "at", "depth", "wakes_at", "read"}, {"emits", "join"}
+
+
+def all_collectors() -> "list[Collector | LightCollector]":
     """A fresh one of each: the class named like its module, in every module that has one."""
-    made: list[Collector] = []
+    made: list[Collector | LightCollector] = []
     for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
         name = module.replace("_", " ").title().replace(" ", "")
         candidate = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if isinstance(candidate, type) and {"emits", "at", "depth", "wakes_at", "read"} <= set(
-            vars(candidate)
-        ):
+        has = set(vars(candidate)) if isinstance(candidate, type) else set()
+        if candidate is not None and (has >= _COLLECTOR or has >= _LIGHT):
             made.append(candidate())
     return made

@@ -1,27 +1,19 @@
 """Whether gradients were cleared between one step of an optimizer and its next."""
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from torch import Tensor
 
 from holter.record.signals import GRAD_CARRIED_FRACTION, Signal
-from holter.watching.collectors import Reading
-from holter.watching.collectors.moments import (
-    AfterUpdate,
-    BackwardBegins,
-    BackwardEnds,
-    Depth,
-    GradientsReady,
-)
+from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.moments import Depth
+from holter.watching.collectors.roster import Roster, Subject
 from holter.watching.stats.shards import local
 from holter.watching.stats.summary import norms
 
-# Parameters of an optimizer to look at: a script that clears gradients clears them all.
-_WATCHED = {Depth.LIGHT: 1, Depth.REGULAR: 8, Depth.FULL: 8}
-
-State = tuple[int, int]  # identity of a gradient, and how often it was written to
+_WATCHED = 8  # parameters to look at in a step that is not light: a script clears all or none
 
 
 class Clearing:
@@ -34,56 +26,85 @@ class Clearing:
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
-    at: ClassVar[tuple[type, ...]] = (BackwardBegins, BackwardEnds, GradientsReady, AfterUpdate)
-    depth: ClassVar[Depth] = Depth.LIGHT
-    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
-        self._watched: dict[int, list[_Watched]] = {}  # by the index of the optimizer
+        self._watched: dict[int, Sequence[_Watched]] = {}  # by the index of the optimizer
+        self._single: dict[int, _Watched] = {}  # the one parameter that light steps look at
 
-    def read(
-        self, moment: BackwardBegins | BackwardEnds | GradientsReady | AfterUpdate
-    ) -> Iterable[Reading]:
-        """The carried share, once a step, when the gradients of the step are complete."""
-        if isinstance(moment, BackwardBegins):
-            for watched in self._all():
+    def join(self, lane: Lane) -> None:
+        """Hear of backward passes and updates."""
+        self._row, self._places = lane.row, lane.places(GRAD_CARRIED_FRACTION)
+        lane.at_roster.append(self._forget)
+        lane.at_backward.append(self._backward)
+        lane.at_backward_end.append(self._backward_end)
+        lane.at_gradients.append(self._gradients)
+        lane.at_update_end.append(self._updated)
+
+    def _forget(self, roster: Roster) -> None:  # noqa: ARG002
+        self._single.clear()
+
+    def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
+        for parameters in self._watched.values():
+            for watched in parameters:
                 watched.look()
-        elif isinstance(moment, BackwardEnds):
-            for watched in self._all():
-                watched.remember()
-        elif isinstance(moment, AfterUpdate):
-            own, most = (
-                moment.subject.parameters[: moment.subject.held],
-                _WATCHED[moment.next_depth],
-            )
-            self._watched[moment.subject.index] = [_Watched(p) for p in _with_gradient(own, most)]
-        else:
-            carried = [watched.at_step() for watched in self._watched.pop(moment.subject.index, ())]
-            read = [value for value in carried if value is not None]
-            if read:
-                share = sum(read) / len(read)
-                values = share.reshape(1) if isinstance(share, Tensor) else [share]
-                yield Reading(GRAD_CARRIED_FRACTION, moment.subject.owner, values)
 
-    def _all(self) -> list["_Watched"]:
-        return [parameter for watched in self._watched.values() for parameter in watched]
+    def _backward_end(self) -> None:
+        for parameters in self._watched.values():
+            for watched in parameters:
+                watched.remember()
+
+    def _updated(self, subject: Subject, next_depth: Depth) -> None:
+        index = subject.index
+        if next_depth > Depth.LIGHT:
+            self._watched[index] = [_Watched(p) for p in _with_gradient(subject)]
+            return
+        single = self._single.get(index)
+        if single is None or not single.begin():
+            parameters = subject.parameters[: subject.held]
+            first = next((p for p in parameters if p.grad is not None), None)
+            if first is None:
+                self._watched.pop(index, None)
+                return
+            single = self._single[index] = _Watched(first)
+        self._watched[index] = (single,)
+
+    def _gradients(self, subject: Subject) -> None:
+        """Write the carried share, once a step, when the gradients of the step are complete."""
+        parameters = self._watched.pop(subject.index, ())
+        carried = [value for watched in parameters if (value := watched.at_step()) is not None]
+        if carried:
+            share = sum(carried) / len(carried)
+            place = self._places[subject.owner]
+            if isinstance(share, Tensor):
+                self._row.keep(place, share)
+            else:
+                self._row[place] = share
 
 
 class _Watched:
     """A parameter since its last update; `carried` is 1 while its old gradient is still in it."""
 
+    __slots__ = ("_added_to", "_cleared", "_gradient", "_parameter", "_version", "carried")
+
     def __init__(self, parameter: Tensor) -> None:
         self._parameter = weakref.ref(parameter)  # a model that is done with may go
-        self._state = _state(parameter)
+        self._gradient = self._version = 0
+        self.begin()
+
+    def begin(self) -> bool:
+        """Begin again after an update; return whether there is a gradient to look at."""
         self._cleared = self._added_to = False
         self.carried: float | Tensor | None = None
+        self._see()
+        return self._gradient != 0
 
     def look(self) -> None:
+        """Compare the gradient before a backward."""
         parameter = self._parameter()
         if parameter is None or self._cleared:
             return
         gradient = parameter.grad
-        if gradient is None or _state(parameter) != self._state:
+        if gradient is None or self._see():
             self._cleared = True
             self.carried = 0.0
             return
@@ -92,26 +113,29 @@ class _Watched:
         self.carried = there if self.carried is None else self.carried * there
 
     def remember(self) -> None:
-        parameter = self._parameter()
-        now = None if parameter is None else _state(parameter)
-        self._added_to |= now != self._state
-        self._state = now
+        """Take the gradient as a backward has left it."""
+        if self._see():
+            self._added_to = True
 
     def at_step(self) -> float | Tensor | None:
-        parameter = self._parameter()
-        if parameter is None or self._added_to or self.carried is None:
+        """Return how much of the old gradient is in the one that is complete; None if unknown."""
+        if self._parameter() is None or self._added_to or self.carried is None:
             return self.carried
-        return self.carried if _state(parameter) == self._state else 0.0
+        return 0.0 if self._see() else self.carried
+
+    def _see(self) -> bool:
+        """Look which gradient is there, and how often it was written to; True if that changed."""
+        parameter = self._parameter()
+        gradient = None if parameter is None else parameter.grad
+        key, version = (0, 0) if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
+        if key == self._gradient and version == self._version:
+            return False
+        self._gradient, self._version = key, version
+        return True
 
 
-def _state(parameter: Tensor) -> State | None:
-    gradient = parameter.grad
-    return None if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
-
-
-def _with_gradient(parameters: Sequence[Tensor], most: int) -> list[Tensor]:
-    """Some parameters that have a gradient, spread over all of them."""
-    if most == 1:
-        return next(([p] for p in parameters if p.grad is not None), [])
-    present = [parameter for parameter in parameters if parameter.grad is not None]
-    return present[:: max(1, len(present) // most)][:most]
+def _with_gradient(subject: Subject) -> list[Tensor]:
+    """Return some parameters that have a gradient, spread over all of them."""
+    own = subject.parameters[: subject.held]
+    present = [parameter for parameter in own if parameter.grad is not None]
+    return present[:: max(1, len(present) // _WATCHED)][:_WATCHED]

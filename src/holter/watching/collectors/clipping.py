@@ -1,8 +1,9 @@
 """What the script's own gradient clipping measured and did."""
 
 import math
-from collections.abc import Iterable
 from typing import ClassVar
+
+from torch import Tensor
 
 from holter.record.signals import (
     CLIP_COEFFICIENT,
@@ -12,8 +13,8 @@ from holter.record.signals import (
     CLIP_SCALED,
     Signal,
 )
-from holter.watching.collectors import STEP, Reading
-from holter.watching.collectors.moments import Clipped, Depth
+from holter.watching.collectors import STEP
+from holter.watching.collectors.lane import ABSENT, Lane
 
 
 class Clipping:
@@ -26,24 +27,31 @@ class Clipping:
         CLIP_SCALED,
         CLIP_LATE,
     )
-    at: ClassVar[tuple[type, ...]] = (Clipped,)
-    depth: ClassVar[Depth] = Depth.LIGHT
-    wakes_at: ClassVar[tuple[type, ...]] = ()
 
-    def read(self, moment: Clipped) -> Iterable[Reading]:
-        """Norm, limit and coefficient of one clipping call, and whether it was in its place."""
-        if moment.late and not math.isfinite(moment.limit):
+    def __init__(self) -> None:
+        self._places: tuple[int, ...] = ()  # of the signals above; none before the first clipping
+
+    def join(self, lane: Lane) -> None:
+        """Hear of clipping."""
+        self._lane = lane
+        lane.at_clip.append(self._clip)
+        lane.at_arrival.append(self._arrived)
+
+    def _clip(self, norm: Tensor | None, limit: float, scaled: bool, late: bool) -> None:
+        if late and not math.isfinite(limit):
             return  # the update is over: the script only wants the norm
-        yield Reading(CLIP_SCALED, STEP, [moment.scaled])
-        yield Reading(CLIP_LATE, STEP, [moment.late])
-        yield Reading(CLIP_LIMIT, STEP, [moment.limit])
-        if moment.norm is not None:
-            # The coefficient as torch computes it, epsilon included.
-            if moment.norm.is_cpu:
-                value = moment.norm.item()
-                yield Reading(CLIP_NORM, STEP, [value])
-                yield Reading(CLIP_COEFFICIENT, STEP, [min(moment.limit / (value + 1e-6), 1.0)])
-                return
-            norm = moment.norm.detach().reshape(1)
-            yield Reading(CLIP_NORM, STEP, norm)
-            yield Reading(CLIP_COEFFICIENT, STEP, (moment.limit / (norm + 1e-6)).clamp(max=1.0))
+        if not self._places:
+            self._places = tuple(self._lane.places(signal)[STEP] for signal in self.emits)
+        row = self._lane.row
+        norm_at, limit_at, _, scaled_at, late_at = self._places
+        row[scaled_at], row[late_at], row[limit_at] = scaled, late, limit
+        if norm is not None:
+            row.keep(norm_at, norm)
+
+    def _arrived(self, row: list[float]) -> None:
+        """Add the coefficient, as torch computes it, epsilon included."""
+        if self._places:
+            norm_at, limit_at, coefficient_at, *_ = self._places
+            norm = row[norm_at]
+            if norm is not ABSENT:
+                row[coefficient_at] = min(row[limit_at] / (norm + 1e-6), 1.0)

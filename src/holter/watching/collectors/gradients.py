@@ -1,10 +1,12 @@
 """Gradients of every parameter: norm, largest magnitude, non-finite and zero elements."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+import numpy as np
 import torch
 
+from holter.record.format import ABSENT, Floats
 from holter.record.signals import (
     GRAD_ABSMAX,
     GRAD_NONFINITE,
@@ -14,9 +16,19 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors import Reading
+from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth, GradientsReady
+from holter.watching.collectors.roster import Roster, Subject
 from holter.watching.stats import Stat, Statistics
 from holter.watching.stats.shards import local
+
+_PATTERNS = 16  # of parameters with a gradient that light steps tell apart
+_OF_SUMMARY = (
+    (GRAD_NORM, Stat.NORM),
+    (GRAD_ABSMAX, Stat.ABSMAX),
+    (GRAD_NONFINITE, Stat.NONFINITE),
+    (GRAD_ZERO_FRACTION, Stat.ZEROS),
+)
 
 
 class Gradients:
@@ -35,6 +47,33 @@ class Gradients:
 
     def __init__(self) -> None:
         self._stats = Statistics()
+        self._known: dict[tuple[int, ...], _Norms] = {}  # by which parameters have gradients
+
+    def join(self, lane: Lane) -> None:
+        """Read light steps as well where that is one launch: on a GPU."""
+        self._lane, self._total = lane, lane.places(GRAD_TOTAL_NORM)
+        lane.at_roster.append(self._follow)
+
+    def _follow(self, roster: Roster) -> None:
+        self._known.clear()
+        self._lane.at_dense[:] = [hear for hear in self._lane.at_dense if hear != self._read_light]
+        if on_gpu(roster):
+            self._lane.at_dense.append(self._read_light)
+
+    def _read_light(self, subject: Subject) -> None:
+        """Leave one summary of all gradients on the device; what follows from it can wait."""
+        gradients = [parameter.grad for parameter in subject.parameters]
+        there = local([gradient for gradient in gradients if gradient is not None])
+        places = (subject.index, *(i for i, g in enumerate(gradients) if g is not None))
+        norms = self._known.get(places)
+        if norms is None:
+            if len(self._known) >= _PATTERNS or not all(gradient.numel() for gradient in there):
+                return
+            sizes = [gradient.numel() for gradient in there]
+            norms = _Norms(subject, places[1:], sizes, self._total[subject.owner])
+            self._known[places] = norms
+        if there:
+            self._lane.row.keep_wide(norms, self._stats.summarise(there, like=norms))
 
     def read(self, moment: GradientsReady) -> Iterable[Reading]:
         """A value for each parameter that has a gradient."""
@@ -64,3 +103,35 @@ class Gradients:
             # In float64, for squares of large norms overflow.
             total = torch.linalg.vector_norm(norm[:held], dtype=torch.float64).reshape(1)
             yield Reading(GRAD_TOTAL_NORM, subject.owner, total)
+
+
+class _Norms:
+    """Makes the signals of some gradients from their summary, on the host."""
+
+    stream = GRAD_NORM.stream
+
+    def __init__(
+        self, subject: Subject, places: Sequence[int], sizes: Sequence[int], total: int
+    ) -> None:
+        self.layout: Sequence[tuple[str, tuple[str, ...]]] = [
+            (signal.name, subject.names) for signal, _ in _OF_SUMMARY
+        ]
+        self._owners, self._places, self._total = len(subject.names), list(places), total
+        self._held = sum(place < subject.held for place in places)
+        self._sizes = np.array(sizes, np.float32)
+
+    def values(self, row: list[float], read: Floats) -> Floats:
+        """Return the values of all parameters, signal by signal; the total norm goes to the row."""
+        summary = read.reshape(len(self._places), -1)
+        full = np.full((len(_OF_SUMMARY), self._owners), ABSENT)
+        for place, (_, column) in enumerate(_OF_SUMMARY):
+            values = summary[:, column]
+            full[place, self._places] = values / self._sizes if column is Stat.ZEROS else values
+        if self._held:
+            row[self._total] = float(np.linalg.norm(summary[: self._held, 0].astype(np.float64)))
+        return full.reshape(-1)
+
+
+def on_gpu(roster: Roster) -> bool:
+    """Whether all parameters are where one launch reads many of them."""
+    return bool(roster.parameters) and all(parameter.is_cuda for parameter in roster.parameters)

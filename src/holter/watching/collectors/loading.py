@@ -1,17 +1,14 @@
 """The batches that loaders deliver, and the wait for them."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
+from torch import Tensor
+
 from holter.record.signals import DATA_BATCH_SIZE, DATA_BATCHES, TIME_DATA_WAIT, Signal
-from holter.watching.collectors import Reading
-from holter.watching.collectors.moments import (
-    BackwardBegins,
-    BatchFetched,
-    Depth,
-    StepEnds,
-    ValidationLoss,
-)
+from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.moments import Depth
+from holter.watching.collectors.roster import Subject
 
 Totals = dict[str, tuple[int, float, int]]  # loader -> samples, seconds, batches
 
@@ -20,36 +17,43 @@ class Loading:
     """Files a batch under the step whose backward follows it; validation batches under none."""
 
     emits: ClassVar[tuple[Signal, ...]] = (DATA_BATCH_SIZE, TIME_DATA_WAIT, DATA_BATCHES)
-    at: ClassVar[tuple[type, ...]] = (BatchFetched, BackwardBegins, ValidationLoss, StepEnds)
-    depth: ClassVar[Depth] = Depth.LIGHT
-    wakes_at: ClassVar[tuple[type, ...]] = (BatchFetched,)
 
     def __init__(self) -> None:
         self._fetched: Totals = {}
         self._used: Totals = {}
         self._owners: dict[str, tuple[str, ...]] = {}
 
-    def read(
-        self, moment: BatchFetched | BackwardBegins | ValidationLoss | StepEnds
-    ) -> Iterable[Reading]:
-        """Samples and wait of each training loader, at the end of the step."""
-        if isinstance(moment, BatchFetched):
-            # Only the latest batch: one that no backward followed was not trained on.
-            self._fetched[moment.loader] = (moment.samples, moment.waited, 1)
-        elif isinstance(moment, ValidationLoss):
-            self._fetched.clear()
-        elif isinstance(moment, BackwardBegins):
-            for loader, (samples, waited, batches) in self._fetched.items():
-                old = self._used.get(loader, (0, 0.0, 0))
-                self._used[loader] = (old[0] + samples, old[1] + waited, old[2] + batches)
-            self._fetched.clear()
-        elif self._used:
-            readings = []
-            for loader, (samples, waited, batches) in self._used.items():
-                owner = self._owners.setdefault(loader, (loader,))
-                readings.append(Reading(DATA_BATCH_SIZE, owner, [samples]))
-                readings.append(Reading(TIME_DATA_WAIT, owner, [waited]))
-                readings.append(Reading(DATA_BATCHES, owner, [batches]))
-            self._used.clear()
-            return readings
-        return ()
+    def join(self, lane: Lane) -> None:
+        """Hear of batches and, from the first one on, of what becomes of them."""
+        self._lane, self._row = lane, lane.row
+        self._signals = tuple(lane.places(signal) for signal in self.emits)
+        lane.at_fetch.append(self._fetch)
+
+    def _fetch(self, loader: str, samples: int, waited: float) -> None:
+        if not self._owners:
+            self._lane.at_validation.append(self._validated)
+            self._lane.at_backward.append(self._backward)
+            self._lane.at_end.append(self._end)
+        self._owners.setdefault(loader, (loader,))
+        # Only the latest batch: one that no backward followed was not trained on.
+        self._fetched[loader] = (samples, waited, 1)
+
+    def _validated(self) -> None:
+        self._fetched.clear()
+
+    def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
+        if not self._fetched:
+            return
+        for loader, (samples, waited, batches) in self._fetched.items():
+            old = self._used.get(loader, (0, 0.0, 0))
+            self._used[loader] = (old[0] + samples, old[1] + waited, old[2] + batches)
+        self._fetched.clear()
+
+    def _end(self, subjects: Sequence[Subject]) -> None:  # noqa: ARG002
+        if not self._used:
+            return
+        for loader, totals in self._used.items():
+            owner = self._owners[loader]
+            for places, value in zip(self._signals, totals, strict=True):
+                self._row[places[owner]] = value
+        self._used.clear()

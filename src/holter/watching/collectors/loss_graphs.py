@@ -1,5 +1,6 @@
 """The form of the loss, read from its autograd graph before backward frees it."""
 
+import weakref
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -77,7 +78,7 @@ class LossGraphs:
         self._contributions: Contributions | None = None
         self._terms: dict[tuple[str, ...], tuple[str, ...]] = {}  # owners are the same tuple
         self._readings: list[Reading] = []
-        self._roster: Roster | None = None
+        self._roster: weakref.ref[Roster] | None = None  # weak: the script may be done with it
 
     @property
     def spent(self) -> float:
@@ -116,8 +117,8 @@ class LossGraphs:
         models = [model.module for model in moment.roster.models]
         if depth < self.depth or any(map(is_compiled, models)):
             return
-        if moment.roster is not self._roster:
-            self._roster = moment.roster
+        if self._roster is None or moment.roster is not self._roster():
+            self._roster = weakref.ref(moment.roster)
             self._models.know((module, None) for model in models for module in model.modules())
         self._models.listen()
 

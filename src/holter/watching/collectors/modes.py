@@ -1,32 +1,67 @@
 """Whether models are in training or in eval mode while they are trained."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from holter.record.signals import MODE_EVAL_FRACTION, MODE_TRAINING, Signal
-from holter.watching.collectors import Reading
-from holter.watching.collectors.moments import BackwardBegins, Depth
+from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.moments import Depth
+from holter.watching.collectors.roster import Model, Roster
+
+
+@dataclass(slots=True)
+class _Looked:
+    """A model, its places in the row, and the share of its modules that are in eval mode."""
+
+    model: Model
+    training: int
+    fraction: int
+    share: float = 0.0
 
 
 class Modes:
-    """Looks at each model when the first backward of a step begins."""
+    """Looks at each model when the first backward of a step begins.
+
+    At a light step, the modules of a model are looked at only if `train()` or `eval()` was called.
+    """
 
     emits: ClassVar[tuple[Signal, ...]] = (MODE_TRAINING, MODE_EVAL_FRACTION)
-    at: ClassVar[tuple[type, ...]] = (BackwardBegins,)
-    depth: ClassVar[Depth] = Depth.LIGHT
-    wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
-        self._owners: dict[str, tuple[str, ...]] = {}
+        self._models: list[_Looked] = []
+        self._touched = True  # a mode may have changed since the modules were looked at
 
-    def read(self, moment: BackwardBegins) -> Iterable[Reading]:
-        """A value for each model."""
-        if not moment.opens_step:
+    def join(self, lane: Lane) -> None:
+        """Hear of models, of their modes, and of backward passes."""
+        self._row = lane.row
+        self._training, self._fraction = lane.places(MODE_TRAINING), lane.places(MODE_EVAL_FRACTION)
+        lane.at_roster.append(self._follow)
+        lane.at_mode.append(self._touch)
+        lane.at_backward.append(self._backward)
+
+    def _follow(self, roster: Roster) -> None:
+        self._touched = True
+        self._models = []
+        for model in roster.models:
+            owner = (model.label,)
+            fraction = self._fraction[owner] if model.mode_dependent else -1
+            self._models.append(_Looked(model, self._training[owner], fraction))
+
+    def _touch(self) -> None:
+        self._touched = True
+
+    def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
+        if not opens:
             return
-        for model in moment.roster.models:
-            owner = self._owners.setdefault(model.label, (model.label,))
-            yield Reading(MODE_TRAINING, owner, [model.module.training])
-            if model.mode_dependent:
-                evaluating = sum(not module.training for module in model.mode_dependent)
-                share = evaluating / len(model.mode_dependent)
-                yield Reading(MODE_EVAL_FRACTION, owner, [share])
+        row, afresh = self._row, self._touched or depth > Depth.LIGHT
+        self._touched = False
+        for looked in self._models:
+            row[looked.training] = looked.model.module.training
+            if looked.fraction >= 0:
+                if afresh:
+                    modules = looked.model.mode_dependent
+                    looked.share = sum(not module.training for module in modules) / len(modules)
+                row[looked.fraction] = looked.share

@@ -1,4 +1,4 @@
-"""The moments of a training loop at which collectors may read."""
+"""The moments of a training loop at which collectors of deeper steps may read."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -34,24 +34,11 @@ class BackwardBegins(NamedTuple):
     whole: bool = True  # False where only the gradients of some tensors were asked for
 
 
-class BackwardEnds(NamedTuple):
-    """`backward()` has returned."""
-
-
 class GradientsReady(NamedTuple):
     """All gradients of a step are there, not yet clipped; still multiplied by `scale` if given."""
 
     subject: Subject
     scale: Tensor | None
-
-
-class Clipped(NamedTuple):
-    """The script clipped gradients by norm (`norm` given) or by value."""
-
-    norm: Tensor | None
-    limit: float
-    scaled: bool  # the gradients were still multiplied by the AMP scale
-    late: bool  # their optimizer had been stepped, and no backward had followed
 
 
 class BeforeUpdate(NamedTuple):
@@ -63,12 +50,6 @@ class BeforeUpdate(NamedTuple):
     roster: Roster
 
 
-class ClosureCalled(NamedTuple):
-    """`optimizer.step()` has called the closure it was given `calls` times."""
-
-    calls: int
-
-
 class AfterUpdate(NamedTuple):
     """`optimizer.step()` has returned; what comes next belongs to a step read to `next_depth`."""
 
@@ -76,17 +57,6 @@ class AfterUpdate(NamedTuple):
     roster: Roster
     depth: Depth
     next_depth: Depth
-
-
-class ScalerStepped(NamedTuple):
-    """A GradScaler stepped an optimizer, or skipped its step for non-finite gradients."""
-
-    scale: Tensor
-    skipped: Tensor | Sequence[float]  # one value: whether it was
-
-
-class SchedulerStepped(NamedTuple):
-    """A learning-rate scheduler was stepped."""
 
 
 class CheckpointRead(NamedTuple):
@@ -100,14 +70,6 @@ class WeightsLoaded(NamedTuple):
 
     module: nn.Module
     state: Any
-
-
-class BatchFetched(NamedTuple):
-    """A loader delivered a batch."""
-
-    loader: str
-    samples: int
-    waited: float
 
 
 class LossComputed(NamedTuple):
@@ -183,17 +145,11 @@ class Closing(NamedTuple):
 Moment = (
     Joined
     | BackwardBegins
-    | BackwardEnds
     | GradientsReady
-    | Clipped
     | BeforeUpdate
-    | ClosureCalled
     | AfterUpdate
-    | ScalerStepped
-    | SchedulerStepped
     | CheckpointRead
     | WeightsLoaded
-    | BatchFetched
     | LossComputed
     | ValidationLoss
     | EvaluationBegins

@@ -1,29 +1,33 @@
 """How often learning-rate schedulers are stepped."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 from holter.record.signals import SCHEDULE_STEPS, Signal
-from holter.watching.collectors import STEP, Reading
-from holter.watching.collectors.moments import Depth, SchedulerStepped, StepEnds
+from holter.watching.collectors import STEP
+from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.roster import Subject
 
 
 class Scheduling:
     """Counts `scheduler.step()` calls between the ends of steps, from the first call on."""
 
     emits: ClassVar[tuple[Signal, ...]] = (SCHEDULE_STEPS,)
-    at: ClassVar[tuple[type, ...]] = (SchedulerStepped, StepEnds)
-    depth: ClassVar[Depth] = Depth.LIGHT
-    wakes_at: ClassVar[tuple[type, ...]] = (SchedulerStepped,)
 
     def __init__(self) -> None:
         self._calls: int | None = None
 
-    def read(self, moment: SchedulerStepped | StepEnds) -> Iterable[Reading]:
-        """The count of the step."""
-        if isinstance(moment, SchedulerStepped):
-            self._calls = (self._calls or 0) + 1
-        elif self._calls is not None:
-            calls, self._calls = self._calls, 0
-            return (Reading(SCHEDULE_STEPS, STEP, [calls]),)
-        return ()
+    def join(self, lane: Lane) -> None:
+        """Hear of schedulers."""
+        self._lane, self._places = lane, lane.places(SCHEDULE_STEPS)
+        lane.at_schedule.append(self._stepped)
+
+    def _stepped(self) -> None:
+        if self._calls is None:
+            self._calls = 0
+            self._lane.at_end.append(self._end)
+        self._calls += 1
+
+    def _end(self, subjects: Sequence[Subject]) -> None:  # noqa: ARG002
+        self._lane.row[self._places[STEP]] = self._calls
+        self._calls = 0

@@ -6,7 +6,6 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from holter.watching.collectors.moments import ClosureCalled
 from holter.watching.collectors.roster import Subject
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
@@ -29,7 +28,7 @@ class ClosureListener:
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Return the arguments of `optimizer.step()` with the closure counted, if there is one."""
         closure = closure_of(args, kwargs)
-        if closure is None:  # as for nearly all optimizers
+        if closure is None:
             return None
         made: list[_Counted] = []  # none where the shield lets nothing through
         self._count(optimizer, closure, made)
@@ -46,7 +45,7 @@ class ClosureListener:
         if subject is not None:
             made.append(_Counted(closure, self, subject))
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self) -> None:
         """Publish how often the closure was called, if there was one."""
         counted, self._counted = self._counted, None
         if counted is not None:
@@ -54,7 +53,8 @@ class ClosureListener:
 
     @shielded
     def _publish(self, calls: int) -> None:
-        self._loop.stepper.publish(ClosureCalled(calls))
+        lane = self._loop.stepper.lane
+        lane.tell(lane.at_closure, calls)
 
     @shielded
     def first_call_ends(self, subject: Subject) -> None:
@@ -90,10 +90,12 @@ class _Counted:
 
 def closure_of(args: Any, kwargs: Any) -> Closure | None:
     """Return the closure given to `optimizer.step()`; hooks see the optimizer as first argument."""
+    if not kwargs and len(args) < 2:  # as for nearly all optimizers
+        return None
     given: Closure | None = kwargs.get("closure")
     if given is not None:
         return given
-    return next((argument for argument in args if callable(argument)), None)
+    return next((argument for argument in args[1:] if callable(argument)), None)
 
 
 def _writes(subject: Subject) -> list[int]:

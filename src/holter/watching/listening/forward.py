@@ -1,5 +1,6 @@
 """ForwardListener: what a training loop does before it calls backward."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,8 +10,6 @@ from torch.utils.data import DataLoader
 from holter.record.events import ModeChanged, PassBegan
 from holter.watching.collectors.moments import (
     Attended,
-    BatchFetched,
-    Depth,
     EvaluationBegins,
     LossComputed,
     NonfiniteReplaced,
@@ -21,7 +20,7 @@ from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
 from holter.watching.orders import Orders
 from holter.watching.shield import shielded
-from holter.watching.taps import TappedLoss
+from holter.watching.taps import Interest, TappedLoss
 
 
 class ForwardListener:
@@ -31,6 +30,7 @@ class ForwardListener:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
         self._loaders, self._orders, self._passes = Loaders(), Orders(), loop.passes
+        self._lane = loop.stepper.lane
 
     @property
     def is_evaluating(self) -> bool:
@@ -43,9 +43,9 @@ class ForwardListener:
         return self._stepper.listens_to(LossComputed, self._open.forward_depth)
 
     @property
-    def minds_forward(self) -> bool:
+    def forward(self) -> Interest:
         """Whether everything is read of the step that this forward pass belongs to."""
-        return self._open.forward_depth is Depth.FULL
+        return self._open.forward
 
     @shielded
     def loader_begins(self, loader: DataLoader[Any], iterator: object) -> None:
@@ -67,7 +67,7 @@ class ForwardListener:
             return
         step, evaluating = self._stepper.coming_step, self.is_evaluating
         self._passes.fetched(iteration, step, evaluating=evaluating)
-        self._stepper.publish(BatchFetched(iteration.label, samples(batch), waited))
+        self._lane.tell(self._lane.at_fetch, iteration.label, samples(batch), waited)
         if not torch.is_grad_enabled() or evaluating:
             return
         order = self._orders.see(iteration.label, batch, step, iteration.batches)
@@ -103,17 +103,18 @@ class ForwardListener:
             self._stepper.publish_forward(Attended(query, key, mask, is_causal, scale))
 
     @shielded
-    def mode_changed(self, module: nn.Module) -> None:
+    def modes_changed(self, modules: Sequence[nn.Module]) -> None:
         """Record when a model changes between train and eval mode."""
+        self._lane.tell(self._lane.at_mode)
         roster, evaluation = self._stepper.roster, self._loop.evaluation
-        for model in roster.models:
-            if model.module is module:
-                evaluation.look_at(roster.models)
-                is_change = evaluation.mode_changed(module)
-                if not module.training:
-                    self._stepper.publish(EvaluationBegins(roster))
-                if is_change:
-                    self._loop.recorder.event(ModeChanged(model.label, module.training))
+        models = {id(model.module): model for model in roster.models}
+        for model in [models[id(module)] for module in modules if id(module) in models]:
+            evaluation.look_at(roster.models)
+            is_change = evaluation.mode_changed(model.module)
+            if not model.module.training:
+                self._stepper.publish(EvaluationBegins(roster))
+            if is_change:
+                self._loop.recorder.event(ModeChanged(model.label, model.module.training))
 
     @shielded
     def loss_computed(self, call: TappedLoss) -> None:

@@ -1,7 +1,8 @@
 """UpdateListener: a training loop from backward to the update of the weights."""
 
 import os
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,17 +15,14 @@ from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
-    BackwardEnds,
     BeforeUpdate,
-    Clipped,
     Depth,
-    ScalerStepped,
-    SchedulerStepped,
 )
-from holter.watching.collectors.roster import Subject
-from holter.watching.listening.closures import closure_of
+from holter.watching.collectors.roster import Roster, Subject
+from holter.watching.listening.closures import ClosureListener, closure_of
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
+from holter.watching.steps import Stage
 
 
 class UpdateListener:
@@ -33,9 +31,12 @@ class UpdateListener:
     def __init__(self, loop: Loop) -> None:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
-        self._loss_scale = loop.stepper.loss_scale
+        self._loss_scale, self._lane = loop.stepper.loss_scale, loop.stepper.lane
+        self._closures = ClosureListener(loop)
         self._in_eval = False  # at the last backward
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
+        # What was clipped last, and the places on which roster of those who hold it.
+        self._clipped: tuple[tuple[int, ...], weakref.ref[Roster], list[int]] | None = None
 
     @property
     def is_deaf(self) -> bool:
@@ -44,47 +45,64 @@ class UpdateListener:
 
     @property
     def minds_backward_ends(self) -> bool:
-        """Whether a collector reads what backward left."""
-        return self._stepper.listens_to(BackwardEnds, self._open.depth)
+        """Whether a collector reads what backward left: one does."""
+        return True
 
     @shielded
     def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
         """Open a step if the last one has been updated."""
-        loop, step = self._loop, self._open
+        loop, step, stepper = self._loop, self._open, self._stepper
         in_eval = loop.evaluation.is_on
-        loop.decide(training=in_eval)
+        if loop.evaluation.has_undecided:
+            loop.decide(training=in_eval)
         if loop.scout is not None:
             loop.scout.before_backward()
-        loop.end_if_updated(in_eval=in_eval)
+        if step.stage is Stage.UPDATED:
+            stepper.end_step(in_eval=in_eval)
         if in_eval is not self._in_eval:  # training goes on in another mode
             self._in_eval = in_eval
-            self._stepper.alert()
+            stepper.alert()
         scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
         opens = step.backward()
-        loop.see_handwritten(scalars)
-        roster = self._stepper.roster
-        self._stepper.publish(BackwardBegins(tuple(scalars), opens, roster, whole))
+        if loop.has_called_loss or step.depth is Depth.FULL:
+            loop.see_handwritten(scalars)
+        self._lane.tell(self._lane.at_backward, scalars, opens, step.depth)
+        if stepper.listens_to(BackwardBegins, step.depth):
+            stepper.publish(BackwardBegins(tuple(scalars), opens, stepper.roster, whole))
         self._loss_scale.backward_began()
 
     @shielded
     def backward_ends(self) -> None:
         """Let collectors read what backward left."""
-        self._stepper.publish(BackwardEnds())
+        self._lane.tell(self._lane.at_backward_end)
 
     @shielded
-    def clip_begins(self, parameters: Iterable[Tensor]) -> None:
+    def clip_begins(self, parameters: Sequence[Tensor]) -> None:
         """Read gradients before they are clipped."""
-        subjects = self._stepper.roster.subjects_holding(parameters)
+        subjects = self._subjects_holding(parameters)
         for subject in subjects:
             self._stepper.gradients_ready(subject)
         scaled = any(self._loss_scale.is_on(subject.optimizer()) for subject in subjects)
         late = bool(subjects) and all(subject in self._open.stepped for subject in subjects)
         self._clipping = (scaled, late)
 
+    def _subjects_holding(self, parameters: Sequence[Tensor]) -> list[Subject]:
+        """Return whose parameters these are; a list with the same ends is the one of last time."""
+        roster = self._stepper.roster
+        ends = (parameters[0], parameters[-1]) if parameters else ()
+        key = (len(parameters), *(id(parameter) for parameter in ends))
+        known = self._clipped
+        if known is None or known[0] != key or known[1]() is not roster:
+            holders = roster.subjects_holding(parameters)
+            places = [place for place, s in enumerate(roster.subjects) if s in holders]
+            known = self._clipped = key, weakref.ref(roster), places
+        return [roster.subjects[place] for place in known[2]]
+
     @shielded
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:
-        """Publish what the script's clipping measured."""
-        self._stepper.publish(Clipped(norm, limit, *self._clipping))
+        """Pass on what the script's clipping measured."""
+        scaled, late = self._clipping
+        self._lane.tell(self._lane.at_clip, norm, limit, scaled, late)
 
     @shielded
     def loss_scaled(self, scaler: GradScaler, loss: Tensor, scaled: Tensor) -> None:
@@ -111,7 +129,7 @@ class UpdateListener:
         scale = self._loss_scale.current(self._stepper.device)
         if scale is not None:
             flag = self._loss_scale.skipped(unseen=skipped)
-            self._stepper.publish(ScalerStepped(scale, flag))
+            self._lane.tell(self._lane.at_scaler, scale, flag)
 
     @shielded
     def scheduler_stepped(self, scheduler: LRScheduler) -> None:
@@ -121,7 +139,7 @@ class UpdateListener:
         if schedule is not None:
             self._loop.recorder.event(schedule)
         if trained:
-            self._stepper.publish(SchedulerStepped())
+            self._lane.tell(self._lane.at_schedule)
 
     @shielded
     def parameters_joined(self, optimizer: Optimizer) -> None:
@@ -138,17 +156,28 @@ class UpdateListener:
         if self._loop.scout is not None:
             self._loop.scout.before_step(optimizer)
 
-    def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """See a watched optimizer begin its step."""
+    def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
+        """See a watched optimizer begin its step; return its arguments, if a closure is among them.
+
+        The optimizer is the first of them.
+        """
         self._before_step(optimizer, args, kwargs)
         box = self._loop.black_box
-        if box is not None and os.getpid() == self.shield.process and not self._is_capturing():
+        if (
+            box is not None
+            and box.may_interrupt
+            and os.getpid() == self.shield.process
+            and not (self.shield.is_on_cuda and self.shield.is_capturing())
+        ):
             scaled = self._loss_scale.is_on(optimizer)
             try:
-                box.before_update(self._loop.recorder.step, optimizer, scaled=scaled)
+                box.interrupt(self._loop.recorder.step, optimizer, scaled=scaled)
             except (NonfiniteError, SystemExit):
                 self._refused(optimizer)
                 raise
+        if kwargs or len(args) > 1:
+            return self._closures.before_step(optimizer, args, kwargs)
+        return None
 
     @shielded
     def _refused(self, optimizer: Optimizer) -> None:
@@ -158,43 +187,52 @@ class UpdateListener:
             self._updated(subject)
             self._loop.close_step()
 
-    def _is_capturing(self) -> bool:
-        return self.shield.is_on_cuda and self.shield.is_capturing()
-
     @shielded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        subject = self._stepper.roster.subject_of(optimizer)
+        stepper, step = self._stepper, self._open
+        subject = stepper.roster.subject_of(optimizer)
         if subject is None:
             return
         self._loss_scale.step_begins(optimizer)
         has_closure = closure_of(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
-        if subject in self._open.stepped or (has_closure and self._open.is_updated):
+        if subject in step.stepped or (has_closure and step.is_updated):
             self._loop.close_step()
-        if self._open.depth > Depth.LIGHT and self._stepper.roster.is_outdated():
-            self._loop.renew(self._stepper.roster.joined_by())
-            subject = self._stepper.roster.subject_of(optimizer) or subject
+        if step.depth > Depth.LIGHT and stepper.roster.is_outdated():
+            self._loop.renew(stepper.roster.joined_by())
+            subject = stepper.roster.subject_of(optimizer) or subject
         if not has_closure:
-            self._stepper.gradients_ready(subject)
-        roster = self._stepper.roster
-        self._stepper.publish(BeforeUpdate(subject, optimizer, self._open.depth, roster))
+            stepper.gradients_ready(subject)
+        self._lane.tell(self._lane.at_update, subject, optimizer, step.depth)
+        if stepper.listens_to(BeforeUpdate, step.depth):
+            stepper.publish(BeforeUpdate(subject, optimizer, step.depth, stepper.roster))
+        if self._loop.black_box is not None:
+            self._loop.black_box.before_update(self._loop.recorder.step, optimizer)
 
-    @shielded
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """See a watched optimizer end its step."""
+        has_closure = closure_of(args, kwargs) is not None
+        if has_closure:
+            self._closures.after_step()
+        self._after_step(optimizer, has_closure=has_closure)
+
+    @shielded
+    def _after_step(self, optimizer: Optimizer, *, has_closure: bool) -> None:
         subject = self._stepper.roster.subject_of(optimizer)
         if subject is None:
             return
-        if closure_of(args, kwargs) is not None:
+        if has_closure:
             self._stepper.gradients_ready(subject)
         self._updated(subject)
 
     def _updated(self, subject: Subject) -> None:
         """Publish that an optimizer has stepped, or that its step was skipped."""
-        step, roster = self._open, self._stepper.roster
+        step, stepper = self._open, self._stepper
         if not step.is_updated:
-            self._stepper.choose_next_depth()
-        self._stepper.publish(AfterUpdate(subject, roster, step.depth, step.next_depth))
+            stepper.choose_next_depth()
+        self._lane.tell(self._lane.at_update_end, subject, step.next_depth)
+        if stepper.listens_to(AfterUpdate, max(step.depth, step.next_depth)):
+            stepper.publish(AfterUpdate(subject, stepper.roster, step.depth, step.next_depth))
         step.updated(subject)
         if self._loop.black_box is not None:
             self._loop.black_box.updated(self._loop.recorder.step)

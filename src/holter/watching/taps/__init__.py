@@ -5,6 +5,6 @@ listener must not raise: they run inside a training. `Tap` is the one way to rep
 """
 
 from holter.watching.taps.losses import LOSS_FUNCTIONS, TappedLoss
-from holter.watching.taps.tap import Tap
+from holter.watching.taps.tap import Interest, Tap
 
-__all__ = ["LOSS_FUNCTIONS", "Tap", "TappedLoss"]
+__all__ = ["LOSS_FUNCTIONS", "Interest", "Tap", "TappedLoss"]

@@ -35,13 +35,17 @@ def tap_autograd(listener: BackwardListener) -> list[Tap]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if listener.is_deaf:
                 return original(tensors, *args, **kwargs)
-            single = isinstance(tensors, Tensor | GradientEdge)
-            roots = (tensors,) if single else tuple(tensors)  # which may be a generator
-            values = [root for root in roots if isinstance(root, Tensor)]
-            if any(root.is_meta for root in values):  # a library infers shapes: no training
-                return original(tensors if single else roots, *args, **kwargs)
+            if isinstance(tensors, Tensor):
+                values: Sequence[Tensor] = (tensors,)
+            else:
+                single = isinstance(tensors, GradientEdge)
+                tensors = tensors if single else tuple(tensors)  # which may be a generator
+                values = () if single else [root for root in tensors if isinstance(root, Tensor)]
+            for root in values:
+                if root.is_meta:  # a library infers shapes: no training
+                    return original(tensors, *args, **kwargs)
             listener.backward_begins(values, whole=not kwargs.get("inputs"))
-            result = original(tensors if single else roots, *args, **kwargs)
+            result = original(tensors, *args, **kwargs)
             if listener.minds_backward_ends:
                 listener.backward_ends()
             return result

@@ -1,6 +1,6 @@
 """Taps on gradient clipping, by norm and by value."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from holter.watching.taps.tap import Call, Tap
 class ClippingListener(Protocol):
     """Hears of gradient clipping."""
 
-    def clip_begins(self, parameters: Iterable[Tensor]) -> None:
+    def clip_begins(self, parameters: Sequence[Tensor]) -> None:
         """Gradients of `parameters` are about to be clipped."""
 
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:

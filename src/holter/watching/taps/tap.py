@@ -14,6 +14,15 @@ from torch.jit import _builtins
 Call = Callable[..., Any]
 
 
+class Interest:
+    """Whether calls are of interest now: one attribute, because some functions are called often."""
+
+    __slots__ = ("is_on",)
+
+    def __init__(self) -> None:
+        self.is_on = True
+
+
 class Tap:
     """One replaced attribute. A tap that another has covered lets calls pass once removed."""
 
@@ -24,17 +33,20 @@ class Tap:
         around: Callable[[Callable[..., Any]], Callable[..., Any]],
         *,
         guarded: bool = True,
+        interest: Interest | None = None,
     ) -> None:
         self._target, self._name = target, name
         self._inherited = isinstance(target, type) and name not in vars(target)
         self._original = original = inspect.getattr_static(target, name)
         self._removed = False
+        wanted = interest or Interest()
         watched = around(original)
         process, getpid, is_compiling = os.getpid(), os.getpid, torch.compiler.is_compiling
 
         def tapped(*args: Any, **kwargs: Any) -> Any:
-            # Compiled code and forked workers are left alone.
-            if self._removed or is_compiling() or getpid() != process:
+            # Compiled code and forked workers are left alone. What dynamo sees first decides: it
+            # would compile again whenever an attribute changes that it has looked at.
+            if is_compiling() or not wanted.is_on or self._removed or getpid() != process:
                 return original(*args, **kwargs)
             return watched(*args, **kwargs)
 
