@@ -25,7 +25,8 @@ from holter.scripts.running import AfterTorch, Script, find_module, find_script,
 
 if TYPE_CHECKING:
     from holter.lab.changes import TappedChange
-    from holter.watching.collectors import Collector, LightCollector
+    from holter.watching.collectors import Collector
+    from holter.watching.collectors.lane import LightCollector
     from holter.watching.watch import Watch
 
 RESULT = "trial.json"
