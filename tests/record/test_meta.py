@@ -47,7 +47,16 @@ def test_keys_on_disk_are_those_that_older_runs_have() -> None:
     document = FULL.to_json()
     assert set(document) == {
         *("status", "steps", "duration", "seed", "model", "optimizers", "parameters", "notes"),
-        *("lost_records", "command", "module", "folder", "started", "python", "versions"),
+        *(
+            "lost_records",
+            "command",
+            "module",
+            "script_digest",
+            "folder",
+            "started",
+            "python",
+            "versions",
+        ),
         *("machine", "variables", "git"),
     }
     assert document["parameters"] == {"0.weight": [[2, 3], "float32"]}

@@ -69,12 +69,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     named = bool(words) and not words[0].startswith("-")
-    args = _parser().parse_args(words[1:] if named else words)
+    parser = _parser(script=not named or words[0] != REPLAY)
+    args = parser.parse_args(words[1:] if named else words)
     args.experiment = words[0] if named else None
     return args
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, script: bool) -> argparse.ArgumentParser:
+    """The parser; what follows a script is the script's."""
     parser = argparse.ArgumentParser(
         prog="holter try",
         description="Run an experiment on a training script and report the result.",
@@ -88,7 +90,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SCRIPT",
         help="a script, or module:function that returns a setup",
     )
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    if script:
+        parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
     trial = parser.add_argument_group("experiment")
     trial.add_argument(
@@ -247,7 +250,6 @@ def _replay(args: argparse.Namespace) -> int:
     from holter._cli import replaying
     from holter.record import Run
 
-    _require_nothing_after(args)
     settings = settings_of(args)
     return replaying.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
 

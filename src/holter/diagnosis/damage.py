@@ -93,10 +93,10 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
     ]
 
 
-def explained(findings: Iterable[Finding], facts: Facts) -> str:
-    """Return the first finding that is, or explains, the failure of a run; empty if none does."""
+def tells_failure(findings: Iterable[Finding], facts: Facts) -> bool:
+    """Return whether one of the findings is, or explains, the failure of a run."""
     failure = _failure(facts)
-    return next((finding.rule for finding in findings if _explains(finding, failure)), "")
+    return any(_explains(finding, failure) for finding in findings)
 
 
 def _failure(facts: Facts) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
-from holter.diagnosis.damage import UNEXPLAINED, explained, graded
+from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.replays import advised_replay
@@ -148,8 +148,10 @@ def _finding_of(name: str, facts: Facts, options: Options) -> Finding | None:
 def _without_known_failure(verdicts: list[Verdict], facts: Facts) -> list[Verdict]:
     """Return the verdicts without `unexplained-failure` where another finding tells the failure."""
     rest = [verdict for verdict in verdicts if verdict.rule != UNEXPLAINED]
-    cause = explained((verdict for verdict in rest if isinstance(verdict, Finding)), facts)
-    return [*rest, Clear(UNEXPLAINED, f"reported as {cause}")] if cause else verdicts
+    findings = [verdict for verdict in rest if isinstance(verdict, Finding)]
+    if len(rest) == len(verdicts) or not tells_failure(findings, facts):
+        return verdicts
+    return [*rest, Clear(UNEXPLAINED, "another finding tells the failure")]
 
 
 def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:

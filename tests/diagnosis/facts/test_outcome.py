@@ -285,10 +285,20 @@ def test_predictions_that_no_longer_differ_have_collapsed() -> None:
 PASSES = np.linspace(2.2, 0.2, 8)
 
 
-def test_accuracy_and_validation_are_said() -> None:
+def test_accuracy_is_said_where_the_loss_does_not_tell() -> None:
+    high = np.linspace(9, 3, 8)
+    run = validated(high, high, accuracy=np.linspace(0.2, 0.9, 8), val_accuracy=PASSES / 3)
+    assert (
+        "accuracy 90 % (chance 10 %), validation 3 with accuracy 7 %" in Facts(run).run_outcome.says
+    )
+
+
+def test_accuracy_and_validation_are_known() -> None:
     run = validated(PASSES, PASSES, accuracy=np.linspace(0.2, 0.9, 8), val_accuracy=PASSES / 3)
     result = Facts(run).run_outcome
-    assert "accuracy 90 % (chance 10 %), validation 0.2 with accuracy 7 %" in result.says
+    assert result.says.endswith("(best constant prediction 2.3), validation 0.2")  # is plain
+    assert result.accuracy == pytest.approx(0.9)
+    assert result.validation_accuracy == pytest.approx(0.2 / 3)
     assert result.validation == pytest.approx(0.2)
     assert result.gain == pytest.approx(0.9, abs=0.05)
 

@@ -54,7 +54,7 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "--capture"], "put options before it"),
+        (["run", "--capture"], "expected one argument"),
         (["--capture", "7", "run"], "has no capture 7"),
         (["nowhere"], "no folder nowhere"),
         (["--on", "mine:setup", "run"], "no module mine"),

@@ -63,7 +63,7 @@ def test_layers_before_the_first_step() -> None:
 def test_a_replay() -> None:
     happened = (
         Reproduced(
-            *("same", "reproduced bit for bit", 59),
+            *("bit for bit", "reproduced bit for bit", 59),
             onset=50,
             state_step=31,
             alarm="nonfinite",
@@ -81,7 +81,7 @@ def test_a_replay() -> None:
     assert "abnormal from step 50 on, 9 steps before the failure" in said
     assert "step skipped  cures" in said
     assert "smallest change that cures it: step skipped" in said
-    assert "fail on their own: 27" in said
+    assert "samples of the batch that fail: 27" in said
 
 
 def test_one_experiment_is_on_the_first_screen() -> None:

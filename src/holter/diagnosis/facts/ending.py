@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 _PASSES = 4  # validation passes that tell whether anything carries over
 _ONE_CLASS = 0.995  # share of a class from which on accuracies tell nothing
+_CLEARLY = 0.02  # share below the best constant prediction that tells without accuracies
 _LEAST = 4  # accuracies that make a level
 
 
 def run_outcome(facts: "Facts") -> Outcome:
-    """Return how the run went; `says` has all numbers that are known at the end.
+    """Return how the run went; `says` has the numbers at the end that make it plain.
 
     A training that learned has failed all the same if no validation was ever better than the best
     constant prediction.
@@ -78,16 +79,17 @@ def _with_numbers(facts: "Facts", outcome: Outcome) -> Outcome:
 
 
 def _says(facts: "Facts", outcome: Outcome) -> str:
-    """Return the measurement with accuracy and validation."""
+    """Return the measurement with validation, and with accuracies unless the loss alone tells."""
     says = outcome.says
     if outcome.state is OutcomeState.UNKNOWN:
-        says = f"{_loss(facts)}{says}"
-    if outcome.accuracy is not None and outcome.chance_accuracy is not None:
+        return f"{_loss(facts)}{says}"
+    tells = not outcome.bad and (outcome.gain is None or outcome.gain > _CLEARLY)
+    if not tells and outcome.accuracy is not None and outcome.chance_accuracy is not None:
         says += f", accuracy {_percent(outcome.accuracy)}"
         says += f" (chance {_percent(outcome.chance_accuracy)})"
     if outcome.validation is not None:
         says += f", validation {outcome.validation:.3g}"
-        if outcome.validation_accuracy is not None:
+        if not tells and outcome.validation_accuracy is not None:
             says += f" with accuracy {_percent(outcome.validation_accuracy)}"
     return says
 

@@ -182,7 +182,7 @@ def _without_curve(facts: "Facts", reason: str) -> Outcome:
     """Judge losses that cannot be judged as one: several of them, or one without an order."""
     if facts.no_order is None:
         curves = [curve_of(owner, loss) for owner, loss in recorded_losses(facts).items()]
-        if any(len(curve) < FEWEST for curve in curves):
+        if not curves or any(len(curve) < FEWEST for curve in curves):
             return _unknown(reason)
         courses = [course_of(curve) for curve in curves]
         if all(course.fell for course in courses):  # they do not compete

@@ -52,10 +52,15 @@ def brought(outside: Outside, event: TracedOperation, act: Act) -> str:
     at = f" at {event.site.where}" if event.site.where else ""
     amount = f", in {glance.count} of {glance.of} elements" if glance.of > 1 else ""
     return (
-        f"{what.get(owner.role, 'The tensor')} {owner.name} holds {outside.extent.says}"
+        f"{what.get(owner.role, 'The tensor')} {_shown(owner.name)} holds {outside.extent.says}"
         f"{since}{amount}{_of_samples(glance)};"
         f" {event.operation}{at} is the first to read it{_HIDDEN if act.hidden else ''}"
     )
+
+
+def _shown(name: str) -> str:
+    """The name of a tensor; a part of the batch that the script takes by an index has none."""
+    return "of the batch" if name.startswith("__holter_batch_") else name
 
 
 def passed(count: int, modules: Sequence[str]) -> str:

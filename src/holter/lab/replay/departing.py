@@ -4,6 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -103,9 +104,9 @@ def _changed_since(window: FailureWindow) -> Iterator[str]:
     if window.run is None:
         return
     environment = window.run.meta.environment
-    torch_then = environment.versions.get("torch")
-    if torch_then is not None and torch_then != torch.__version__:
-        yield f"another version of torch: {torch_then} recorded it, {torch.__version__} replays it"
+    torch_then, torch_now = environment.versions.get("torch"), version("torch")
+    if torch_then is not None and torch_then != torch_now:
+        yield f"another version of torch: {torch_then} recorded it, {torch_now} replays it"
     if environment.started is None or not environment.command:
         return
     script = Path(environment.folder or ".", environment.command[0])

@@ -66,6 +66,7 @@ def _paired_optimizers(
             if type(o).__name__ == about["class"]
             and len(about["groups"]) == len(o.param_groups)
             and len(about["state"]) == len(held_by(o))
+            and about["shapes"] == [list(parameter.shape) for parameter in held_by(o)]
             and _fits(o, label, state)
         ]
         if not alike:

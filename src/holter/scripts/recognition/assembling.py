@@ -17,7 +17,7 @@ from holter.lab.state import State
 from holter.scripts.discovery import live_models
 from holter.scripts.recognition.capturing import Row
 from holter.scripts.recognition.declining import WayOut, declined
-from holter.scripts.recognition.kinds import involves_model, is_users, tensors
+from holter.scripts.recognition.kinds import involves_model, is_model, is_users, tensors
 from holter.scripts.recognition.phases import Pattern, patterns
 from holter.scripts.recognition.preparing import preparation
 from holter.scripts.recognition.replaying import Replay
@@ -112,7 +112,7 @@ def _assemble(session: Session) -> Assembled:
         loaders={} if session.loader is None else {"train": session.loader},
         schedulers=_schedulers(session),
         others=_others(session, models, found),
-        objects=_objects(seen.values()),
+        objects=_objects(seen.values(), trained),
         accumulation=max(each.accumulation for each in found),
         source=seen[order[0]].site.place,
     )
@@ -305,8 +305,11 @@ def _others(
     )
 
 
-def _objects(seen: Iterable[Seen]) -> tuple[str, ...]:
-    """Name the numbers that change and the objects that the step reads, models and data apart."""
+def _objects(seen: Iterable[Seen], trained: set[int]) -> tuple[str, ...]:
+    """Name the numbers that change and the objects that the step reads, data apart.
+
+    Models count if they are not trained: a target network has a state that no capture holds.
+    """
     found: dict[str, None] = {}
     for each in seen:
         names, plan = visible(each.frame), each.capture.plan
@@ -317,6 +320,9 @@ def _objects(seen: Iterable[Seen]) -> tuple[str, ...]:
             value = names.get(name)
             plain = isinstance(value, type | FunctionType | ModuleType) or value is None
             if not plain and is_users(value) and not involves_model(value):
+                found[name] = None
+            own = value.parameters() if isinstance(value, nn.Module) else ()
+            if is_model(value) and not any(id(parameter) in trained for parameter in own):
                 found[name] = None
     return tuple(found)
 

@@ -315,6 +315,7 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
     return {
         label: {
             "class": type(optimizer).__name__,
+            "shapes": [list(parameter.shape) for parameter in held_by(optimizer)],
             "groups": [
                 {
                     key: value.tolist() if isinstance(value, Tensor) else value
