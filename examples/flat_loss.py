@@ -1,6 +1,6 @@
 """A flat loss: the model is copied after the optimizer was built, which holds the original.
 
-holter run examples/flat_loss.py
+holter doctor examples/flat_loss.py
 """
 
 import copy

@@ -1,6 +1,6 @@
 """A loss spike that leaves damage: a few corrupt batches, and Adam without clipping.
 
-holter run examples/night_spike.py
+holter doctor examples/night_spike.py
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Batch norm on batches of 4: the model learns, but differs between train and eval mode.
 
-holter try preflight examples/trusted_model.py
+holter doctor examples/trusted_model.py
 """
 
 import torch

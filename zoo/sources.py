@@ -13,12 +13,15 @@ from pathlib import Path
 _SOURCE = Path(__file__).parent.parent / "src"
 _RUN = ("holter.scripts.launching", "holter.watching.watch")
 _TRY = ("holter.lab.running", "holter.lab.replay.investigating", "holter.scripts.recognition")
+_CURES = ("holter.scripts.cures.bench", "holter.lab.cures.searching")
 
 
 @cache
 def digest_of(experiment: str | None) -> str:
     """A digest of the code that records a script, or that makes an experiment with it."""
     entries = _RUN if experiment is None else (*_RUN, *_TRY)
+    if experiment == "cures":
+        entries += _CURES
     digest = hashlib.sha256()
     for name in sorted(_closure(entries)):
         digest.update(f"{name}\0{_normalised(name)}\0".encode())

@@ -13,7 +13,7 @@ from holter.diagnosis.causes import CAUSES, FAMILIES
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.diagnosis.rule import HEADINGS, NO_DAMAGE, Rule
 from holter.lab.experiments import all_experiments
-from holter.record.signals import CATALOGUE, REPLAY_LOSS, Per
+from holter.record.signals import CATALOGUE, CURE_LOSS, REPLAY_LOSS, Per
 from zoo.recording import recording
 from zoo.regimes import Regime
 from zoo.specimens import CASES, Specimen
@@ -33,6 +33,8 @@ def experiment_for(rule: Rule) -> str | None:
     needed = {signal for signal in rule.needs if signal.per is Per.TRIAL}
     if REPLAY_LOSS in needed:
         return "replay"
+    if CURE_LOSS in needed:
+        return "cures"
     makers = [each for each in all_experiments().values() if needed <= set(each.emits)]
     if not needed:
         return None

@@ -11,6 +11,7 @@ from holter import __version__
 from holter.record.errors import HolterError
 
 COMMANDS = (
+    "doctor",
     "run",
     "check",
     "try",
@@ -29,6 +30,7 @@ and reports the most likely cause with its evidence and the fix. Checking needs 
 
 EPILOG = """\
 examples:
+  holter doctor train.py            run a script, and prove what is wrong with it
   holter run train.py --epochs 3    run an unmodified script, record and diagnose it
   holter check                      diagnose the newest run in ./holter-runs
   holter check RUN --format json    the same, as JSON

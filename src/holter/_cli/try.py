@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holter.lab.setup import Setup
     from holter.record import Run
 
-PREFLIGHT, REPLAY = "preflight", "replay"
+PREFLIGHT, REPLAY, CURES = "preflight", "replay", "cures"
 
 EPILOG = """\
 examples:
@@ -34,6 +34,8 @@ examples:
   holter try preflight --format json train.py
   holter try replay RUN                        replay a captured failure: its origin and its cure
   holter try replay RUN --export repro.py --synthetic
+  holter try cures train.py                    which change makes a failed training learn?
+  holter try cures RUN                         the same on a recorded run, or continue
 
 The script runs as it is up to its first training steps (--steps, --seconds) and stops there.
 It reads its data and may download or start other programs; files that it writes, renames or
@@ -168,6 +170,16 @@ def _parser(*, script: bool) -> argparse.ArgumentParser:
         action="store_true",
         help="--export with random weights and a random batch, if they fail as well",
     )
+    cures = parser.add_argument_group("cures", "options of `holter try cures`")
+    cures.add_argument(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="time for the run and all trials (default: ten times the script's own)",
+    )
+    cures.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="trials at a time (default: 1)"
+    )
     add_checking(parser)
     return parser
 
@@ -187,7 +199,9 @@ def execute(args: argparse.Namespace) -> int:
         return _list(as_json=args.format == "json")
     if args.experiment == REPLAY:
         return _replay(args)
-    if args.experiment != PREFLIGHT:
+    if args.experiment == CURES and args.target is not None:
+        return _cures(args)
+    if args.experiment not in (PREFLIGHT, CURES):
         from holter.lab.experiments import named_experiment
 
         named_experiment(args.experiment)
@@ -252,6 +266,14 @@ def _replay(args: argparse.Namespace) -> int:
 
     settings = settings_of(args)
     return replaying.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
+
+
+def _cures(args: argparse.Namespace) -> int:
+    from holter._cli import curing
+    from holter.record import Run
+
+    settings = settings_of(args)
+    return curing.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
 
 
 def _on_function(
@@ -378,6 +400,7 @@ def _list(*, as_json: bool) -> int:
     for name, does in (
         (PREFLIGHT, "all experiments marked + below, as a checklist"),
         (REPLAY, "replay a captured failure: find its origin, and what cures it"),
+        (CURES, "repeat a failed training under one change at a time: what restores learning?"),
     ):
         lines += hanging(does, width=width, lead=((f"  {name:<18}", "bold"),))
     for experiment in experiments:

@@ -232,6 +232,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("nonfinite-birth",), ("poisonous-batch",)),
     (("oversized-steps",), ("nonfinite-birth",)),
+    # an intervention
+    (("curable-failure",), (*_LEARNING, *_SIZE, "half-precision", "unbounded-loss")),
     # validation and the data behind it
     (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
     (("augmented-validation",), ("erratic-validation",)),

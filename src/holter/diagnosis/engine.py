@@ -12,6 +12,7 @@ from typing import Any
 
 from holter.diagnosis import rules as _rules
 from holter.diagnosis.absent import absent
+from holter.diagnosis.confirming import confirmed
 from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
@@ -95,14 +96,18 @@ def check(
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))
     verdicts = _without_known_failure(verdicts, facts)
-    findings = graded((each for each in verdicts if isinstance(each, Finding)), facts)
+    clear = [verdict for verdict in verdicts if isinstance(verdict, Clear)]
+    suspected = graded((each for each in verdicts if isinstance(each, Finding)), facts)
+    after = confirmed(suspected, facts, all_rules(), clear)
+    findings = list(after.findings)
+    named = {finding.rule for finding in findings if finding.confirmed_by}
     unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
     experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
         tuple(findings),
         tuple(verdict for verdict in verdicts if isinstance(verdict, Normal)),
-        tuple(verdict for verdict in verdicts if isinstance(verdict, Clear)),
+        tuple(each for each in (*clear, *after.excluded) if each.rule not in named),
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
         _outcome(facts, options),

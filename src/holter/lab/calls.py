@@ -90,16 +90,23 @@ def inputs_replaced(
 
 
 @contextmanager
-def targets_replaced(change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Apply `change` to the targets of torch's loss functions inside."""
+def targets_replaced(change: Callable[[str, Tensor], Tensor]) -> Iterator[None]:
+    """Apply `change` to the targets of torch's loss functions inside.
+
+    It gets the function's name and the targets.
+    """
 
     def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         names = list(_parameters(original))
         place = names.index("target") if "target" in names else len(args)
         if place < len(args):
-            return (*args[:place], change(args[place]), *args[place + 1 :]), kwargs
+            return (
+                *args[:place],
+                change(original.__name__, args[place]),
+                *args[place + 1 :],
+            ), kwargs
         if "target" in kwargs:
-            return args, {**kwargs, "target": change(kwargs["target"])}
+            return args, {**kwargs, "target": change(original.__name__, kwargs["target"])}
         return args, kwargs
 
     with _losses(replaced, []):
@@ -117,6 +124,24 @@ def predictions_replaced(change: Callable[[str, Mapping[str, Any]], Tensor]) -> 
         named = {**dict(zip(_parameters(original), args, strict=False)), **kwargs}
         made = change(original.__name__, named)
         return ((made, *args[1:]), kwargs) if args else (args, {**kwargs, "input": made})
+
+    with _losses(replaced, []):
+        yield
+
+
+@contextmanager
+def arguments_replaced(
+    change: Callable[[str, Mapping[str, Any]], Mapping[str, Any]],
+) -> Iterator[None]:
+    """Replace arguments of torch's loss functions inside.
+
+    `change` gets the function's name and its arguments by name, and returns the new ones.
+    """
+
+    def replaced(original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        named = {**dict(zip(_parameters(original), args, strict=False)), **kwargs}
+        new = change(original.__name__, named)
+        return ((), {**named, **new}) if new else (args, kwargs)
 
     with _losses(replaced, []):
         yield

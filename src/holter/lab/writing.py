@@ -10,7 +10,8 @@ import numpy as np
 
 from holter.record import Writer
 from holter.record.events import Occurrence
-from holter.record.meta import Environment
+from holter.record.journal import read_meta
+from holter.record.meta import Environment, Meta
 from holter.record.notices import Progress
 from holter.record.signals import Signal
 
@@ -21,6 +22,7 @@ class Lab:
     """An open run that experiments write to. Use it as a context manager."""
 
     def __init__(self, path: Path, *, environment: Environment | None = None, quiet: bool = True):
+        self._before = Meta.of(read_meta(path)).status  # of a training that has ended already
         self._writer = Writer(path, environment=environment, resume=True)
         self._progress = Progress(quiet=quiet)
         self._stage = ""
@@ -69,7 +71,8 @@ class Lab:
     def close(self, status: str = "finished") -> None:
         """Close the run; safe to call twice."""
         self.clear()
-        self._writer.update_meta(status=status)
+        ended = self._before not in (None, "running")
+        self._writer.update_meta(status=self._before if ended else status)
         self._writer.close()
 
     def __enter__(self) -> "Lab":

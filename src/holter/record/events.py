@@ -292,6 +292,20 @@ class TrialFailed(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class CureTried(Occurrence):
+    """A training was repeated under a change; the recording of it is a run of its own."""
+
+    kind: ClassVar[str] = "cure tried"
+    trial: str
+    repeat: int  # 0 has the random numbers of the recorded run
+    folder: str  # of the recording, inside the run
+    steps: int  # asked for
+    seconds: float
+    altered: int  # times the change altered anything; 0 if there was nothing to change
+    failed: str = ""  # why there is no recording
+
+
+@dataclass(frozen=True, slots=True)
 class OverfitFloor(Occurrence):
     """What the lowest possible loss of a batch was computed from, or why it is unknown."""
 
@@ -431,6 +445,6 @@ _ALL: tuple[type[Occurrence], ...] = (
     *(ExperimentMade, NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor),
     *(LrRangeNote, LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
     *(ChangeTried, ChangesTried, TriageMade, BatchInspected, WeightsEdited, HandwrittenLoss),
-    GradientsUnapplied,
+    *(GradientsUnapplied, CureTried),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

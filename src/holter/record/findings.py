@@ -58,7 +58,8 @@ class Finding:
 
     A finding of a `preview` rule is at most a warning: it never fails a check.
     `explains` names rules whose findings are consequences of this one, where that differs from
-    what the differential assumes of the rule.
+    what the differential assumes of the rule. `confirmed_by` names the change to the training that
+    removes the cause and restores learning.
     """
 
     rule: str
@@ -71,6 +72,7 @@ class Finding:
     fix: str
     explains: tuple[str, ...] | None = None
     preview: bool = False
+    confirmed_by: str = ""
 
     def __post_init__(self) -> None:
         if self.preview and self.severity > Severity.WARNING:

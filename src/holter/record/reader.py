@@ -56,7 +56,8 @@ class Run:
     @property
     def is_experiment(self) -> bool:
         """Whether the run is that of an experiment, not of a whole training."""
-        return bool(self.events_of(ExperimentsChosen) or self.events_of(ExperimentMade))
+        chosen, made = self.events_of(ExperimentsChosen), self.events_of(ExperimentMade)
+        return bool(chosen or (made and not self.steps))
 
     @property
     def ranks(self) -> tuple[int, ...]:

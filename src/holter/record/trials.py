@@ -43,6 +43,27 @@ class TrialKind(StrEnum):
     EDITS_LEFT_OUT = "edits of weights left out"
     TRUE_LABELS = "true"
     ONE_BATCH = "one batch"
+    GRADIENTS_CLEARED = "gradients cleared after each step"
+    ACCUMULATION_DIVIDED = "gradients divided by the backward passes of a step"
+    SCHEDULE_CONSTANT = "schedule held constant"
+    CLIP_OUTLIERS = "gradients clipped at their 90th percentile"
+    TRAIN_MODE = "train mode in training"
+    EVAL_MODE = "eval mode in validation"
+    ALL_IN_OPTIMIZER = "every parameter in the optimizer"
+    ALL_TRAINABLE = "every parameter trained"
+    DEFAULT_EPSILON = "default epsilon"
+    DEFAULT_MOMENTUM = "default momentum"
+    AUTOCAST_OFF = "float32 without autocast"
+    SHUFFLED_LOADER = "batches shuffled"
+    STANDARDISED_TARGETS = "targets standardised"
+    MEAN_LOSS = "loss averaged in place of summed"
+    CLASS_WEIGHTS = "classes weighted by their frequency"
+    LOG_PROBABILITIES = "log-probabilities in place of raw outputs"
+    LAST_ACTIVATION_OFF = "last activation left out"
+    PLAIN_LOOP = "plain training loop"
+    REFERENCE_OPTIMIZER = "reference optimizer"
+    REFERENCE_MODEL = "reference model with the reference optimizer"
+    LEARNABLE_LABELS = "labels computed from the inputs"
 
     LEARNING_RATE = "learning rate x"  # a factor
     CLIP = "clip to"  # a norm
@@ -51,6 +72,7 @@ class TrialKind(StrEnum):
     SWEEP = "sweep"  # its number
     CONFIRM = "confirm"  # a learning rate
     SHUFFLED_LABELS = "shuffled"  # a number
+    WARM_UP = "warm-up over"  # a number of steps
 
 
 _VALUES = frozenset(kind.value for kind in TrialKind)

@@ -82,7 +82,8 @@ def some(names: Sequence[str], *, most: int = _MOST_NAMES) -> str:
 
 def tag(finding: Finding) -> str:
     """Return the name of the rule and how sure the finding is: `flat-loss · likely`."""
-    return f"{finding.rule} · {finding.confidence}{' · preview' if finding.preview else ''}"
+    proof = ", confirmed by intervention" if finding.confirmed_by else ""
+    return f"{finding.rule} · {finding.confidence}{proof}{' · preview' if finding.preview else ''}"
 
 
 def _heading(diagnosis: Diagnosis, width: int, word: Word | None) -> list[Line]:
@@ -117,6 +118,8 @@ def _actions(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     if not diagnosis.known:
         return [("next", experiment) for experiment in diagnosis.experiments]
     actions = [("fix", finding.fix)] if finding.fix else []
+    if finding.confirmed_by:
+        return actions
     return actions + [("prove", experiment) for experiment in diagnosis.experiments[:1]]
 
 

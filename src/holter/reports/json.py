@@ -191,6 +191,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "confidence": str(finding.confidence),
         "level": str(finding.level),
         "preview": finding.preview,
+        "confirmed_by": finding.confirmed_by or None,
         "summary": finding.summary,
         "onset": finding.onset,
         "evidence": [_evidence(reading) for reading in finding.evidence],

@@ -3,8 +3,11 @@
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
 
+from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
+from holter.lab.changes.data import SHUFFLED_LOADER
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import learning_rate_times
 from holter.lab.changes.precision import FLOAT32
@@ -36,7 +39,7 @@ def test_attention_without_dropout_is_causal_still() -> None:
     torch.manual_seed(0)
     model, x = Attention(), torch.randn(1, 5, 4)
     assert not torch.equal(model(x), model(x))
-    with DROPOUT_OFF.applied(of(model)):
+    with DROPOUT_OFF.on_setup.applied(of(model)):
         outputs = model(x)
         later = x.clone()
         later[:, 3:] = 0.0
@@ -53,7 +56,7 @@ def test_recurrent_layers_drop_nothing() -> None:
     torch.manual_seed(0)
     model, x = nn.LSTM(4, 8, num_layers=3, dropout=0.5), torch.randn(6, 2, 4)
     assert not torch.equal(model(x)[0], model(x)[0])
-    with DROPOUT_OFF.applied(of(model)):
+    with DROPOUT_OFF.on_setup.applied(of(model)):
         assert torch.equal(model(x)[0], model(x)[0])
     assert model.dropout == 0.5
 
@@ -68,7 +71,7 @@ def test_functions_and_layers_drop_nothing() -> None:
             return functional.dropout(self.drop(self.body(x)), 0.5)
 
     model, x = Both(), torch.ones(3, 4)
-    with DROPOUT_OFF.applied(of(model)):
+    with DROPOUT_OFF.on_setup.applied(of(model)):
         assert torch.equal(model(x), model.body(x))
 
 
@@ -87,9 +90,10 @@ def test_a_factor_outlasts_a_schedule_that_sets_the_rate() -> None:
     (group,) = setup.optimizers[0].param_groups
     with learning_rate_times(0.5).applied(setup) as changed:
         group["lr"] = 0.1  # as a scheduler does
-        assert torch.equal(weights_after(changed), weights_after(slower))
+        after = weights_after(changed)
         assert group["lr"] == 0.1
     assert group["lr"] == 0.1
+    assert torch.equal(after, weights_after(slower))
 
 
 def test_a_rate_that_is_a_tensor_is_changed_in_place() -> None:
@@ -108,8 +112,9 @@ def test_clipping_replaces_that_of_the_training() -> None:
     setup = linear(1.0)
     with clip_to(0.5).applied(setup) as changed:
         assert abs(float((weights_after(changed) - start).norm()) - 0.5) < 1e-5
-        with CLIPPING_OFF.applied(changed) as unclipped:
-            assert unclipped.phases[0].max_norm is None
+        clipped = weights_after(changed)
+        with CLIPPING_OFF.on_setup.applied(changed) as unclipped:
+            assert float((weights_after(unclipped) - clipped).norm()) > 1
 
 
 def test_half_precision_weights_and_moments_are_widened_and_narrow_afterwards() -> None:
@@ -128,3 +133,36 @@ def test_half_precision_weights_and_moments_are_widened_and_narrow_afterwards() 
         assert moments["exp_avg"].dtype is torch.float32
     assert {each.dtype for each in model.parameters()} == {torch.bfloat16}
     assert moments["exp_avg"].dtype is torch.bfloat16
+
+
+def test_the_last_activation_is_left_out_as_module_and_as_function() -> None:
+    class Squeezed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.relu(self.head(x)).squeeze(-1)
+
+    x = torch.randn(5, 4)
+    model, squeezed = (
+        nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2), nn.Tanh()),
+        Squeezed(),
+    )
+    with LAST_ACTIVATION_OFF.on_setup.applied(of(model)):
+        assert torch.equal(model(x), model[:3](x))
+        assert torch.equal(squeezed(x), squeezed.head(x)[:, 0])
+    assert torch.equal(model(x), model[:3](x).tanh())
+
+
+def test_only_loaders_of_training_are_shuffled_and_restored() -> None:
+    torch.manual_seed(0)
+    data = TensorDataset(torch.arange(64.0))
+    train, valid = DataLoader(data, 8), DataLoader(data, 8)
+    with SHUFFLED_LOADER.on_setup.applied(linear()):
+        batches = torch.cat([x for (x,) in train])
+        with torch.no_grad():
+            assert torch.equal(torch.cat([x for (x,) in valid]), torch.arange(64.0))
+    assert not torch.equal(batches, torch.arange(64.0))
+    assert torch.equal(batches.sort().values, torch.arange(64.0))
+    assert torch.equal(torch.cat([x for (x,) in train]), torch.arange(64.0))

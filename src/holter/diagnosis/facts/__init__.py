@@ -13,6 +13,7 @@ from holter.diagnosis.facts import (
     baseline,
     chance,
     coefficients,
+    cures,
     curve,
     depth,
     ending,
@@ -31,6 +32,7 @@ from holter.diagnosis.facts import (
 )
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.chance import Chance
+from holter.diagnosis.facts.cures import Cures
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.evaluations import Evaluation
@@ -123,6 +125,11 @@ class Facts:
     def validation(self) -> Curves | str:
         """Validation passes beside the training loss of the same time."""
         return validation.curves(self)
+
+    @cached_property
+    def cures(self) -> Cures | None:
+        """What the training did when it was repeated under changes, or None."""
+        return cures.cures_of(self.run)
 
     @cached_property
     def parameters(self) -> list[Parameter]:

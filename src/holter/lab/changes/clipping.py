@@ -1,13 +1,28 @@
-"""Gradient clipping: at another norm, or off."""
+"""Gradient clipping: at another norm, at the outliers, or off."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
-from holter.lab.changes import Change
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad
+from torch.optim import Optimizer
+
+from holter.lab.changes import Altered, Change, TappedChange
+from holter.lab.changes._hooks import around_steps
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
+from holter.watching.blackbox.shadow import held_by
+from holter.watching.taps import Tap
+
+_OUTLIERS = 90  # percentile above which a norm is one
+_MEMORY, _FEWEST = 200, 5  # norms that are remembered, and that are needed
 
 
 def clip_to(max_norm: float) -> Change:
@@ -24,8 +39,50 @@ def _clipped(max_norm: float | None, setup: Setup) -> Iterator[Setup]:
     yield replace(setup, phases=tuple(replace(phase, max_norm=max_norm) for phase in setup.phases))
 
 
-CLIPPING_OFF = Change(
-    TrialName(TrialKind.CLIPPING_OFF),
-    "Do not clip gradients.",
-    partial(_clipped, None),
+@contextmanager
+def _unclipped(altered: Altered) -> Iterator[None]:
+    """Let the functions that clip do nothing; `clip_grad_norm_` still returns the norm."""
+
+    def around(_: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *_, **__: altered()
+
+    taps = [
+        Tap(clip_grad, "_clip_grads_with_norm_", around),
+        Tap(nn.utils, "clip_grads_with_norm_", around),
+        Tap(nn.utils, "clip_grad_value_", around),
+    ]
+    try:
+        yield
+    finally:
+        for tap in reversed(taps):
+            tap.remove()
+
+
+CLIPPING_OFF = TappedChange(TrialName(TrialKind.CLIPPING_OFF), "Do not clip gradients.", _unclipped)
+
+
+@contextmanager
+def _outliers_clipped(altered: Altered) -> Iterator[None]:
+    norms: WeakKeyDictionary[Optimizer, deque[float]] = WeakKeyDictionary()
+
+    def clip(optimizer: Optimizer) -> None:
+        gradients = [p.grad for p in held_by(optimizer) if p.grad is not None]
+        norm = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
+        known = norms.setdefault(optimizer, deque(maxlen=_MEMORY))
+        limit = float(np.percentile(known, _OUTLIERS)) if len(known) >= _FEWEST else norm
+        if np.isfinite(norm):
+            known.append(norm)
+        if not norm <= limit:  # NaN is an outlier, too
+            altered()
+            for gradient in gradients:
+                gradient.mul_(limit / norm) if np.isfinite(norm) else gradient.zero_()
+
+    with around_steps(before=clip):
+        yield
+
+
+CLIP_OUTLIERS = TappedChange(
+    TrialName(TrialKind.CLIP_OUTLIERS),
+    f"Clip each gradient to the {_OUTLIERS}th percentile of the norms before it.",
+    _outliers_clipped,
 )

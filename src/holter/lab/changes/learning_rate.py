@@ -1,15 +1,16 @@
-"""Learning rates: multiplied, set in proportion, or raised to where a warm-up would bring them."""
+"""Learning rates: multiplied, warmed up, held constant, or set in proportion."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CyclicLR
 
-from holter.lab.changes import Change
+from holter.lab.changes import Altered, Change, TappedChange
+from holter.lab.changes._hooks import Group, put, settings_in_steps
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
@@ -17,39 +18,67 @@ from holter.record.trials import TrialKind, TrialName
 _BEGUN = 0.1  # share of its initial value to which a learning rate in warm-up is raised
 
 
-def learning_rate_times(factor: float) -> Change:
+def rates_times(factor: float) -> TappedChange:
     """Multiply every learning rate by `factor`, whatever a schedule sets it to."""
     shown = f"{factor:.3g}" if factor < 1 else f"{factor:g}"
-    return Change(
+
+    def multiplied(_: Optimizer, group: Group) -> dict[str, float]:
+        return {"lr": factor * float(group["lr"])}
+
+    return TappedChange(
         TrialName(TrialKind.LEARNING_RATE, shown),
         f"Multiply every learning rate by {shown}.",
-        partial(_multiplied, factor),
+        partial(settings_in_steps, multiplied),
+    )
+
+
+def learning_rate_times(factor: float) -> Change:
+    """Multiply every learning rate of a setup by `factor`."""
+    return rates_times(factor).on_setup
+
+
+def warm_up(steps: int) -> TappedChange:
+    """Raise every learning rate linearly from 0 over the first `steps` steps."""
+    return TappedChange(
+        TrialName(TrialKind.WARM_UP, str(steps)),
+        f"Raise the learning rate linearly over the first {steps} steps.",
+        partial(_warmed_up, steps),
     )
 
 
 @contextmanager
-def _multiplied(factor: float, setup: Setup) -> Iterator[Setup]:
-    """Set the product only while `optimizer.step()` runs: schedules never see it."""
-    own: dict[Optimizer, list[float]] = {}
+def _warmed_up(steps: int, altered: Altered) -> Iterator[None]:
+    made: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
 
-    def before(optimizer: Optimizer, *_: Any) -> None:
-        own[optimizer] = [float(group["lr"]) for group in optimizer.param_groups]
-        for group, rate in zip(optimizer.param_groups, own[optimizer], strict=True):
-            set_rate(group, factor * rate)
+    def share(optimizer: Optimizer, group: Group) -> dict[str, float]:
+        if group is optimizer.param_groups[0]:
+            made[optimizer] = made.get(optimizer, 0) + 1
+        return {"lr": min(made[optimizer] / steps, 1.0) * float(group["lr"])}
 
-    def after(optimizer: Optimizer, *_: Any) -> None:
-        for group, rate in zip(optimizer.param_groups, own.pop(optimizer), strict=True):
-            set_rate(group, rate)
+    with settings_in_steps(share, altered):
+        yield
 
-    hooks = [each.register_step_pre_hook(before) for each in setup.optimizers]
-    hooks += [each.register_step_post_hook(after) for each in setup.optimizers]
-    try:
-        yield setup
-    finally:
-        for hook in hooks:
-            hook.remove()
-        for optimizer in list(own):  # whose step has raised
-            after(optimizer)
+
+@contextmanager
+def _held(altered: Altered) -> Iterator[None]:
+    held: WeakKeyDictionary[Optimizer, list[float]] = WeakKeyDictionary()
+
+    def first(optimizer: Optimizer, group: Group) -> dict[str, float]:
+        known = held.setdefault(optimizer, [])
+        place = next(n for n, own in enumerate(optimizer.param_groups) if own is group)
+        if place == len(known):
+            known.append(_known_peak(group))
+        return {"lr": known[place]}
+
+    with settings_in_steps(first, altered):
+        yield
+
+
+SCHEDULE_CONSTANT = TappedChange(
+    TrialName(TrialKind.SCHEDULE_CONSTANT),
+    "Keep every learning rate at the highest value that its schedule starts from.",
+    _held,
+)
 
 
 @contextmanager
@@ -71,12 +100,9 @@ def groups_of(setup: Setup) -> list[dict[str, Any]]:
     return [group for optimizer in setup.optimizers for group in optimizer.param_groups]
 
 
-def set_rate(group: dict[str, Any], rate: float) -> None:
-    """Set a group's learning rate, in place if it is a tensor, which a compiled step may hold."""
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
-    else:
-        group["lr"] = rate
+def set_rate(group: Group, rate: float) -> None:
+    """Set a group's learning rate."""
+    put(group, {"lr": rate})
 
 
 class Rates:
@@ -118,11 +144,15 @@ class Rates:
 
 def _peak(setup: Setup, optimizer: Optimizer, group: dict[str, Any]) -> float:
     """Return the highest rate that a group's schedule is known to reach."""
-    rates = [float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group]
+    rates = [_known_peak(group)]
     for scheduler in setup.schedulers:
         if isinstance(scheduler, CyclicLR) and scheduler.optimizer is optimizer:
             rates += [float(peak) for peak in scheduler.max_lrs]
     return max(rates)
+
+
+def _known_peak(group: Group) -> float:
+    return max(float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group)
 
 
 def _default(optimizer: Optimizer) -> float:

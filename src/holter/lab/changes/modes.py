@@ -2,14 +2,15 @@
 
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from holter.lab.changes import Change
+from holter.lab.changes import Altered, Change, TappedChange
+from holter.lab.changes._hooks import around_models, is_training, modes_set
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
 
@@ -59,3 +60,24 @@ def batch_norms(setup: Setup) -> list[nn.Module]:
 def _normalised(training: bool, setup: Setup) -> Iterator[Setup]:
     with in_mode(setup.model, batch_norms(setup), training=training):
         yield setup
+
+
+def _forced(training: bool, altered: Altered) -> AbstractContextManager[None]:
+    def forced(model: nn.Module) -> AbstractContextManager[None]:
+        if is_training() is not training:
+            return nullcontext()
+        return modes_set(model.modules(), training=training, altered=altered)
+
+    return around_models(forced)
+
+
+TRAIN_MODE = TappedChange(
+    TrialName(TrialKind.TRAIN_MODE),
+    "Put the model into train mode wherever gradients are computed.",
+    partial(_forced, True),
+)
+EVAL_MODE = TappedChange(
+    TrialName(TrialKind.EVAL_MODE),
+    "Put the model into eval mode wherever no gradients are computed.",
+    partial(_forced, False),
+)

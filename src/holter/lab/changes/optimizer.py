@@ -1,5 +1,6 @@
 """Optimizers: single settings replaced, moments reset, or another optimizer altogether."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,9 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from holter.lab.changes import Change
-from holter.lab.changes.learning_rate import groups_of
+from holter.lab.changes import Altered, Change, TappedChange
+from holter.lab.changes._hooks import Group, settings_in_steps
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.shadow import held_by
@@ -19,29 +21,39 @@ _LEAST_EPSILON, _MORE_EPSILON = 1e-4, 1e3  # at least, and times what it is
 _ADAM_RATE = 1e-3
 
 
-@contextmanager
-def _setting(name: str, value: Callable[[Any], Any], setup: Setup) -> Iterator[Setup]:
+def _setting(name: str, value: Callable[[Any], Any], altered: Altered) -> Any:
     """Replace one setting of every parameter group that has it."""
-    groups = [group for group in groups_of(setup) if name in group]
-    before = [group[name] for group in groups]
-    for group, own in zip(groups, before, strict=True):
-        group[name] = value(own)
-    try:
-        yield setup
-    finally:
-        for group, own in zip(groups, before, strict=True):
-            group[name] = own
+    return settings_in_steps(
+        lambda _, group: {name: value(group[name])} if name in group else {}, altered
+    )
 
 
-NO_WEIGHT_DECAY = Change(
+NO_WEIGHT_DECAY = TappedChange(
     TrialName(TrialKind.NO_WEIGHT_DECAY),
     "Set the weight decay to 0.",
     partial(_setting, "weight_decay", lambda _: 0.0),
 )
-LARGER_EPSILON = Change(
+LARGER_EPSILON = TappedChange(
     TrialName(TrialKind.LARGER_EPSILON),
     f"Raise the optimizer's epsilon {_MORE_EPSILON:g} times, to at least {_LEAST_EPSILON:g}.",
     partial(_setting, "eps", lambda own: max(_LEAST_EPSILON, _MORE_EPSILON * own)),
+)
+
+
+def _defaults(names: tuple[str, ...], optimizer: Optimizer, _: Group) -> dict[str, Any]:
+    parameters = inspect.signature(type(optimizer).__init__).parameters
+    return {name: parameters[name].default for name in names if name in parameters}
+
+
+DEFAULT_EPSILON = TappedChange(
+    TrialName(TrialKind.DEFAULT_EPSILON),
+    "Use the default epsilon of the optimizer.",
+    partial(settings_in_steps, partial(_defaults, ("eps",))),
+)
+DEFAULT_MOMENTUM = TappedChange(
+    TrialName(TrialKind.DEFAULT_MOMENTUM),
+    "Use the default betas or momentum of the optimizer.",
+    partial(settings_in_steps, partial(_defaults, ("betas", "momentum"))),
 )
 
 

@@ -1,7 +1,7 @@
 """Forward passes: other inputs, outputs, labels or predictions, and the same random numbers."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,11 +12,12 @@ from torch.optim import Optimizer
 
 from holter.lab.batches import changed
 from holter.lab.calls import inputs_replaced, predictions_replaced, targets_replaced
-from holter.lab.changes import Change
+from holter.lab.changes import Altered, Change, TappedChange
 from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, LossPhase, Setup
 from holter.record.trials import TrialKind, TrialName
 
+_ROUNDED = 1e-3  # deviation from 1 that is rounding
 _OUTPUT_RATE = 0.03  # of Adam, for the scale and the shift of outputs
 
 
@@ -32,27 +33,58 @@ def _same_numbers(setup: Setup) -> Iterator[Setup]:
     yield replace(setup, phases=tuple(map(repeated, setup.phases)))
 
 
-@contextmanager
-def _predicted(change: Callable[[str, Any], Tensor], setup: Setup) -> Iterator[Setup]:
-    with predictions_replaced(change):
-        yield setup
+def _predicted(
+    change: Callable[[str, Any], Tensor], altered: Altered
+) -> AbstractContextManager[None]:
+    def replaced(function: str, arguments: Any) -> Tensor:
+        own = arguments.get("input")
+        made = change(function, arguments) if isinstance(own, Tensor) else own
+        if made is not own:
+            altered()
+        return made
+
+    return predictions_replaced(replaced)
 
 
 def _logits(function: str, arguments: Any) -> Tensor:
     given: Tensor = arguments["input"]
-    if function == "cross_entropy":
+    if function == "cross_entropy" and _sums_to_one(given, given):
         return given.clamp_min(torch.finfo(given.dtype).tiny).log()
-    return torch.logit(given, 1e-6)
+    if function == "binary_cross_entropy_with_logits" and _is_share(given):
+        return torch.logit(given, 1e-6)
+    return given
+
+
+def _log_probabilities(function: str, arguments: Any) -> Tensor:
+    given: Tensor = arguments["input"]
+    if function != "nll_loss" or _sums_to_one(given.exp(), given):
+        return given
+    return given.log_softmax(1 if given.dim() > 1 else 0)
+
+
+def _is_share(values: Tensor) -> bool:
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
+def _sums_to_one(shares: Tensor, of: Tensor) -> bool:
+    """Whether the values of each sample are those of a distribution over classes."""
+    total = shares.detach().sum(1 if of.dim() > 1 else 0)
+    return _is_share(shares.detach()) and bool(((total - 1).abs() < _ROUNDED).all())
 
 
 def _shaped(_: str, arguments: Any) -> Tensor:
-    shaped: Tensor = arguments["input"].reshape(arguments["target"].shape)
+    given: Tensor = arguments["input"]
+    target = arguments.get("target")
+    floating = isinstance(target, Tensor) and target.is_floating_point()
+    if not floating or given.shape == target.shape or given.numel() != target.numel():
+        return given
+    shaped: Tensor = given.reshape(target.shape)
     return shaped
 
 
 @contextmanager
 def _rolled(setup: Setup) -> Iterator[Setup]:
-    with targets_replaced(lambda target: target.roll(1, 0)):
+    with targets_replaced(lambda _, target: target.roll(1, 0)):
         yield setup
 
 
@@ -61,12 +93,17 @@ SAME_RANDOM_NUMBERS = Change(
     "Draw the same random numbers in every forward pass.",
     _same_numbers,
 )
-LOGITS = Change(
+LOGITS = TappedChange(
     TrialName(TrialKind.LOGITS),
     "Give the loss function the logits of the probabilities that it is given.",
     partial(_predicted, _logits),
 )
-TARGET_SHAPE = Change(
+LOG_PROBABILITIES = TappedChange(
+    TrialName(TrialKind.LOG_PROBABILITIES),
+    "Give the negative log-likelihood the log-softmax of what it is given.",
+    partial(_predicted, _log_probabilities),
+)
+TARGET_SHAPE = TappedChange(
     TrialName(TrialKind.TARGET_SHAPE),
     "Reshape predictions to the shape of the targets.",
     partial(_predicted, _shaped),

@@ -5,10 +5,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from holter.lab.changes import Change
+from holter.lab.changes import Altered, Change, TappedChange, nothing
+from holter.lab.changes._hooks import Arguments, around_models
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.taps import Tap
@@ -40,7 +41,7 @@ def _in_float32(setup: Setup) -> Iterator[Setup]:
         if narrow
     ]
     try:
-        with _without_autocast():
+        with _without_autocast(nothing):
             yield setup
     finally:
         for hook in hooks:
@@ -52,16 +53,39 @@ def _in_float32(setup: Setup) -> Iterator[Setup]:
             state.update({name: state[name].to(half.dtype) for name, half in halves.items()})
 
 
+@contextmanager
+def _widened(altered: Altered) -> Iterator[None]:
+    """Disable autocast, and widen models and what they are given when they are called."""
+
+    def given(model: nn.Module, arguments: Arguments) -> Arguments:
+        narrow = [t for t in (*model.parameters(), *model.buffers()) if t.dtype in HALF]
+        for tensor in narrow:
+            altered()
+            tensor.data = tensor.data.float()
+        args, kwargs = pytree.tree_map(_wide, arguments)
+        return args, kwargs
+
+    with _without_autocast(altered), around_models(given=given):
+        yield
+
+
+AUTOCAST_OFF = TappedChange(
+    TrialName(TrialKind.AUTOCAST_OFF),
+    "Keep weights in float32 and compute without autocast.",
+    _widened,
+)
 FLOAT32 = Change(TrialName(TrialKind.FLOAT32), "Compute in float32, without autocast.", _in_float32)
 
 
 @contextmanager
-def _without_autocast() -> Iterator[None]:
+def _without_autocast(altered: Altered) -> Iterator[None]:
     """Disable autocast wherever the step enters it."""
 
     def disabled(original: Callable[..., Any]) -> Callable[..., Any]:
         def made(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
+            if self._enabled:
+                altered()
             self._enabled = False
 
         return made

@@ -1,12 +1,15 @@
 """Weights: initialised again as their layers do it by default."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, runtime_checkable
+from weakref import WeakSet
 
 import torch
+from torch import Tensor, nn
 
-from holter.lab.changes import Change
+from holter.lab.changes import Altered, Change, TappedChange
+from holter.lab.changes._hooks import around_models
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
 
@@ -20,24 +23,53 @@ class _Resettable(Protocol):
 
 @contextmanager
 def _reinitialised(setup: Setup) -> Iterator[Setup]:
-    tensors = [
-        tensor
-        for model in setup.models.values()
-        for tensor in (*model.parameters(), *model.buffers())
-    ]
-    before = [tensor.detach().clone() for tensor in tensors]
-    for model in setup.models.values():
-        for module in model.modules():
-            if isinstance(module, _Resettable):
-                module.reset_parameters()
+    kept = [own for model in setup.models.values() for own in _reset(model)]
     try:
         yield setup
     finally:
-        with torch.no_grad():
-            for tensor, own in zip(tensors, before, strict=True):
-                tensor.copy_(own)
+        _put_back(kept)
 
 
+def _reset(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
+    """Initialise the layers of a model; return its tensors and their values before."""
+    tensors = (*model.parameters(), *model.buffers())
+    before = [(tensor, tensor.detach().clone()) for tensor in tensors]
+    for module in model.modules():
+        if isinstance(module, _Resettable):
+            module.reset_parameters()
+    return before
+
+
+def _put_back(kept: Iterable[tuple[Tensor, Tensor]]) -> None:
+    with torch.no_grad():
+        for tensor, own in kept:
+            tensor.copy_(own)
+
+
+@contextmanager
+def _reset_when_first_called(altered: Altered) -> Iterator[None]:
+    models: WeakSet[nn.Module] = WeakSet()
+    kept: list[tuple[Tensor, Tensor]] = []
+
+    def meet(model: nn.Module) -> AbstractContextManager[None]:
+        if model not in models:
+            models.add(model)
+            altered()
+            kept.extend(_reset(model))
+        return nullcontext()
+
+    try:
+        with around_models(meet):
+            yield
+    finally:
+        _put_back(kept)
+
+
+DEFAULT_INITIALISATION = TappedChange(
+    TrialName(TrialKind.REINITIALISED),
+    "Initialise all layers as they do it by default before the first forward pass.",
+    _reset_when_first_called,
+)
 REINITIALISED = Change(
     TrialName(TrialKind.REINITIALISED),
     "Initialise all layers again as they do it by default.",

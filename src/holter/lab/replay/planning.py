@@ -59,7 +59,7 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
         _change(COMPILE_OFF, "" if used.compiled else "nothing is compiled"),
         _change(FLOAT32, "" if used.reduced else "everything is in float32 already"),
         *_guards(birth),
-        _change(DROPOUT_OFF, "" if used.dropout else "there is no dropout"),
+        _change(DROPOUT_OFF.on_setup, "" if used.dropout else "there is no dropout"),
         _edit(
             TrialKind.EARLIER_RATE,
             None if lower is None else WindowEdit(rates_of=lower),
@@ -71,7 +71,7 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
             clip_to(_CLIP),
             f"gradients are clipped to {used.clipped:g} already" if used.clipped else "",
         ),
-        _change(LARGER_EPSILON, "" if used.epsilon else "the optimizer has no epsilon"),
+        _change(LARGER_EPSILON.on_setup, "" if used.epsilon else "the optimizer has no epsilon"),
         _edit(
             TrialKind.SECOND_MOMENT_RESET,
             reset if used.adam else None,

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from holter.record.signals._signal import *
 from holter.record.signals.activations import *
 from holter.record.signals.controls import *
+from holter.record.signals.cures import *
 from holter.record.signals.data import *
 from holter.record.signals.datasets import *
 from holter.record.signals.geometry import *

@@ -116,7 +116,7 @@ def _of_predictions(traits: StepTraits) -> Iterator[PlannedTrial]:
         return
     call = traits.calls[0]
     if are_probabilities(call) and all(map(are_probabilities, traits.calls_after)):
-        yield PlannedTrial(LOGITS)
+        yield PlannedTrial(LOGITS.on_setup)
     given, target = call.arguments["input"], call.arguments.get("target")
     broadcast = (
         call.function in _NUMBERS
@@ -125,7 +125,7 @@ def _of_predictions(traits: StepTraits) -> Iterator[PlannedTrial]:
         and given.numel() == target.numel()
     )
     if broadcast:
-        yield PlannedTrial(TARGET_SHAPE)
+        yield PlannedTrial(TARGET_SHAPE.on_setup)
 
 
 def are_probabilities(call: LossEvaluation) -> bool:
@@ -146,13 +146,13 @@ def _of_last_layers(traits: StepTraits) -> Iterator[PlannedTrial]:
 
 def _of_regularisation(traits: StepTraits) -> Iterator[PlannedTrial]:
     if traits.drops:
-        yield PlannedTrial(DROPOUT_OFF)
+        yield PlannedTrial(DROPOUT_OFF.on_setup)
     if traits.noisy:
         yield PlannedTrial(SAME_RANDOM_NUMBERS)
     if traits.setup.phases[0].max_norm is not None:
-        yield PlannedTrial(CLIPPING_OFF)
+        yield PlannedTrial(CLIPPING_OFF.on_setup)
     if any(group.get("weight_decay") for group in groups_of(traits.setup)):
-        yield PlannedTrial(NO_WEIGHT_DECAY)
+        yield PlannedTrial(NO_WEIGHT_DECAY.on_setup)
 
 
 def _of_rates(traits: StepTraits) -> Iterator[PlannedTrial]:

@@ -1,0 +1,99 @@
+"""`holter try cures`: repeat a training under one change at a time, and name what restores it."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter._cli.trust import trusted_command
+from holter.record.notices import tell
+
+if TYPE_CHECKING:
+    from holter.lab.cures.setups import SetupBench
+    from holter.record import Run
+    from holter.scripts.cures.bench import ScriptBench
+    from holter.scripts.cures.trial import Command
+
+_TIMES = 9.0  # the time of the script that trials may take by default
+# Imported before processes are forked; the first optimizer imports torch._dynamo.
+_IMPORTED_ONCE = (
+    *("torch", "torch._dynamo", "torch.utils.data", "holter.diagnosis.engine"),
+    *("holter.lab.cures.library", "holter.scripts.cures.trial", "holter.watching.watch"),
+)
+_RUN = 0.25  # share of `--minutes` after which the recorded run is ended
+
+
+def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
+    """Record the script, or take a recorded run, then try changes on it."""
+    from holter.lab.setup_functions import is_function
+    from holter.record import Run
+    from holter.record.folders import new_folder, require_free
+
+    seconds = None if args.minutes is None else 60.0 * args.minutes
+    if is_function(args.target):
+        return report(_on_setup(args, seconds))
+    folder = Path(args.target)
+    if (folder / "meta.json").is_file():
+        command = command_of(Run.load(folder), folder, trust=args.trust)
+    else:
+        command = command_from(args)
+        folder = args.out or new_folder(command.find().name)
+        require_free(folder, 0)
+    with bench_for(command, folder, args.jobs) as bench:
+        if folder.exists():
+            taken = bench.known_pace(Run.load(folder))
+        else:
+            tell(f"running {command.script}; files that it writes are deleted at the end")
+            taken = bench.record(seconds=None if seconds is None else _RUN * seconds)
+        search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+    return report(folder)
+
+
+def _on_setup(args: argparse.Namespace, seconds: float | None) -> Path:
+    from holter.lab.cures.setups import SetupBench
+    from holter.lab.setup_functions import setup_from
+    from holter.record.folders import new_folder, require_free
+
+    folder: Path = args.out or new_folder("cures")
+    require_free(folder, 0)
+    bench = SetupBench(setup_from(args.target), folder)
+    taken = bench.record(args.steps)
+    search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+    return folder
+
+
+def search(bench: "ScriptBench | SetupBench", folder: Path, seconds: float) -> None:
+    """Try changes for so many seconds."""
+    from holter.lab.cures.searching import Search
+    from holter.lab.writing import Lab
+
+    with Lab(folder, quiet=False) as lab:
+        Search(bench, lab, bench.pace, seconds=seconds, tell=tell).search()
+
+
+def bench_for(command: "Command", folder: Path, jobs: int) -> "ScriptBench":
+    """Return where trials are run, after importing what every trial would have to import."""
+    for name in _IMPORTED_ONCE:
+        import_module(name)
+    from holter.scripts.cures.bench import ScriptBench
+    from holter.watching.collectors import all_collectors
+
+    all_collectors()
+    return ScriptBench(command, folder, jobs=jobs)
+
+
+def command_from(args: argparse.Namespace) -> "Command":
+    """Return the script and its arguments as they were given."""
+    from holter.scripts.cures.trial import Command
+
+    return Command(args.target, tuple(args.arguments), args.as_module)
+
+
+def command_of(run: "Run", folder: Path, *, trust: bool) -> "Command":
+    """Return the command that made a run, if its script may be executed."""
+    from holter.scripts.cures.trial import Command
+
+    script, *arguments = trusted_command(run, folder, trust=trust)
+    module = run.meta.environment.module
+    return Command(module or script, tuple(arguments), module is not None)

@@ -1,0 +1,224 @@
+"""`holter doctor`: run a script, examine it, and prove the cause by repeating the training."""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter.record.errors import NEEDS_TORCH, HolterError
+from holter.record.notices import tell
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from holter.record import Run
+    from holter.scripts.cures.bench import ScriptBench
+    from holter.scripts.cures.trial import Command
+
+_TIMES = 10.0  # the script's own time that everything together may take by default
+_RUN = 0.25  # share of `--minutes` after which the recorded run is ended
+_PREFLIGHT = 0.3  # share of the time that is left for it after the run
+_REPLAY = 0.3
+_STEPS = 150  # that preflight records before its experiments
+_PREFLIGHT_SECONDS, _TRIALS = 10.0, 16  # what preflight and cures take in most cases
+
+EPILOG = f"""\
+examples:
+  holter doctor train.py --epochs 3       everything after the script is passed to it
+  holter doctor --minutes 5 train.py      take at most 5 minutes
+  holter doctor -j 4 train.py             repeat the training in 4 processes at a time
+  holter doctor --json train.py
+
+The script runs once as it is and is recorded. Its training step is examined by the preflight
+experiments. If the training broke, the failure is replayed; if it failed, the script runs again
+under one change at a time until learning is restored. All of it goes to one run folder:
+`holter check RUN` gives the same report again.
+
+Files that the script writes go to a scratch folder, which is deleted at the end. By default doctor
+takes at most ten times as long as the script itself.
+
+{EXIT_CODES}"""
+
+
+def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="run a training script, examine it, and prove what is wrong with it",
+        description="Run a training script, examine it, and prove what is wrong by an"
+        " intervention:\npreflight, recorded run, replay and cures, with one diagnosis.",
+        epilog=EPILOG,
+        usage="holter doctor [options] [-m] SCRIPT [script arguments ...]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("target", metavar="SCRIPT", help="script to run, or with -m a module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
+    depth = parser.add_argument_group("examination")
+    depth.add_argument(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="time for everything (default: ten times the script's own)",
+    )
+    depth.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="trials at a time (default: 1)"
+    )
+    depth.add_argument(
+        "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
+    )
+    depth.add_argument("--json", action="store_true", help="same as --format json")
+    add_checking(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Examine the script, then report."""
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        raise HolterError(NEEDS_TORCH)
+    if args.json:
+        args.format = "json"
+    settings = settings_of(args)
+    from holter.record import Run
+
+    path = _examined(args)
+    return check_and_report(Run.load(path), args, settings)
+
+
+@contextmanager
+def _interruptible(path: Path) -> Iterator[None]:
+    """Keep what is known at Ctrl-C: the report is about that."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (path / "meta.json").is_file():
+            raise
+        tell("interrupted; the report is about what is known")
+
+
+@dataclass(slots=True)
+class _Clock:
+    """The time that everything may take."""
+
+    began: float
+    seconds: float
+
+    @property
+    def left(self) -> float:
+        return max(self.began + self.seconds - time.monotonic(), 0.0)
+
+
+def _examined(args: argparse.Namespace) -> Path:
+    """Record the script and examine it; return the run."""
+    from holter._cli import curing
+    from holter.record import Run
+    from holter.record.folders import new_folder, require_free
+
+    began = time.monotonic()
+    command = curing.command_from(args)
+    path: Path = args.out or new_folder(command.find().name)
+    require_free(path, 0)
+    limit = None if args.minutes is None else 60.0 * args.minutes
+    most = "ten times as long as the script" if limit is None else f"{limit:.0f} s"
+    tell(f"examining {args.target}: at most {most}; files that it writes are deleted at the end")
+    with curing.bench_for(command, path, args.jobs) as bench, _interruptible(path):
+        loading = time.monotonic() - began  # which the script alone has to do as well
+        taken = bench.record(seconds=None if limit is None else _RUN * limit)
+        clock = _Clock(began, _TIMES * (loading + taken) if limit is None else limit)
+        run = Run.load(path)
+        _stage("run", _summary(run), taken)
+        if run.steps:
+            _examine(bench, command, run, clock)
+    return path
+
+
+def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock) -> None:
+    from holter._cli.examining import preflight, replay
+
+    assert run.path is not None
+    path, bad = run.path.absolute(), _is_bad(run)
+    tell(
+        f"estimated {_estimate(bench, run, clock, bad=bad):.0f} s more, at most {clock.left:.0f} s"
+    )
+
+    def preflown() -> str:
+        seconds = _PREFLIGHT * clock.left
+        steps = min(run.steps, _STEPS)
+        why = bench.apart(
+            "preflight", preflight, command, path, steps, seconds / 2, seconds=seconds
+        )
+        return why or _preflight_summary(path)
+
+    def replayed() -> str:
+        return bench.apart("replay", replay, path, seconds=_REPLAY * clock.left) or "done"
+
+    _timed("preflight", preflown)
+    if any((path / "captures").glob("*")):
+        _timed("replay", replayed)
+    _timed("cures", lambda: _cured(bench, path, clock))
+
+
+def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
+    from holter._cli import curing
+    from holter.diagnosis.facts import Facts
+    from holter.record import Run
+
+    curing.search(bench, path, clock.left)
+    cures = Facts(Run.load(path)).cures
+    if cures is None or not cures.tried:
+        return ""
+    total = len(cures.tried) + len(cures.untried)
+    tried = f"{len(cures.tried)} of {total} changes tried"
+    if not cures.failed:
+        return tried
+    found = cures.smallest or cures.localising
+    return f"{tried}, {'none' if found is None else found.name} restores learning"
+
+
+def _preflight_summary(path: Path) -> str:
+    from collections import Counter
+
+    from holter.diagnosis.checklist import rows
+    from holter.diagnosis.engine import check
+    from holter.record import Run
+
+    run = Run.load(path)
+    counts = Counter(str(row.status) for row in rows(run, check(run)))
+    return ", ".join(f"{number} {status}" for status, number in counts.items())
+
+
+def _is_bad(run: "Run") -> bool:
+    from holter.diagnosis.facts import Facts
+    from holter.diagnosis.facts.cures import is_poor, judged
+
+    outcome = judged(Facts(run))
+    return outcome is not None and is_poor(outcome)
+
+
+def _summary(run: "Run") -> str:
+    from holter.diagnosis.facts import Facts
+
+    outcome = Facts(run).run_outcome
+    return f"{run.steps} steps, {outcome.title}: {outcome.says}"
+
+
+def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, bad: bool) -> float:
+    """Return what the examination will take, by the pace of the run."""
+    preflight = min(_PREFLIGHT_SECONDS + bench.pace.start, _PREFLIGHT * clock.left)
+    cures = _TRIALS * bench.pace.seconds(run.steps) / bench.jobs if bad else 0.0
+    return min(preflight + cures, clock.left)
+
+
+def _timed(name: str, stage: Callable[[], str]) -> None:
+    began = time.monotonic()
+    if says := stage():
+        _stage(name, says, time.monotonic() - began)
+
+
+def _stage(name: str, says: str, seconds: float) -> None:
+    tell(f"{name:<10} {says}  ({seconds:.0f} s)")

@@ -1,0 +1,345 @@
+"""What became of a training that was repeated under one change at a time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holter.diagnosis.facts.cure_causes import CureCause, cause_of, size_of
+from holter.diagnosis.facts.robust import midmean
+from holter.record import Run
+from holter.record.errors import HolterError
+from holter.record.events import CureTried, OutOfTime
+from holter.record.findings import Confidence, Evidence
+from holter.record.signals import CURE_LOSS, LOSS
+from holter.record.trials import UNCHANGED
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts import Facts
+    from holter.diagnosis.facts.outcome import Outcome
+
+EXPERIMENT = "cures"
+_VISIBLE = 0.1  # least difference of two levels that counts, as a share of the unchanged one
+_SIGMAS = 3.0  # of the noise between repeats
+_RESTORED = 0.5  # least share of the best improvement that a cure reaches
+_DIVERGED = 2.0  # times the median level of all repeats: one that ends higher has diverged
+_WHOLE = 0.9  # least share of the steps compared that a trial has to make
+_CONFIRMED = 2  # repeats that confirm a cure
+_STALLED = "stalled"  # an outcome
+_HALVED = 0.5  # least gain over a training that stalled: a little better is no cure
+# Outcomes that the validation loss decides: trials are compared by it.
+OF_VALIDATION = ("overfits", "learned only the training data")
+
+
+class Effect(StrEnum):
+    """What a change does to a training, beyond the noise of the unchanged one."""
+
+    CURES = "cures"  # it learns
+    HELPS = "helps"  # the loss ends lower
+    NONE = "no effect"
+    WORSE = "worse"
+    IDLE = "nothing to change"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEnd:
+    """How one repeat of a trial ended."""
+
+    repeat: int
+    steps: int
+    start: float
+    level: float  # of the loss at the end; infinite if it is not finite
+    bad: bool | None  # whether the outcome is poor; None if it cannot be judged
+
+    def share(self, start: float) -> float:
+        """Return the final level as a share of an initial loss."""
+        return self.level / max(abs(start), 1e-30)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedChange:
+    """A change and its effect."""
+
+    name: str
+    effect: Effect
+    ends: tuple[TrialEnd, ...] = ()
+    gain: float = 0.0  # share by which the loss ends lower
+    instead: float = math.nan  # the level of the unchanged training after as many steps
+    failed: str = ""
+
+    @property
+    def cause(self) -> CureCause:
+        """What it implies if it cures."""
+        return cause_of(self.name)
+
+    @property
+    def level(self) -> float:
+        """The median level of all repeats."""
+        return float(np.median([end.level for end in self.ends])) if self.ends else math.nan
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether several repeats agree."""
+        return len(self.ends) >= _CONFIRMED
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure the effect is."""
+        return Confidence.CERTAIN if self.confirmed else Confidence.HINT
+
+    @property
+    def says(self) -> str:
+        """The loss with and without the change."""
+        if not self.ends:
+            return self.failed
+        repeats = f" ({len(self.ends)} repeats)" if len(self.ends) > 1 else ""
+        own = [f"{end.level / max(abs(end.start), 1e-30):.0%}" for end in self.ends]
+        if self.cause.rescales:
+            return f"the loss ends at {own[0]} of its initial value{repeats}"
+        return f"the loss ends at {_level(self.level)} instead of {_level(self.instead)}{repeats}"
+
+    @property
+    def evidence(self) -> Evidence:
+        """The loss curve of the changed training."""
+        return Evidence(
+            CURE_LOSS, (0, max(end.steps for end in self.ends) - 1), self.says, self.name
+        )
+
+
+@dataclass(frozen=True)
+class Cures:
+    """All changes that were tried on a training, and the noise of the unchanged one."""
+
+    outcome: "Outcome | None"
+    unchanged: tuple[TrialEnd, ...]
+    noise: float  # between repeats, as a share of their level
+    tried: Mapping[str, TriedChange]
+    untried: tuple[str, ...] = ()  # for lack of time
+
+    @property
+    def failed(self) -> bool:
+        """Whether the unchanged training fails, and learns in no repeat."""
+        bad = [end.bad for end in self.unchanged]
+        return any(bad) and False not in bad
+
+    @cached_property
+    def cures(self) -> tuple[TriedChange, ...]:
+        """The changes that restore learning and are a fix, the smallest first."""
+        found = [c for c in self._curing if not c.cause.is_swap]
+        best = max((change.gain for change in found), default=0.0)
+        return tuple(change for change in found if change.gain >= _RESTORED * best)
+
+    @cached_property
+    def swaps(self) -> tuple[TriedChange, ...]:
+        """The swaps of a part that restore learning, the smallest first.
+
+        Labels that can be learned tell about the data only if no other part is at fault.
+        """
+        found = [change for change in self._curing if change.cause.is_swap]
+        others = [
+            change
+            for change in self.tried.values()
+            if change.cause.is_swap and not change.cause.is_control
+        ]
+        tried = [each for each in others if each.effect in (Effect.NONE, Effect.WORSE)]
+        return tuple(change for change in found if not change.cause.is_control or tried)
+
+    @property
+    def _curing(self) -> list[TriedChange]:
+        found = [change for change in self.tried.values() if change.effect is Effect.CURES]
+        return sorted(found, key=lambda change: size_of(change.name))
+
+    @property
+    def smallest(self) -> TriedChange | None:
+        """The smallest confirmed change that restores learning and is a fix, or None."""
+        return next((change for change in self.cures if change.confirmed), None)
+
+    @property
+    def localising(self) -> TriedChange | None:
+        """The smallest confirmed swap that restores learning, or None."""
+        return next((change for change in self.swaps if change.confirmed), None)
+
+    def with_effect(self, effect: Effect) -> tuple[str, ...]:
+        """Return the names of changes with an effect."""
+        return tuple(name for name, change in self.tried.items() if change.effect is effect)
+
+
+def judged(facts: "Facts") -> "Outcome | None":
+    """Return how a run went, or None where that cannot be judged."""
+    from holter.diagnosis.facts.outcome import OutcomeState
+
+    outcome = facts.run_outcome
+    return None if outcome.state is OutcomeState.UNKNOWN else outcome
+
+
+def is_poor(outcome: "Outcome") -> bool:
+    """Whether a training failed, or stalled hardly below the best constant prediction."""
+    return outcome.bad or str(outcome.state) == _STALLED
+
+
+Known = dict[tuple[str, int], "TrialEnd | None"]  # ends that were read before
+
+
+def cures_of(run: Run, known: Known | None = None) -> Cures | None:
+    """Return what repeated trainings showed, or None if there are none.
+
+    Trials that have ended do not change: `known` keeps what was read of them.
+    """
+    from holter.diagnosis.facts import Facts
+
+    if CURE_LOSS not in run:
+        return None
+    events = [event.what for event in run.events_of(CureTried)]
+    latest = {(event.trial, event.repeat): event for event in events}  # the longest comes last
+    outcome = judged(Facts(run))
+    trials = _Trials(run, outcome, latest, {} if known is None else known)
+    names = dict.fromkeys(trial for trial, _ in latest if trial != UNCHANGED)
+    untried = [e.what.trial for e in run.events_of(OutOfTime) if e.what.experiment == EXPERIMENT]
+    return Cures(
+        outcome,
+        trials.unchanged,
+        _noise(trials.unchanged),
+        {name: trials.tried(name) for name in names},
+        tuple(name for name in untried if name not in names),
+    )
+
+
+class _Trials:
+    """The repeated trainings of a run, compared with the unchanged one."""
+
+    def __init__(
+        self,
+        run: Run,
+        outcome: "Outcome | None",
+        events: Mapping[tuple[str, int], CureTried],
+        known: Known,
+    ) -> None:
+        self._run, self._events, self._known = run, events, known
+        self._failed = outcome is not None and outcome.bad
+        self._of_validation = outcome is not None and str(outcome.state) in OF_VALIDATION
+        self._length = max((event.steps for event in events.values()), default=run.steps)
+        repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
+        ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
+        self.unchanged = tuple(end for end in ends if end is not None)
+
+    def tried(self, name: str) -> TriedChange:
+        """Return the effect of a change."""
+        events = [event for (trial, _), event in self._events.items() if trial == name]
+        if failed := next((event.failed for event in events if event.failed), ""):
+            return TriedChange(name, Effect.FAILED, failed=failed)
+        if not any(event.altered for event in events):
+            return TriedChange(name, Effect.IDLE, failed="the training has nothing of the kind")
+        pairs = [
+            (end, reference)
+            for event in events
+            if (end := self._end(event, event.steps)) is not None
+            and (reference := self._unchanged(event.repeat, event.steps)) is not None
+        ]
+        if not pairs:
+            return TriedChange(name, Effect.FAILED, failed="no loss was recorded")
+        gains = [_gain(name, end, reference) for end, reference in pairs]
+        ends = tuple(end for end, _ in pairs)
+        instead = float(np.median([reference.level for _, reference in pairs]))
+        effect = self._effect(pairs, gains)
+        return TriedChange(name, effect, ends, float(np.median(gains)), instead)
+
+    def _effect(self, pairs: Sequence[tuple[TrialEnd, TrialEnd]], gains: Sequence[float]) -> Effect:
+        limit = max(_VISIBLE, _SIGMAS * _noise(self.unchanged))
+        if max(gains) < -limit:
+            return Effect.WORSE
+        if min(gains) <= limit:
+            return Effect.NONE
+        whole = all(end.steps >= _WHOLE * self._length for end, _ in pairs)
+        failing = all(reference.bad is not False for _, reference in pairs)
+        learned = all(end.bad is False for end, _ in pairs)
+        learned = learned and min(gains) > (_VISIBLE if self._failed else _HALVED)
+        return Effect.CURES if whole and failing and learned else Effect.HELPS
+
+    def _unchanged(self, repeat: int, steps: int) -> TrialEnd | None:
+        """Return the end of the unchanged training; of a repeat that was not made, the first."""
+        event = self._events.get((UNCHANGED, repeat))
+        if repeat and event is not None and (end := self._end(event, steps)) is not None:
+            return end
+        return self._read("", self._run, steps, 0)
+
+    def _end(self, event: CureTried, steps: int) -> TrialEnd | None:
+        if self._run.path is None:
+            return None
+        return self._read(event.folder, None, steps, event.repeat)
+
+    def _read(self, folder: str, run: Run | None, steps: int, repeat: int) -> TrialEnd | None:
+        key = folder, min(steps, self._length)
+        if key not in self._known:
+            run = _load(Path(self._run.path or "", folder)) if run is None else run
+            self._known[key] = (
+                None if run is None else _end(repeat, run, steps, of_validation=self._of_validation)
+            )
+        return self._known[key]
+
+
+def _gain(name: str, end: TrialEnd, reference: TrialEnd) -> float:
+    """Return the share by which a loss ends lower than without the change, from -1 to 1.
+
+    Losses of another scale are compared by the share of their start that is left. A training that
+    breaks counts as one that learned nothing, and as worse than any that does not break.
+    """
+    if not math.isfinite(end.level):
+        return -1.0 if math.isfinite(reference.level) else 0.0
+    if not math.isfinite(reference.level):
+        return max(1.0 - end.share(end.start), -1.0)
+    own, other = end.level, reference.level
+    if cause_of(name).rescales:
+        own, other = end.share(end.start), reference.share(reference.start)
+    if min(own, other) < 0:  # a loss without a lower bound at zero
+        own, other = own / abs(reference.start), other / abs(reference.start)
+        return float(np.clip(other - own, -1.0, 1.0))
+    return max(1.0 - own / max(other, 1e-30), -1.0)
+
+
+def _noise(ends: Sequence[TrialEnd]) -> float:
+    """Return the spread between repeats over their level; divergence is no part of it."""
+    levels = [end.level for end in ends if math.isfinite(end.level)]
+    middle = float(np.median(levels)) if levels else 0.0
+    near = [level for level in levels if level <= _DIVERGED * middle]
+    if len(near) < 2 or middle <= 0:
+        return 0.0
+    return float(np.std(near, ddof=1)) / middle
+
+
+def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd | None:
+    """Return the end of a training after so many steps, or None if it has no loss to judge."""
+    from holter.diagnosis.facts import Facts
+
+    facts = Facts(run if steps >= run.steps else run.until(steps - 1))
+    outcome = judged(facts)
+    bad = None if outcome is None else is_poor(outcome)
+    curve = facts.signed_curve
+    if isinstance(curve, str) or not len(curve):
+        if bad is None:
+            return None
+        return TrialEnd(repeat, facts.run.steps, math.nan, math.inf, bad)
+    broken = outcome is not None and not outcome.finite
+    level = math.inf if broken else midmean(curve.part(0.8))
+    start = float(np.median(curve.values[:5]))
+    validation = facts.validation if of_validation else ""
+    if not isinstance(validation, str) and len(validation) and not broken:
+        level = float(np.median(validation.validation[-validation.third :]))
+    return TrialEnd(repeat, facts.run.steps, start, level, bad)
+
+
+def _load(path: Path) -> Run | None:
+    try:
+        run = Run.load(path)
+    except HolterError:
+        return None
+    return run if LOSS in run else None
+
+
+def _level(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "NaN or infinity"

@@ -1,0 +1,1 @@
+"""Cures of a script: the unmodified script runs again, each time under one change."""
