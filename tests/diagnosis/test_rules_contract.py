@@ -120,7 +120,7 @@ def test_says_how_to_confirm(rule: Rule) -> None:
 
 @rules
 def test_needs_exist(rule: Rule) -> None:
-    assert rule.needs
+    assert rule.needs or rule.name == "unapplied-gradients"  # which is about runs without signals
     assert all(CATALOGUE[signal.name] is signal for signal in rule.needs)
 
 

@@ -59,7 +59,7 @@ def calls_of_a_step(path, layers: int) -> Counter[str]:
 def test_a_light_step_costs_the_same_whatever_the_size_of_the_model(tmp_path):
     small, large = calls_of_a_step(tmp_path / "a", 1), calls_of_a_step(tmp_path / "b", 40)
     assert large == small
-    assert large.total() < 130
+    assert large.total() < 140
 
 
 def test_a_light_step_makes_no_moments_and_no_readings(tmp_path):

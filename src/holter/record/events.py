@@ -121,6 +121,15 @@ class EvaluationSeen(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class GradientsUnapplied(Occurrence):
+    """The training ended, and no optimizer has ever stepped."""
+
+    kind: ClassVar[str] = "gradients unapplied"
+    backwards: int  # calls of backward
+    optimizer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HandwrittenLoss(Occurrence):
     """The script computes a loss itself that amounts to a torch loss function, for the first time.
 
@@ -436,6 +445,6 @@ _ALL: tuple[type[Occurrence], ...] = (
     *(ExperimentMade, NotApplicable, ExperimentFailed, OutOfTime, TrialFailed, OverfitFloor),
     *(LrRangeNote, LrRangeStop, SampleShown, SamplesFound, MixingModule, Reproduced, BirthFound),
     *(ChangeTried, ChangesTried, TriageMade, BatchInspected, WeightsEdited, HandwrittenLoss),
-    CureTried,
+    *(GradientsUnapplied, CureTried),
 )
 KINDS: Mapping[str, type[Occurrence]] = {cls.kind: cls for cls in _ALL}

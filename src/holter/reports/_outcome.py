@@ -30,7 +30,8 @@ class Headline:
 def headline(run: Run, checkup: Checkup) -> Headline:
     """Return how the run went, from its outcome; where it cannot be judged, why not."""
     if run.steps == 0:
-        return Headline("no training step was recorded", "there is nothing to judge")
+        nothing = "" if checkup.findings else "there is nothing to judge"
+        return Headline("no training step was recorded", nothing)
     outcome = checkup.outcome
     is_unknown = outcome.state is OutcomeState.UNKNOWN
     remark = "" if checkup.findings or outcome.bad else _without_findings(checkup)

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from holter.record import environment
-from holter.record.events import ExceptionRaised, NotApplicable, OptimizerSeen
+from holter.record.events import ExceptionRaised, GradientsUnapplied, NotApplicable, OptimizerSeen
 from holter.record.folders import new_folder
 from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
@@ -114,8 +114,8 @@ class Watch:
 
     @property
     def backwards(self) -> int:
-        """Number of calls of backward while no torch optimizer was watched."""
-        return self._unseen.backwards
+        """Number of calls of backward."""
+        return max(self._unseen.backwards, self._updates.backwards)
 
     @property
     def roster(self) -> Roster:
@@ -206,6 +206,10 @@ class Watch:
             return
         self._unseen.look()
         self._loop.finish()
+        subjects = self.roster.subjects
+        if subjects and self._updates.backwards and not self._loop.stepper.has_trained:
+            unapplied = GradientsUnapplied(self._updates.backwards, subjects[0].label)
+            self._recorder.event(unapplied)
         for updater in self._unseen.updaters:
             why = (
                 f"{updater} updates the weights itself, without a torch optimizer: learning rate"

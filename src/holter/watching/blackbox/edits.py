@@ -4,6 +4,7 @@ import math
 import time
 import weakref
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.optim import Optimizer
 
 from holter.watching.blackbox.shadow import held_by
 
+_VERSION = attrgetter("_version")
 _RARELY = 64  # gaps between two comparisons of contents, at most
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # by the size of an element
 
@@ -113,8 +115,7 @@ class Edits:
 
 def _marks(parameters: list[Tensor]) -> tuple[list[int], list[int]]:
     """Return how often each parameter was written to, and where it is in memory."""
-    versions = [parameter._version for parameter in parameters]  # noqa: SLF001
-    return versions, [parameter.data_ptr() for parameter in parameters]
+    return list(map(_VERSION, parameters)), list(map(Tensor.data_ptr, parameters))
 
 
 def _contents(parameters: list[Tensor]) -> Tensor:

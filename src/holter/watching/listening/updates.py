@@ -34,6 +34,7 @@ class UpdateListener:
         self._loss_scale, self._lane = loop.stepper.loss_scale, loop.stepper.lane
         self._closures = ClosureListener(loop)
         self._in_eval = False  # at the last backward
+        self.backwards = 0  # of the training
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
         # What was clipped last, and the places on which roster of those who hold it.
         self._clipped: tuple[tuple[int, ...], weakref.ref[Roster], list[int]] | None = None
@@ -52,6 +53,7 @@ class UpdateListener:
     def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
         """Open a step if the last one has been updated."""
         loop, step, stepper = self._loop, self._open, self._stepper
+        self.backwards += 1
         in_eval = loop.evaluation.is_on
         if loop.evaluation.has_undecided:
             loop.decide(training=in_eval)
