@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holter.scripts.cures.trial import Command
 
 _TIMES = 9.0  # the time of the script that trials may take by default
+_AT_LEAST = 90.0  # seconds
 # Imported before processes are forked; the first optimizer imports torch._dynamo.
 _IMPORTED_ONCE = (
     *("torch", "torch._dynamo", "torch.utils.data", "holter.diagnosis.engine"),
@@ -46,8 +47,12 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         else:
             tell(f"running {command.script}; files that it writes are deleted at the end")
             taken = bench.record(seconds=None if seconds is None else _RUN * seconds)
-        search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+        search(bench, folder, _time_for_trials(taken, seconds))
     return report(folder)
+
+
+def _time_for_trials(taken: float, given: float | None) -> float:
+    return max(_TIMES * taken, _AT_LEAST) if given is None else max(given - taken, 0.0)
 
 
 def _on_setup(args: argparse.Namespace, seconds: float | None) -> Path:
@@ -59,7 +64,7 @@ def _on_setup(args: argparse.Namespace, seconds: float | None) -> Path:
     require_free(folder, 0)
     bench = SetupBench(setup_from(args.target), folder)
     taken = bench.record(args.steps)
-    search(bench, folder, _TIMES * taken if seconds is None else max(seconds - taken, 0.0))
+    search(bench, folder, _time_for_trials(taken, seconds))
     return folder
 
 

@@ -175,7 +175,8 @@ def _parser(*, script: bool) -> argparse.ArgumentParser:
         "--minutes",
         type=float,
         metavar="M",
-        help="time for the run and all trials (default: ten times the script's own)",
+        help="time for the run and all trials (default: ten times the script's own, and at least"
+        " 90 s)",
     )
     cures.add_argument(
         "-j", "--jobs", type=int, default=1, metavar="N", help="trials at a time (default: 1)"

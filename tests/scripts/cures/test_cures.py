@@ -44,7 +44,10 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
     ),
     "rate too high": (
         (("nn.BatchNorm1d(64), ", ""), ("lr=0.1", "lr=100.0")),
-        {"huge-updates", "unsuitable-learning-rate", "exploding-weights", "exploding-gradients"},
+        {
+            *("huge-updates", "unsuitable-learning-rate", "oversized-steps"),
+            *("exploding-weights", "exploding-gradients"),
+        },
     ),
     "labels shuffled": (
         (

@@ -37,7 +37,7 @@ class CureCause:
 
 _SLOWER = (
     *("huge-updates", "exploding-gradients", "exploding-weights", "unstable-curvature"),
-    *("oscillating-gradients", "unsuitable-learning-rate"),
+    *("oscillating-gradients", "oversized-steps", "unsuitable-learning-rate"),
 )
 _FASTER = ("tiny-updates", "unusable-learning-rate", "unsuitable-learning-rate")
 

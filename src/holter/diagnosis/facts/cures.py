@@ -31,7 +31,7 @@ _DIVERGED = 2.0  # times the median level of all repeats: one that ends higher h
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
 _CONFIRMED = 2  # repeats that confirm a cure
 _STALLED = "stalled"  # an outcome
-_HALVED = 0.5  # least gain over a training that stalled: a little better is no cure
+_HALVED = 0.5  # gain that is always visible, and least gain over a training that stalled
 # Outcomes that the validation loss decides: trials are compared by it.
 OF_VALIDATION = ("overfits", "learned only the training data")
 
@@ -250,7 +250,8 @@ class _Trials:
         return TriedChange(name, effect, ends, float(np.median(gains)), instead)
 
     def _effect(self, pairs: Sequence[tuple[TrialEnd, TrialEnd]], gains: Sequence[float]) -> Effect:
-        limit = max(_VISIBLE, _SIGMAS * _noise(self.unchanged))
+        # However far failures differ, half the loss in every repeat is no chance.
+        limit = min(max(_VISIBLE, _SIGMAS * _noise(self.unchanged)), _HALVED)
         if max(gains) < -limit:
             return Effect.WORSE
         if min(gains) <= limit:
@@ -326,7 +327,7 @@ def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd 
         return TrialEnd(repeat, facts.run.steps, math.nan, math.inf, bad)
     broken = outcome is not None and not outcome.finite
     level = math.inf if broken else midmean(curve.part(0.8))
-    start = float(np.median(curve.values[:5]))
+    start = float(curve.values[0])  # before any update
     validation = facts.validation if of_validation else ""
     if not isinstance(validation, str) and len(validation) and not broken:
         level = float(np.median(validation.validation[-validation.third :]))

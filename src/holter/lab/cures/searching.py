@@ -32,6 +32,7 @@ from holter.record.trials import UNCHANGED
 _REPEATS = 3  # of the unchanged training and of a cure, each with other random numbers
 _SHORT = 4  # a short trial has so many times fewer steps
 _LEAST = 40  # steps of a short trial
+_SHORT_SHARE = 0.5  # of the time that is left: the other half is for what helps
 _BEYOND = 1.3  # times the step of a failure that a trial goes
 _CURVE = 200  # points of a loss curve in the run
 _CANDIDATES = 3  # cures that are confirmed at most
@@ -138,7 +139,7 @@ class Search:
             return
         smaller = [t for t in every if self._cure is None or size_of(t) < size_of(self._cure.name)]
         smaller = _localised(smaller, self._graded())
-        self._attempt(smaller, short)
+        self._attempt(smaller, short, share=_SHORT_SHARE)
         self._prolong([*smaller, *swaps()])
         self._confirm()
         if self._cure is None:
@@ -205,7 +206,14 @@ class Search:
             return self._length
         return min(max(self._length // _SHORT, _LEAST), self._length)
 
-    def _attempt(self, trials: Sequence[str], steps: int, repeats: Sequence[int] = (0,)) -> None:
+    def _attempt(
+        self,
+        trials: Sequence[str],
+        steps: int,
+        repeats: Sequence[int] = (0,),
+        *,
+        share: float = 1.0,  # of the time that is left
+    ) -> None:
         known = {
             (event.what.trial, event.what.repeat)
             for event in self._run.events_of(CureTried)
@@ -218,7 +226,8 @@ class Search:
             if (trial, repeat) not in known
         ]
         self._untried |= dict.fromkeys(trial.trial for trial in wanted)
-        for done in self._bench.run(wanted, self._until):
+        now = time.monotonic()
+        for done in self._bench.run(wanted, now + share * (self._until - now)):
             self._untried.pop(done.trial, None)
             self._lab.event(done)
             self._made += 1

@@ -26,6 +26,7 @@ from holter.scripts.running import AfterTorch, Script, find_module, find_script,
 if TYPE_CHECKING:
     from holter.lab.changes import TappedChange
     from holter.watching.collectors import Collector
+    from holter.watching.collectors.lane import LightCollector
     from holter.watching.watch import Watch
 
 RESULT = "trial.json"
@@ -195,7 +196,7 @@ class _Trial:
         return 0
 
 
-def _few_collectors() -> "list[Collector]":
+def _few_collectors() -> "list[Collector | LightCollector]":
     """Return the collectors that tell how a training went: none that reads each parameter."""
     from holter.watching.collectors import all_collectors
 
