@@ -66,6 +66,7 @@ def huge_updates(
     max_loss: Annotated[float, "final loss over the best constant prediction, likewise"] = 0.6,
     dead: Annotated[float, "share of dead units of a layer that is damage"] = 0.95,
     saturated: Annotated[float, "share of saturated outputs of a layer that is damage"] = 0.8,
+    fitted: Annotated[float, "final loss over the best constant prediction: no damage below"] = 0.1,
 ) -> Iterator[Verdict]:
     """Updates are so large that they replace the weights instead of adjusting them.
 
@@ -134,7 +135,8 @@ def huge_updates(
         max_loss=max_loss,
     )
     units = _lost_units(facts, dead, saturated, samples)
-    if units is not None:
+    gain = None if outcome is None else outcome.gain
+    if units is not None and (gain is None or gain < 1 - fitted):
         if isinstance(damage, Damage) and damage.confidence is Confidence.LIKELY:
             damage = replace(damage, evidence=(*damage.evidence, units))
         else:

@@ -1,0 +1,100 @@
+"""The outputs span so little that no class can be likely."""
+
+from collections.abc import Iterator
+from math import exp, log
+from typing import Annotated
+
+import numpy as np
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import last, readings
+from holter.diagnosis.rule import rule
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import (
+    ACCURACY,
+    OUTPUT_MAX,
+    OUTPUT_MIN,
+    OUTPUT_PROBABILITY_FRACTION,
+    OUTPUT_UNITS,
+)
+
+_FUNCTION = "cross_entropy"
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.ARCHITECTURE,
+    needs=(OUTPUT_MIN, OUTPUT_MAX, OUTPUT_UNITS, ACCURACY),
+)
+def narrow_logits(
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "sampled steps needed"] = 20,
+    min_floor: Annotated[float, "lowest possible loss over that of equal probabilities"] = 0.5,
+    min_accuracy: Annotated[float, "accuracy of the later steps"] = 0.5,
+    max_growth: Annotated[float, "span of the outputs at the end over that in the middle"] = 1.5,
+) -> Iterator[Verdict]:
+    """The outputs span so little that no class can be likely.
+
+    ## What it does
+    For cross-entropies, takes the distance between the largest and the smallest output of a batch.
+    It bounds the probability of any class, and with it the loss from below. Reports outputs that
+    are right most of the time while this bound alone keeps the loss near that of equal
+    probabilities, and that do not grow.
+
+    ## Why it matters
+    The loss cannot fall below the bound however good the outputs are, and its gradient hardly
+    depends on whether a sample is right: training is slow and stops early.
+
+    ## Example
+    ```python
+    logits = (normalize(a) @ normalize(b).T) * 0.1    # bad
+    logits = (normalize(a) @ normalize(b).T) / 0.1    # good
+    ```
+
+    ## What to do
+    Divide similarities by the temperature, do not multiply by it. Cosines need a factor of 10 to 30
+    before a softmax, or a learned one. Look for a `tanh`, a normalisation or a mean between the
+    last layer and the loss.
+
+    ## When it is wrong
+    When the outputs are meant to stay close together, as under a penalty on confidence.
+
+    ## How to confirm
+    - Multiply the outputs by 10 before the loss and compare the first 100 losses.
+    """
+    for function, series in facts.run[OUTPUT_MIN].items():
+        if not function.startswith(_FUNCTION) or not len(series):
+            continue
+        low, high = (readings(facts, each, function) for each in (OUTPUT_MIN, OUTPUT_MAX))
+        count = min(len(low), len(high))
+        units, shares = last(facts, OUTPUT_UNITS, function), readings(facts, ACCURACY, function)
+        if count < min_steps or units is None or units < 2 or not len(shares):
+            yield narrow_logits.not_examined(f"{count} of the {min_steps} steps needed")
+            continue
+        spans = high[:count] - low[:count]
+        span = float(np.median(spans[-max(count // 4, 1) :]))
+        middle = float(np.median(spans[count // 4 : count // 2]))
+        accuracy = float(np.mean(shares[-max(len(shares) // 4, 1) :]))
+        floor, equal = log(1 + (units - 1) * exp(-span)), log(units)
+        measured = (
+            f"the outputs span {span:.3g}, which keeps the loss above {floor:.3g} (equal"
+            f" probabilities: {equal:.3g})"
+        )
+        probabilities = last(facts, OUTPUT_PROBABILITY_FRACTION, function) or 0.0
+        is_narrow = floor >= min_floor * equal and span <= max_growth * middle
+        if not is_narrow or accuracy < min_accuracy or probabilities >= 1:
+            yield narrow_logits.clear(f"{measured}; accuracy {accuracy:.0%}")
+            continue
+        steps = series.first, series.last
+        yield narrow_logits.finding(
+            f"{measured}, although {accuracy:.0%} of the predictions are right",
+            confidence=Confidence.LIKELY,
+            onset=series.first,
+            evidence=(
+                Evidence(OUTPUT_MAX, steps, f"{span:.3g} above the smallest output", function),
+                Evidence(ACCURACY, steps, f"{accuracy:.0%} at the end", function),
+            ),
+            fix="divide the outputs by a temperature, or multiply them by 10 to 30, before the"
+            " loss: `cross_entropy(similarity / 0.1, labels)`",
+        )
