@@ -54,18 +54,15 @@ def lines(truth: dict[str, Any], folder: Path) -> list[str]:
     leading = told["diagnosis"]["leading"] or {}
     replay = told.get("replay") or {}
     reproduction, birth = replay.get("reproduction") or {}, replay.get("birth") or {}
+    born = f"{birth.get('kind')} `{birth.get('line')}`"
+    samples = birth.get("indices") or birth.get("samples")
+    cause, step = truth.get("leading_cause", ""), truth.get("fails_at_step")
     return [
         f"## {folder.name}",
         f"- leads: {leading.get('rule')} · {leading.get('confidence')}: {leading.get('summary')}",
-        (
-            f"- replay: {reproduction.get('verdict')}; born: {birth.get('kind')} `{birth.get('line')}`,"
-            f" samples {birth.get('indices') or birth.get('samples')}; smallest cure:"
-            f" {replay.get('smallest_cure')}"
-        ),
-        (
-            f"- truth: {truth['kind']} at step {truth.get('fails_at_step')}:"
-            f" {truth.get('leading_cause', '')}"
-        ),
+        f"- replay: {reproduction.get('verdict')}; born: {born}, samples {samples}",
+        f"- smallest cure: {replay.get('smallest_cure')}",
+        f"- truth: {truth['kind']} at step {step}: {cause}",
         f"- born: {json.dumps(truth.get('birth'))}; cures: {truth.get('smallest_cure')}",
         "",
     ]
