@@ -56,15 +56,19 @@ def damage_of(
 ) -> Damage | Normal | NotExamined:
     """Return the damage that goes with a condition, or the verdict of `rule` if there is none.
 
-    A loss that fell by a share of at most `min_fall`, or that ends above `max_loss` times the best
-    constant prediction, makes a hint. So does one that cannot be judged because optimizers compete
+    A loss that fell by a share of at most `min_fall`, that ends above `max_loss` times the best
+    constant prediction, or that is still falling towards it, makes a hint. So does one that cannot be judged because optimizers compete
     or because it changes its sign. While losses are few, or the learning rate warms up, it is too
     early. A condition to report `regardless` of damage is a hint at least.
     """
     outcome = facts.outcome
     if outcome is not None and outcome.bad:
         return Damage(outcome.says, Confidence.LIKELY, (outcome.evidence,))
-    poor = outcome is not None and (outcome.fall <= min_fall or _ends_above(facts, max_loss))
+    poor = outcome is not None and (
+        outcome.state is OutcomeState.FALLING
+        or outcome.fall <= min_fall
+        or _ends_above(facts, max_loss)
+    )
     if outcome is not None and (poor or regardless):
         return Damage(outcome.says, Confidence.HINT, (outcome.evidence,))
     if outcome is not None:

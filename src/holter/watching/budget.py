@@ -2,8 +2,8 @@
 
 from holter.watching.collectors.moments import Depth
 
-ALLOWANCE = 2.0  # seconds of work, of which a fifth is there at once: short runs are read whole
-_SHORT, _LONG = 10.0, 50.0  # seconds of training: until here a fifth, from here on all of it
+ALLOWANCE = 2.0  # seconds of work, of which half is there at once: short runs are read whole
+_SHORT, _LONG = 20.0, 40.0  # seconds of training: until here half, from here on all of it
 _MOST = 0.05  # share of any training longer than `_SHORT` that all this may take, but for alerts
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _FIRST = 16  # steps that are read whole while that is within `_MOST`

@@ -16,6 +16,7 @@ from holter.diagnosis.facts.chance import (
 )
 from holter.diagnosis.facts.predictions import Predictions
 from holter.diagnosis.facts.progress import learning_in_the_lab
+from holter.diagnosis.facts.targets import growth_of_targets
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, OUTPUT_SPREAD
@@ -96,6 +97,10 @@ def loss_at_constant_predictor(
             yield from _terms(facts, worth, patience)
         else:
             yield say.not_examined(chance)
+        return
+    growth = growth_of_targets(facts)
+    if chance.standing is Standing.AT_CHANCE and growth is not None and facts.outcome is None:
+        yield say.not_examined(f"the variance of the targets grew {growth:.2g} times")
         return
     match chance.standing:
         case Standing.AT_CHANCE:

@@ -89,8 +89,11 @@ def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | No
     if spike.after is None or spike.before <= 0 or TARGET_STD not in facts.run:
         return None
     for series in facts.run[TARGET_STD].values():
-        before = _variance(series, spike.step - _BEFORE, spike.step)
-        after = _variance(series, spike.end, spike.end + _AFTER)
+        steps = series.steps
+        before = _variance(series, (steps >= spike.step - _BEFORE) & (steps <= spike.step))
+        after = _variance(series, (steps >= spike.end) & (steps <= spike.end + _AFTER))
+        before = before or _variance(series, steps <= spike.step)  # where readings are rare
+        after = after or _variance(series, steps >= spike.end)
         if before and after and spike.after / spike.before <= _TARGETS * after / before:
             return (
                 f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"
@@ -99,9 +102,9 @@ def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | No
     return None
 
 
-def _variance(series: Series, first: int, last: int) -> float | None:
-    """The variance of the targets between two steps, from that of all targets so far."""
-    inside = np.flatnonzero((series.steps >= first) & (series.steps <= last))
+def _variance(series: Series, chosen: np.ndarray) -> float | None:
+    """The variance of the targets of some readings, from that of all targets so far."""
+    inside = np.flatnonzero(chosen)
     if len(inside) < 2:
         return None
     begin, end = inside[0], inside[-1]
