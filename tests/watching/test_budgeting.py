@@ -55,9 +55,7 @@ def test_short_runs_are_read_whole() -> None:
 
 @pytest.mark.parametrize("length", [1e-2, 2.8e-2, 0.2])
 @pytest.mark.parametrize("full", [2e-3, 5e-3])
-def test_no_training_of_twenty_seconds_pays_more_than_five_percent(
-    monkeypatch, length, full
-) -> None:
+def test_no_training_of_twenty_seconds_pays_more_than_a_share(monkeypatch, length, full) -> None:
     monkeypatch.setitem(COSTS, Depth.FULL, full)
     budget, spent, elapsed, shares = Budget(0.01), 0.0, 0.0, []
     for step in range(int(120 / length)):

@@ -57,9 +57,10 @@ def damage_of(
     """Return the damage that goes with a condition, or the verdict of `rule` if there is none.
 
     A loss that fell by a share of at most `min_fall`, that ends above `max_loss` times the best
-    constant prediction, or that is still falling towards it, makes a hint. So does one that cannot be judged because optimizers compete
-    or because it changes its sign. While losses are few, or the learning rate warms up, it is too
-    early. A condition to report `regardless` of damage is a hint at least.
+    constant prediction, or that is still falling towards it, makes a hint. So does one that cannot
+    be judged because optimizers compete or because it changes its sign. While losses are few, or
+    the learning rate warms up, it is too early. A condition to report `regardless` of damage is a
+    hint at least.
     """
     outcome = facts.outcome
     if outcome is not None and outcome.bad:
