@@ -36,6 +36,7 @@ PAGES = {
     Regime.STRETCHED: ROOT / "docs" / "accuracy-stretched.md",
     Regime.SAMPLED: ROOT / "docs" / "accuracy-sampled.md",
 }
+BLIND = ROOT / "docs" / "blind-rounds.json"
 _LOOKS = (5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)
 
 
@@ -226,6 +227,7 @@ def render(results: Sequence[Result], truth: dict[str, Specimen], regime: Regime
             " less on unseen faults."
         ),
         "",
+        *_blind_rounds(),
         "## What it missed",
         "",
         "| fault | true cause | seeds | said instead |",
@@ -274,6 +276,30 @@ def render(results: Sequence[Result], truth: dict[str, Specimen], regime: Regime
         "",
     ]
     return "\n".join(lines)
+
+
+def _blind_rounds() -> list[str]:
+    """The figures of blind rounds at first sight, which no later measurement replaces."""
+    rounds = json.loads(BLIND.read_text())
+    rows = [
+        f"| {name} | {how} | {figures['date']} | {figures['leading cause right or acceptable']} |"
+        f" {figures['silent']} | {figures['healthy: alarms (certain or likely)']} |"
+        for name, commands in rounds.items()
+        for how, figures in commands.items()
+    ]
+    return [
+        "## Blind rounds",
+        "",
+        (
+            "Scripts whose authors had not seen holter (`zoo/blind`, `python -m bench.blind`), at"
+            " first sight. Which rules say the same as a truth was decided before measuring."
+        ),
+        "",
+        "| round | command | date | leading cause right | silent | alarms on healthy scripts |",
+        "|---|---|---|--:|--:|--:|",
+        *rows,
+        "",
+    ]
 
 
 def _share(part: int, whole: int) -> str:
