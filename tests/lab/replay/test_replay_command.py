@@ -123,7 +123,10 @@ def test_an_export_with_random_values_fails_as_well(failed: Path) -> None:
 
 def test_ctrl_c_while_the_script_runs_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
-        "import os, signal, torch\nos.kill(os.getpid(), signal.SIGINT)\ntorch.ones(1)\n"
+        "import os, signal, torch\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "torch.ones(1)\n"
     )
     ran = holter(tmp_path, "try", "preflight", "train.py")
     assert ran.returncode == 130

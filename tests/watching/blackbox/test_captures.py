@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,7 +165,7 @@ def test_a_hostile_file_gives_one_sentence(
 def test_a_missing_file_and_a_newer_format_are_told(capture: Path) -> None:
     about = json.loads((capture / "capture.json").read_text())
     (capture / "capture.json").write_text(json.dumps({**about, "format": 99}))
-    with pytest.raises(HolterError, match="another version of holter"):
+    with pytest.raises(HolterError, match="no capture of format 2"):
         load_capture(capture)
     (capture / "steps.safetensors").unlink()
     (capture / "capture.json").write_text(json.dumps(about))
@@ -210,6 +212,43 @@ def test_killed_while_writing_it_is_whole_or_not_there(tmp_path: Path) -> None:
         assert found
         for each in found:
             assert len(load_capture(each).state) == 8
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    train(folder / "run")
+    (found,) = captures_in(folder / "run")
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_capture_is_one_sentence(seed: int, whole: Path, tmp_path: Path) -> None:
+    """Bits that flip, bytes that are lost, added or doubled, files that change places."""
+    chance = random.Random(seed)
+    names = sorted(path.name for path in whole.iterdir())
+    for number in range(150):
+        damaged = shutil.copytree(whole, tmp_path / str(number))
+        path = damaged / chance.choice(names)
+        content = bytearray(path.read_bytes())
+        place = chance.randrange(len(content))
+        match chance.randrange(5):
+            case 0:
+                content[place] ^= 1 << chance.randrange(8)
+            case 1:
+                del content[place:]
+            case 2:
+                content[place:place] = chance.randbytes(chance.randrange(1, 9))
+            case 3:
+                content += content[place:]
+            case _:
+                content = bytearray((damaged / chance.choice(names)).read_bytes())
+        if bytes(content) == path.read_bytes():
+            continue
+        path.write_bytes(content)
+        with pytest.raises(HolterError, match="capture"):
+            load_capture(damaged)
+        shutil.rmtree(damaged)
 
 
 def test_the_ring_is_bounded_by_bytes_and_steps() -> None:

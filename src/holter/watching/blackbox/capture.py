@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from holter.watching.blackbox.shadow import Snapshot
 
 FORMAT = 2
 _STATE, _STEPS, _ABOUT = "state.safetensors", "steps.safetensors", "capture.json"
+_SUMS = "checksums.json"  # of the three
+_PIECE = 1 << 20  # bytes
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -88,6 +91,7 @@ def write_capture(
             "about": about,
         }
         (fresh / _ABOUT).write_bytes(encode(document, indent=1))
+        (fresh / _SUMS).write_bytes(encode(_checksums(fresh)))
         for file in fresh.iterdir():
             file.chmod(0o644)  # safetensors leaves files that nobody else may read
             _to_disk(file)
@@ -109,22 +113,38 @@ def load_capture(folder: Path) -> Capture:
 
     try:
         document = decode((folder / _ABOUT).read_bytes())
-        if document["format"] != FORMAT:
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise HolterError(
-                f"{folder} was written by another version of holter (format"
-                f" {document['format']}, this one reads {FORMAT}); record the failure again."
+                f"{folder} is no capture of format {FORMAT}, the one that this version of holter"
+                " reads; record the failure again."
             )
+        if decode((folder / _SUMS).read_bytes()) != _checksums(folder):
+            raise ValueError("its checksums differ")
         state, tensors = load_file(folder / _STATE), load_file(folder / _STEPS)
         alarm = Alarm(**{key: document["alarm"][key] for key in ("kind", "step", "says")})
         steps = tuple(_read_step(fields, tensors) for fields in document["steps"])
         return Capture(folder, alarm, state, document["plain"], steps, document["about"])
     except FileNotFoundError as error:
-        missing = next(n for n in (_ABOUT, _STATE, _STEPS) if not (folder / n).exists())
+        files = (_ABOUT, _STATE, _STEPS, _SUMS)
+        missing = next(name for name in files if not (folder / name).exists())
         raise HolterError(f"{folder} is not a capture: {missing} is missing.") from error
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise HolterError(
             f"{folder} is not a whole capture ({error}); nothing of it was used."
         ) from error
+
+
+def _checksums(folder: Path) -> dict[str, int]:
+    """The checksum of each file of a capture."""
+    return {name: _checksum(folder / name) for name in (_ABOUT, _STATE, _STEPS)}
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            value = zlib.crc32(piece, value)
+    return value
 
 
 def _step(entry: Entry, tensors: dict[str, Tensor]) -> dict[str, Any]:
