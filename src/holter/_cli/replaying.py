@@ -31,7 +31,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
 
     folder = Path(args.target) if args.target else newest_run()
     run = Run.load(folder)
-    capture = _capture(folder, args.capture)
+    capture = _capture(run, folder, args.capture)
     tell(
         f"replaying {capture.alarm.says} at step {capture.alarm.step};"
         f" the capture holds {len(capture.steps)} steps"
@@ -91,15 +91,12 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _capture(folder: Path, name: str | None) -> "Capture":
+def _capture(run: "Run", folder: Path, name: str | None) -> "Capture":
     from holter.watching.blackbox.capture import captures_in, load_capture
 
     captures = captures_in(folder)
     if not captures:
-        raise HolterError(
-            f"{folder} has no capture: no failure was detected, or the run was recorded with"
-            " --no-black-box. `w.capture()` and `holter run --capture-at STEP` write one on demand."
-        )
+        raise HolterError(f"{folder} has no capture: {_why_none(run)}")
     if name is None:  # failures before captures on demand
         return load_capture(min(captures, key=lambda path: path.name.endswith("asked")))
     for path in captures:
@@ -107,6 +104,19 @@ def _capture(folder: Path, name: str | None) -> "Capture":
             return load_capture(path)
     raise HolterError(
         f"{folder} has no capture {name}; it has {', '.join(path.name for path in captures)}."
+    )
+
+
+def _why_none(run: "Run") -> str:
+    """Say why a run has no capture: what its notes tell, or how it ended."""
+    told = [note for note in run.meta.notes if "capture" in note or "black box" in note]
+    if told:
+        return " ".join(told)
+    if run.meta.status in (None, "running"):
+        return "it is still running, or was killed before a capture was written."
+    return (
+        "no failure was detected, or the run was recorded with --no-black-box. `w.capture()` and"
+        " `holter run --capture-at STEP` write one on demand."
     )
 
 

@@ -75,6 +75,23 @@ def test_a_run_without_a_capture_says_so(failed: Path) -> None:
     assert "has no capture" in ran.stderr
 
 
+def test_without_a_capture_the_reason_is_told(tmp_path: Path) -> None:
+    """Of a run that was killed, and of one whose capture found no room on the disk."""
+    source = (CASES / "nonfinite-birth" / "sick.py").read_text()
+    (tmp_path / "killed.py").write_text(
+        source.replace("loss.backward()", "loss.backward() or __import__('os')._exit(9)", 1)
+    )
+    holter(tmp_path, "run", "--no-check", "--out", "killed", "killed.py")
+    killed = holter(tmp_path, "try", "replay", "killed")
+    assert "was killed before a capture was written" in killed.stderr
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, 6_000))"
+    (tmp_path / "full.py").write_text(f"{limited}\n{source}")
+    holter(tmp_path, "run", "--no-check", "--out", "full", "full.py")
+    full = holter(tmp_path, "try", "replay", "full")
+    assert full.returncode == 2
+    assert "could not be written" in full.stderr
+
+
 def test_a_module_is_run_again_as_a_module(tmp_path: Path) -> None:
     package = tmp_path / "mine"
     package.mkdir()
@@ -124,7 +141,7 @@ def test_an_export_with_random_values_fails_as_well(failed: Path) -> None:
 def test_ctrl_c_while_the_script_runs_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import os, signal, torch\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"
         "torch.ones(1)\n"
     )

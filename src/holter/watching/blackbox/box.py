@@ -304,7 +304,7 @@ class BlackBox:
             try:
                 write_capture(path, alarm, snapshot, entries, about)
             except Exception as error:
-                tell(f"the capture of step {alarm.step} could not be written ({error})")
+                self._note(f"The capture of step {alarm.step} could not be written: {error}.")
                 return
             self._event(CaptureWritten(alarm.kind, alarm.step, path.name))
             tell(
