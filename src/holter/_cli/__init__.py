@@ -47,7 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error is printed as one sentence."""
     parser = make_parser()
     args = parser.parse_args(argv)
-    args.typed = list(sys.argv[1:] if argv is None else argv)  # for a command that starts another
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2

@@ -60,8 +60,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             if enough or rerun or not _is_short(run, capture):
                 return report(folder)
             tell(f"running {script} again: the inputs of its steps are taken from a second run")
-            place = args.typed.index("replay") + 1  # options stand before the run
-            again = [*args.typed[:place], "--rerun", *args.typed[place:]]
+            again = ["try", "replay", "--rerun", *args.words]
             return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
 
     script, *arguments = trusted_command(run, folder, trust=args.trust)

@@ -74,6 +74,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = _parser(script=not named or words[0] != REPLAY)
     args = parser.parse_args(words[1:] if named else words)
     args.experiment = words[0] if named else None
+    args.words = list(words[1:])  # for an experiment that starts itself again
     return args
 
 
