@@ -2,8 +2,8 @@
 
 from holter.watching.collectors.moments import Depth
 
-ALLOWANCE = 2.0  # seconds of work, of which half is there at once: short runs are read whole
-_SHORT, _LONG = 20.0, 40.0  # seconds of training: until here half, from here on all of it
+ALLOWANCE = 2.0  # seconds of work: short runs are read whole
+_SHORT = 40.0  # seconds of training
 _MOST = 0.05  # share of any training longer than `_SHORT` that all this may take, but for alerts
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
 _FIRST = 16  # steps that are read whole while that is within `_MOST`
@@ -30,8 +30,8 @@ class Budget:
     in proportion. After something odd a few steps are read whole. Without a share everything is
     read at every step.
 
-    What is read beyond the share is paid for by an allowance. It grows with the training, so that
-    it is never more than `_MOST` of one that lasts longer than `_SHORT` seconds.
+    What is read beyond the share is paid for by an allowance, which is never more than `_MOST` of a
+    training that lasts longer than `_SHORT` seconds.
     """
 
     def __init__(self, share: float | None) -> None:
@@ -109,8 +109,7 @@ class Budget:
         if not dense:
             self._costs[depth] = _average(self._costs.get(depth), cost)
         if self._share is not None:
-            grown = min(max(self._elapsed, _SHORT) / _LONG, 1.0)
-            self.is_generous = self._spent < ALLOWANCE * grown
+            self.is_generous = self._spent < ALLOWANCE
             if not self.is_generous:
                 self._choose(max(self._share * self._length * _AIM, _INSTANT))
 

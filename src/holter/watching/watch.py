@@ -268,7 +268,7 @@ def watch(
     models or optimizers may be given as a list, or as a mapping of names; give none (`[]`) for
     weights that the training updates without a torch optimizer. Holter aims at the share `budget`
     of the training time by sampling expensive signals less often; short runs are read whole, at a
-    cost of at most 5 % of any run longer than twenty seconds. `budget=None` reads everything at
+    cost of at most 5 % of any run longer than forty seconds. `budget=None` reads everything at
     every step.
 
     The black box keeps the last steps and snapshots of the state, and writes them to the run when
