@@ -160,3 +160,18 @@ def test_a_check_that_needs_no_experiment(module: Path, capsys: pytest.CaptureFi
     assert main(["try", "preflight", "--only", "finite", "--json", "mine:healthy"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["checklist"]
     assert (row["check"], row["status"]) == ("finite", "PASS")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor", "--minutes", "-3", "train.py"],
+        ["doctor", "-j", "0", "train.py"],
+        ["try", "cures", "--minutes", "soon", "train.py"],
+    ],
+)
+def test_a_time_or_a_count_is_above_zero(words: list[str], capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "above 0" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter._cli.values import positive, positive_whole
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.notices import tell
 
@@ -61,12 +62,17 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     depth = parser.add_argument_group("examination")
     depth.add_argument(
         "--minutes",
-        type=float,
+        type=positive,
         metavar="M",
         help="time for everything (default: ten times the script's own)",
     )
     depth.add_argument(
-        "-j", "--jobs", type=int, default=1, metavar="N", help="trials at a time (default: 1)"
+        "-j",
+        "--jobs",
+        type=positive_whole,
+        default=1,
+        metavar="N",
+        help="trials at a time (default: 1)",
     )
     depth.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import add_checking, check_and_report, settings_of
-from holter._cli.values import cast, kind
+from holter._cli.values import cast, kind, positive, positive_whole
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
@@ -174,13 +174,18 @@ def _parser(*, script: bool) -> argparse.ArgumentParser:
     cures = parser.add_argument_group("cures", "options of `holter try cures`")
     cures.add_argument(
         "--minutes",
-        type=float,
+        type=positive,
         metavar="M",
         help="time for the run and all trials (default: ten times the script's own, and at least"
         " 90 s)",
     )
     cures.add_argument(
-        "-j", "--jobs", type=int, default=1, metavar="N", help="trials at a time (default: 1)"
+        "-j",
+        "--jobs",
+        type=positive_whole,
+        default=1,
+        metavar="N",
+        help="trials at a time (default: 1)",
     )
     add_checking(parser)
     return parser

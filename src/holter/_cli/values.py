@@ -1,5 +1,8 @@
 """Values of options as text on the command line."""
 
+import argparse
+import math
+
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -20,3 +23,21 @@ def kind(default: object) -> str:
     """Return the type of an option in words: `a whole number`."""
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
     return names.get(type(default), "a number" if default is None else type(default).__name__)
+
+
+def positive(text: str) -> float:
+    """Return a number above 0; argparse prints the sentence if it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def positive_whole(text: str) -> int:
+    """Return a whole number above 0; argparse prints the sentence if it is none."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
