@@ -35,8 +35,13 @@ def test_outputs_that_are_right_and_close_together_are_reported() -> None:
 
 @pytest.mark.parametrize(
     "run",
-    [_run(span=8.0), _run(span=0.2, accuracy=0.1), _run(span=0.2, grows=20.0)],
-    ids=["wide", "wrong", "growing"],
+    [
+        _run(span=8.0),
+        _run(span=0.2, accuracy=0.1),
+        _run(span=0.2, grows=20.0),
+        _run(span=0.76, accuracy=0.63, units=2),
+    ],
+    ids=["wide", "wrong", "growing", "as sure as right"],
 )
 def test_wide_wrong_or_growing_outputs_are_not(run: Run) -> None:
     (verdict,) = said(narrow_logits, run)

@@ -31,7 +31,7 @@ def narrow_logits(
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 20,
     min_floor: Annotated[float, "lowest possible loss over that of equal probabilities"] = 0.5,
-    min_accuracy: Annotated[float, "accuracy of the later steps"] = 0.5,
+    min_excess: Annotated[float, "accuracy beyond the largest possible probability"] = 0.2,
     max_growth: Annotated[float, "span of the outputs at the end over that in the middle"] = 1.5,
 ) -> Iterator[Verdict]:
     """The outputs span so little that no class can be likely.
@@ -39,8 +39,8 @@ def narrow_logits(
     ## What it does
     For cross-entropies, takes the distance between the largest and the smallest output of a batch.
     It bounds the probability of any class, and with it the loss from below. Reports outputs that
-    are right most of the time while this bound alone keeps the loss near that of equal
-    probabilities, and that do not grow.
+    are right far more often than this bound lets them be sure, while it keeps the loss near that of
+    equal probabilities, and that do not grow.
 
     ## Why it matters
     The loss cannot fall below the bound however good the outputs are, and its gradient hardly
@@ -83,12 +83,13 @@ def narrow_logits(
         )
         probabilities = last(facts, OUTPUT_PROBABILITY_FRACTION, function) or 0.0
         is_narrow = floor >= min_floor * equal and span <= max_growth * middle
-        if not is_narrow or accuracy < min_accuracy or probabilities >= 1:
+        if not is_narrow or accuracy < exp(-floor) + min_excess or probabilities >= 1:
             yield narrow_logits.clear(f"{measured}; accuracy {accuracy:.0%}")
             continue
         steps = series.first, series.last
         yield narrow_logits.finding(
-            f"{measured}, although {accuracy:.0%} of the predictions are right",
+            f"{measured}: no class gets more than {exp(-floor):.0%}, although {accuracy:.0%} of the"
+            " predictions are right",
             confidence=Confidence.LIKELY,
             onset=series.first,
             evidence=(
