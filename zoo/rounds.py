@@ -2,7 +2,7 @@
 
 Each folder of `zoo/blind` is one round: healthy scripts, and in `truths.json` the faults as edits
 of them, with the author's own words. `causes` are the rules that say the same; they were chosen
-from these words before the round was measured.
+from these words before the round was measured. Rules that came later are appended.
 """
 
 import json
