@@ -15,7 +15,7 @@ from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.record.events import ExperimentFailed
-from holter.record.signals import CATALOGUE, REPLAY_LOSS, REPLAY_NORM, Per
+from holter.record.signals import CATALOGUE, CURE_LOSS, REPLAY_LOSS, REPLAY_NORM, Per
 
 experiments = pytest.mark.parametrize("each", all_experiments().values(), ids=lambda e: e.name)
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -95,15 +95,18 @@ def test_what_it_writes_can_be_checked(each: Experiment, kind: str, tmp_path: Pa
     assert not checkup.failures
 
 
+OF_OTHERS = {REPLAY_LOSS, REPLAY_NORM, CURE_LOSS}  # of replays and cures
+
+
 def test_every_signal_of_a_trial_has_an_experiment() -> None:
     emitted = {signal.name for each in all_experiments().values() for signal in each.emits}
-    of_replays = {REPLAY_LOSS.name, REPLAY_NORM.name}
-    assert {s.name for s in CATALOGUE.values() if s.per is Per.TRIAL} == emitted | of_replays
+    others = {signal.name for signal in OF_OTHERS}
+    assert {s.name for s in CATALOGUE.values() if s.per is Per.TRIAL} == emitted | others
 
 
 def test_rules_of_trials_have_what_they_need_from_one_experiment() -> None:
     for rule in all_rules().values():
         needed = {signal for signal in rule.needs if signal.per is Per.TRIAL}
-        if needed - {REPLAY_LOSS, REPLAY_NORM}:
+        if needed - OF_OTHERS:
             emitters = [e for e in all_experiments().values() if needed <= set(e.emits)]
             assert emitters, rule.name
