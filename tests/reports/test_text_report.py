@@ -134,7 +134,7 @@ also found
            fix: no change is needed as long as the gradients are clipped
 
 steps read
-  300 of 300  loss, lr, watch.time
+  300 of 300  loss, learning rate, watch time
 
 300 steps, 3 findings, 2 rules clear, 2 not examined, holter took 0.2 s
 """
@@ -154,7 +154,7 @@ not examined
   the training uses no GradScaler: skipped-updates
 
 steps read
-  300 of 300  loss, lr, watch.time
+  300 of 300  loss, learning rate, watch time
 
 300 steps, 0 findings, 2 rules clear, 2 not examined, holter took 0.2 s
 """

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.diagnosis.facts.ending import exception_line
+from holter.diagnosis.signal_words import in_words
 from holter.record import Run
 from holter.record.findings import Finding, Severity
+from holter.record.signals import CATALOGUE
 from holter.reports._card import COLOR, brief_card, full_card, on_card, some, tag
 from holter.reports._facts import (
     by_rule,
@@ -220,7 +222,8 @@ def _steps_read(run: Run, width: int) -> list[Line]:
     lines: list[Line] = []
     for read, names in steps_read(run):
         lead = ((f"  {read:>{len(total)},} of {total}  ", ""),)
-        lines += hanging(", ".join(names), width=width, lead=lead, indent=2 * len(total) + 8)
+        words = dict.fromkeys(in_words(CATALOGUE[name]) for name in names if name in CATALOGUE)
+        lines += hanging(", ".join(words), width=width, lead=lead, indent=2 * len(total) + 8)
     return lines
 
 

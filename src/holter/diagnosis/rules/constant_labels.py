@@ -54,13 +54,16 @@ def constant_labels(
     for function, series in facts.run[TARGET_LARGEST_CLASS_FRACTION].items():
         shares = readings(facts, TARGET_LARGEST_CLASS_FRACTION, function)
         right, units = readings(facts, ACCURACY, function), last(facts, OUTPUT_UNITS, function)
-        if len(shares) < min_steps or not len(right) or units is None:
+        if len(shares) < min_steps:
             yield constant_labels.not_examined(f"{len(shares)} of the {min_steps} steps needed")
+            continue
+        if not len(right) or units is None:
+            yield constant_labels.not_examined("the accuracy of this loss is unknown")
             continue
         accuracy = float(np.mean(right[-max(len(right) // 4, 1) :]))
         measured = (
-            f"the most frequent class has {shares.min():.0%} of the labels of a batch at least;"
-            f" accuracy {accuracy:.0%}"
+            f"share of the most frequent class in a batch: at least {shares.min():.2g}; accuracy"
+            f" {accuracy:.2g}"
         )
         if shares.min() < 1 or units < min_units or accuracy > max_accuracy / units:
             yield constant_labels.clear(measured)

@@ -69,8 +69,11 @@ def narrow_logits(
         low, high = (readings(facts, each, function) for each in (OUTPUT_MIN, OUTPUT_MAX))
         count = min(len(low), len(high))
         units, shares = last(facts, OUTPUT_UNITS, function), readings(facts, ACCURACY, function)
-        if count < min_steps or units is None or units < 2 or not len(shares):
+        if count < min_steps:
             yield narrow_logits.not_examined(f"{count} of the {min_steps} steps needed")
+            continue
+        if units is None or units < 2 or not len(shares):
+            yield narrow_logits.not_examined("the accuracy of this loss is unknown")
             continue
         spans = high[:count] - low[:count]
         span = float(np.median(spans[-max(count // 4, 1) :]))
