@@ -82,13 +82,14 @@ def constant_validation(
     losses = {owner: loss for owner, loss in facts.run[VAL_LOSS].items() if len(loss)}
     if not losses:
         yield constant_validation.not_examined("no validation loss was read")
-    for owner, loss in losses.items():
+    enough = {owner: loss for owner, loss in losses.items() if len(loss) >= min_passes}
+    for owner, loss in ({} if enough else losses).items():
+        yield constant_validation.not_examined(
+            f"{len(loss)} of the {min_passes} validation passes needed{of(owner)}"
+        )
+    for owner, loss in enough.items():
         same = trailing(loss.values == loss.values[-1])
-        if len(loss) < min_passes:
-            yield constant_validation.not_examined(
-                f"{len(loss)} of the {min_passes} validation passes needed{of(owner)}"
-            )
-        elif same < min_passes:
+        if same < min_passes:
             yield constant_validation.clear(
                 f"the validation loss{of(owner)} took {len(np.unique(loss.values))} values in"
                 f" {len(loss)} passes"
