@@ -22,7 +22,7 @@ _IMPORTED_ONCE = (
     *("torch", "torch._dynamo", "torch.utils.data", "holter.diagnosis.engine"),
     *("holter.lab.cures.library", "holter.scripts.cures.trial", "holter.watching.watch"),
 )
-_RUN = 0.25  # share of `--minutes` after which the recorded run is ended
+RUN_SHARE = 0.25  # share of `--minutes` after which the recorded run is ended
 
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
@@ -46,7 +46,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
             taken = bench.known_pace(Run.load(folder))
         else:
             tell(f"running {command.script}; files that it writes are deleted at the end")
-            taken = bench.record(seconds=None if seconds is None else _RUN * seconds)
+            taken = bench.record(seconds=None if seconds is None else RUN_SHARE * seconds)
         search(bench, folder, _time_for_trials(taken, seconds))
     return report(folder)
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from holter.scripts.cures.trial import Command
 
 _TIMES = 10.0  # the script's own time that everything together may take by default
-_RUN = 0.25  # share of `--minutes` after which the recorded run is ended
 _PREFLIGHT = 0.3  # share of the time that is left for it after the run
 _REPLAY = 0.3
 _STEPS = 150  # that preflight records before its experiments
@@ -134,7 +133,7 @@ def _examined(args: argparse.Namespace) -> Path:
     tell(f"examining {args.target}: at most {most}; files that it writes are deleted at the end")
     with curing.bench_for(command, path, args.jobs) as bench, _interruptible(path):
         loading = time.monotonic() - began  # which the script alone has to do as well
-        taken = bench.record(seconds=None if limit is None else _RUN * limit)
+        taken = bench.record(seconds=None if limit is None else curing.RUN_SHARE * limit)
         clock = _Clock(began, _TIMES * (loading + taken) if limit is None else limit)
         run = Run.load(path)
         _stage("run", _summary(run), taken)

@@ -8,8 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holter._cli.options import add_checking, check_and_report, settings_of
-from holter._cli.values import cast, kind, positive, positive_whole
+from holter._cli.options import check_and_report, settings_of
+from holter._cli.try_options import parser_of
+from holter._cli.values import cast, kind
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
@@ -22,40 +23,6 @@ if TYPE_CHECKING:
     from holter.record import Run
 
 PREFLIGHT, REPLAY, CURES = "preflight", "replay", "cures"
-
-EPILOG = """\
-examples:
-  holter try                                   list the experiments
-  holter try preflight train.py --epochs 3     all quick checks, on an unmodified script
-  holter try overfit-batch train.py            can the model memorise one batch?
-  holter try lr-range package.module:setup     on a setup that a function returns
-  holter try preflight --only overfit,padding train.py
-  holter try overfit-batch --option samples=4 train.py
-  holter try preflight --format json train.py
-  holter try replay RUN                        replay a captured failure: its origin and its cure
-  holter try replay RUN --export repro.py --synthetic
-  holter try cures train.py                    which change makes a failed training learn?
-  holter try cures RUN                         the same on a recorded run, or continue
-
-The script runs as it is up to its first training steps (--steps, --seconds) and stops there.
-It reads its data and may download or start other programs; files that it writes, renames or
-removes go to a scratch folder, which is deleted at the end, and your own stay as they are.
-Not redirected: temporary files, ~/.cache, programs that the script starts, and libraries that
-write files in code of their own, such as HDF5.
-
-holter extracts the training step and runs experiments on a copy. If the step cannot be extracted,
-holter names the statement that prevents it; pass a setup function instead:
-
-  def setup():
-      return holter.Setup.of(model, optimizer, torch.nn.CrossEntropyLoss(), train_loader)
-
-Every experiment restores weights, optimizer state, random number generators and module modes.
-
-exit codes:
-  0  no check failed (preflight), no finding at or above --fail-on (other experiments)
-  1  at least one FAIL (preflight), or finding at or above --fail-on; preview rules do not count
-  2  usage error, a training step that cannot be extracted, or a check that failed inside holter
-"""
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -71,124 +38,11 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     named = bool(words) and not words[0].startswith("-")
-    parser = _parser(script=not named or words[0] != REPLAY)
+    parser = parser_of(script=not named or words[0] != REPLAY)
     args = parser.parse_args(words[1:] if named else words)
     args.experiment = words[0] if named else None
     args.words = list(words[1:])  # for an experiment that starts itself again
     return args
-
-
-def _parser(*, script: bool) -> argparse.ArgumentParser:
-    """The parser; what follows a script is the script's."""
-    parser = argparse.ArgumentParser(
-        prog="holter try",
-        description="Run an experiment on a training script and report the result.",
-        epilog=EPILOG,
-        usage="holter try [EXPERIMENT] [options] [-m] SCRIPT [script arguments ...]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "target",
-        nargs="?",
-        metavar="SCRIPT",
-        help="a script, or module:function that returns a setup",
-    )
-    if script:
-        parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
-    trial = parser.add_argument_group("experiment")
-    trial.add_argument(
-        "--only",
-        action="append",
-        metavar="CHECK,...",
-        help="preflight: run only these checks or experiments",
-    )
-    trial.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="[EXPERIMENT.]NAME=VALUE",
-        help="set an option of the experiment; `holter try` lists them",
-    )
-    trial.add_argument(
-        "--steps",
-        type=int,
-        default=150,
-        help="training steps to record before the experiment (default: 150)",
-    )
-    trial.add_argument(
-        "--seconds",
-        type=float,
-        default=20.0,
-        help="stop recording the script after this many seconds (default: 20)",
-    )
-    trial.add_argument(
-        "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
-    )
-    trial.add_argument(
-        "--plot",
-        type=Path,
-        metavar="FILE.png",
-        help="write a plot of the result (lr-range, sharpness)",
-    )
-    trial.add_argument("--json", action="store_true", help="same as --format json")
-    failure = parser.add_argument_group("replay", "options of `holter try replay RUN`")
-    failure.add_argument(
-        "--capture",
-        metavar="STEP",
-        help="step of the capture to replay (default: the first failure)",
-    )
-    failure.add_argument(
-        "--on",
-        metavar="MODULE:FUNCTION",
-        help="a function that returns the setup, if the script cannot run again",
-    )
-    failure.add_argument(
-        "--rerun",
-        action="store_true",
-        help="run the script up to the failure, to learn what each step is given (default without"
-        " a data loader, and after a short run that was not reproduced)",
-    )
-    failure.add_argument(
-        "--no-ladder",
-        action="store_true",
-        help="only reproduce the failure and find its origin; try no interventions",
-    )
-    failure.add_argument(
-        "--trust",
-        action="store_true",
-        help="execute the script that recorded RUN although it has changed or is not of this"
-        " project",
-    )
-    failure.add_argument(
-        "--export",
-        metavar="FILE.py",
-        help="write a standalone script that reproduces the failure; the weights and the batch of"
-        " that step are written beside it",
-    )
-    failure.add_argument(
-        "--synthetic",
-        action="store_true",
-        help="--export with random weights and a random batch, if they fail as well",
-    )
-    cures = parser.add_argument_group("cures", "options of `holter try cures`")
-    cures.add_argument(
-        "--minutes",
-        type=positive,
-        metavar="M",
-        help="time for the run and all trials (default: ten times the script's own, and at least"
-        " 90 s)",
-    )
-    cures.add_argument(
-        "-j",
-        "--jobs",
-        type=positive_whole,
-        default=1,
-        metavar="N",
-        help="trials at a time (default: 1)",
-    )
-    add_checking(parser)
-    return parser
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -1,0 +1,177 @@
+"""What happens in a training."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from holter.record.events._event import Occurrence
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderSeen(Occurrence):
+    """A data loader is iterated over for the first time."""
+
+    kind: ClassVar[str] = "loader"
+    loader: str
+    batches: int | None = None
+    batch_size: int | None = None
+    workers: int = 0
+    shuffled: bool = False
+    drop_last: bool = False
+    order: str = ""  # "sequential", "shuffled", or "" where the script decides it
+
+
+@dataclass(frozen=True, slots=True)
+class PassBegan(Occurrence):
+    """A pass over a data loader begins."""
+
+    kind: ClassVar[str] = "pass"
+    loader: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassOrder(Occurrence):
+    """The order of the first batches of a pass, as one number; None where they do not differ."""
+
+    kind: ClassVar[str] = "order"
+    loader: str
+    batches: int  # that it is made of
+    steps: int  # that were trained meanwhile
+    inputs: int | None = None
+    labels: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerSeen(Occurrence):
+    """An optimizer joins the training."""
+
+    kind: ClassVar[str] = "optimizer"
+    optimizer: str  # its label
+    type: str  # its class
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSeen(Occurrence):
+    """Losses without a backward pass are computed on some data, for the first time.
+
+    Told again when it turns out that the data are trained on.
+    """
+
+    kind: ClassVar[str] = "evaluation"
+    name: str  # of the data, as in the owners of validation signals; empty for the first without
+    split: str = ""  # train, validation or test, if the script names it
+    by_value: bool = False  # the name is the value of a variable, which may say something else
+    trained_on: bool = False
+    where: str = ""  # file and line
+    loader: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GradientsUnapplied(Occurrence):
+    """The training ended, and no optimizer has ever stepped."""
+
+    kind: ClassVar[str] = "gradients unapplied"
+    backwards: int  # calls of backward
+    optimizer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandwrittenLoss(Occurrence):
+    """The script computes a loss itself that amounts to a torch loss function, for the first time.
+
+    What it is given is recorded under the name of that function.
+    """
+
+    kind: ClassVar[str] = "handwritten loss"
+    function: str
+    where: str = ""  # file and line that call backward
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSeen(Occurrence):
+    """A learning-rate scheduler is stepped for the first time."""
+
+    kind: ClassVar[str] = "scheduler"
+    scheduler: str  # its class
+    early: bool = False  # stepped before any optimizer was
+    position: int | None = None  # calls it has seen, with those of an earlier run
+    horizon: int | None = None  # calls
+    gamma: float | None = None
+    step_size: int | None = None
+    milestones: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged(Occurrence):
+    """A model goes from training to eval mode, or back."""
+
+    kind: ClassVar[str] = "mode"
+    model: str
+    training: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedStep(Occurrence):
+    """An optimizer step was skipped, by a loss scaler unless `by` names another."""
+
+    kind: ClassVar[str] = "skipped step"
+    optimizer: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsEdited(Occurrence):
+    """The script wrote to parameters between two updates, for the first time to these."""
+
+    kind: ClassVar[str] = "weights edited"
+    of: int  # the step before which they were edited
+    parameters: tuple[str, ...]  # the first of them
+    count: int
+    where: str = ""  # file and line of the update that follows
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInspected(Occurrence):
+    """The batch of the first step that went wrong was looked at afterwards."""
+
+    kind: ClassVar[str] = "batch"
+    of: int  # the step
+    loader: str
+    nonfinite: int  # NaN and infinities in it
+    elements: int  # floating-point numbers in it
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed(Occurrence):
+    """A run is continued."""
+
+    kind: ClassVar[str] = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionRaised(Occurrence):
+    """An exception ended the training."""
+
+    kind: ClassVar[str] = "exception"
+    type: str
+    message: str
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HolterFailed(Occurrence):
+    """A part of holter failed; training went on without it."""
+
+    kind: ClassVar[str] = "holter failed"
+    where: str
+    error: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureWritten(Occurrence):
+    """The black box wrote a capture."""
+
+    kind: ClassVar[str] = "capture"
+    alarm: str
+    of: int  # the step of the alarm
+    path: str
