@@ -213,3 +213,13 @@ def test_first_updates_that_replace_the_weights_without_damage() -> None:
     (note,) = said(huge_updates, run(falling(), [REPLACED] * 3))
     assert isinstance(note, Normal)
     assert note.exception == "no-damage"
+
+
+def test_saturated_units_are_no_damage_where_the_data_is_fitted() -> None:
+    signals = {
+        ACTIVATION_STD: {"0": 1.0, "tanh": 1.0, "1": 1.0},
+        ACTIVATION_SATURATED_FRACTION: {"tanh": np.r_[[0.0], np.full(STEPS - 1, 0.9)]},
+        TARGET_ENTROPY: {"cross_entropy": 2.0},
+    }
+    assert found(huge_updates, run(falling(end=0.5), [ADAM] * 2, signals))
+    assert not found(huge_updates, run(falling(end=0.05), [ADAM] * 2, signals))

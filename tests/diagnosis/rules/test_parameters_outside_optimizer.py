@@ -1,12 +1,15 @@
 from holter.diagnosis.rules.parameters_outside_optimizer import parameters_outside_optimizer
 from holter.record import Run, Series
-from holter.record.findings import Clear, Confidence, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.meta import Meta, ModelSummary
 from holter.record.signals import (
     GRAD_NORM,
+    LOSS,
     PARAMETER_IN_MODEL,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
+    TARGET_ENTROPY,
+    Signal,
 )
 from synthetic import found, run_of, said, series
 
@@ -21,6 +24,7 @@ def _run(
     strangers: tuple[str, ...] = (),
     steps: int = STEPS,
     models: tuple[str, ...] = (),
+    final_loss: float | None = None,
 ) -> Run:
     return run_of(
         {
@@ -31,9 +35,18 @@ def _run(
             PARAMETER_TRAINABLE: {name: [float(name not in frozen)] for name in optimizer},
             PARAMETER_IN_MODEL: {name: [float(name not in strangers)] for name in optimizer},
             GRAD_NORM: {name: [value] * steps for name, value in gradients.items()},
+            **({} if final_loss is None else _classes(final_loss, steps)),
         },
         meta=Meta(model=tuple(ModelSummary(name, "Sequential") for name in models)),
     )
+
+
+def _classes(final: float, steps: int) -> dict[Signal, dict[str, list[float]]]:
+    """The readings of a loss over two classes that falls."""
+    return {
+        LOSS: {"": [final + 2 * 0.8**step for step in range(steps)]},
+        TARGET_ENTROPY: {"cross_entropy": [0.69] * steps},
+    }
 
 
 def test_a_forgotten_head_is_a_warning_that_names_it() -> None:
@@ -62,6 +75,18 @@ def test_a_model_of_its_own_is_a_hint_but_a_part_of_a_model_is_none() -> None:
         for finding in found(parameters_outside_optimizer, run)
     ]
     assert confidences == [Confidence.HINT, Confidence.CERTAIN]
+
+
+def test_fixed_features_of_a_model_that_fits_its_data_are_harmless() -> None:
+    gradients = {"0.weight": 1.0, "Other.0.weight": 1.0}
+    held = {"0.weight": 0, "Other.0.weight": -1}
+    run = _run(held, gradients, models=("A", "Other"), steps=60, final_loss=0.01)
+    (verdict,) = said(parameters_outside_optimizer, run)
+    assert isinstance(verdict, Normal)
+    assert found(
+        parameters_outside_optimizer,
+        _run(held, gradients, models=("A", "Other"), steps=60, final_loss=0.5),
+    )
 
 
 def test_it_is_an_error_when_nothing_that_learns_is_held() -> None:

@@ -22,15 +22,18 @@ from holter.record.signals import (
     needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, PARAMETER_IN_MODEL, GRAD_NORM),
 )
 def parameters_outside_optimizer(
-    facts: Facts, *, min_steps: Annotated[int, "steps with a nonzero gradient"] = 3
+    facts: Facts,
+    *,
+    min_steps: Annotated[int, "steps with a nonzero gradient"] = 3,
+    fitted: Annotated[float, "accuracy, or fall below the best constant prediction"] = 0.9,
 ) -> Iterator[Verdict]:
     """Parameters of the model receive gradients, but no optimizer holds them.
 
     ## What it does
     Looks for parameters of a trained model that require gradients, receive nonzero ones, and are in
     no optimizer. It is an error if no optimizer holds anything that receives a gradient, else a
-    warning: training only a head on a backbone is a common choice. It is a hint if all of them
-    form models of their own: a script may use an untrained network to measure something.
+    warning: training only a head on a backbone is a common choice. Where all of them form models of
+    their own, it is a hint, and nothing in a run that fits its data: they may be fixed features.
 
     ## Why it matters
     These parameters keep their initial values. A new head stays random, and the rest of the model
@@ -82,6 +85,13 @@ def parameters_outside_optimizer(
     onset = min(loose[name] for name in outside)
     span = onset, facts.run.steps - 1
     whole = learning > 0 and _are_whole_models(facts, set(outside))
+    outcome = facts.run_outcome
+    if whole and max(outcome.accuracy or 0.0, outcome.gain or 0.0) >= fitted and not outcome.bad:
+        yield parameters_outside_optimizer.harmless(
+            f"{len(outside)} parameters that receive gradients are in no optimizer, but"
+            f" {outcome.says}"
+        )
+        return
     yield parameters_outside_optimizer.finding(
         f"{len(outside)} of {len(trainable)} trainable parameters receive gradients but are in no"
         f" optimizer: {some(where)}",
