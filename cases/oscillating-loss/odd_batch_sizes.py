@@ -10,14 +10,16 @@ targets = inputs @ torch.randn(8, 1) + torch.randn(20_000, 1)
 
 
 class Groups:
-    """Groups of 20 to 400 samples."""
+    """Groups of 20 to 400 samples: the same sizes in every epoch, in another order."""
+
+    def __init__(self):
+        self.sizes = torch.linspace(20, 400, 95).int().tolist()
 
     def __iter__(self):
-        order = torch.randperm(20_000)
-        while len(order) >= 400:
-            size = int(torch.randint(20, 400, ()))
-            yield order[:size].tolist()
-            order = order[size:]
+        groups = torch.randperm(20_000)[: sum(self.sizes)].split(
+            [self.sizes[n] for n in torch.randperm(len(self.sizes))]
+        )
+        return iter([group.tolist() for group in groups])
 
 
 loader = DataLoader(TensorDataset(inputs, targets), batch_sampler=Groups())
