@@ -100,10 +100,22 @@ _TRAINED = {
     "weight_decay": "no optimizer has a weight decay",
 }
 
+# What a log of another tool may hold.
+_LOGGED = {
+    "accuracy": "training accuracy",
+    "grad.total_norm": "gradient norm",
+    "loss": "training loss",
+    "lr": "learning rate",
+    "val.accuracy": "validation accuracy",
+    "val.loss": "validation loss",
+}
+
 
 def absent(run: Run, signals: Iterable[str]) -> str:
     """Return why rules that need `signals`, of which the run has none, could not be applied."""
     names = sorted(signals, key=_rank)
+    if run.meta.source is not None:  # what a log leaves out, the training may have had
+        return f"the log has no {_in_a_log(names[0])}"
     for name in names:
         if _per(name) is Per.TRIAL:
             return _not_examined(name)
@@ -115,6 +127,11 @@ def absent(run: Run, signals: Iterable[str]) -> str:
     if per in _GROUPS and not names[0].startswith("val.") and not _has_any(run, per):
         return _GROUPS[per]
     return _longest(_TRAINED, names[0]) or "what it needs was not recorded"
+
+
+def _in_a_log(name: str) -> str:
+    """Return what a log would have to hold, in words."""
+    return _longest(_LOGGED, name) or "signals of this kind; `holter run` records them"
 
 
 def _not_examined(name: str) -> str:
