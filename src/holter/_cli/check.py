@@ -51,6 +51,11 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--verify", action="store_true", help="verify the checksum of every record first"
     )
+    parser.add_argument(
+        "--schema",
+        action="store_true",
+        help="print the JSON schema of --format json, and check nothing",
+    )
     logs = parser.add_argument_group("logs of other tools")
     logs.add_argument(
         "--map",
@@ -70,7 +75,11 @@ def execute(args: argparse.Namespace) -> int:
     """Check the run and print the report."""
     from holter.record import Run, verify
     from holter.record.folders import newest_run
+    from holter.reports.json import json_schema
 
+    if args.schema:
+        print(json_schema(), end="")
+        return 0
     settings = settings_of(args)
     folder = args.run
     if folder is None:

@@ -115,7 +115,7 @@ def absent(run: Run, signals: Iterable[str]) -> str:
     """Return why rules that need `signals`, of which the run has none, could not be applied."""
     names = sorted(signals, key=_rank)
     if run.meta.source is not None:  # what a log leaves out, the training may have had
-        return f"the log has no {_in_a_log(names[0])}"
+        return _not_logged(names)
     for name in names:
         if _per(name) is Per.TRIAL:
             return _not_examined(name)
@@ -129,9 +129,12 @@ def absent(run: Run, signals: Iterable[str]) -> str:
     return _longest(_TRAINED, names[0]) or "what it needs was not recorded"
 
 
-def _in_a_log(name: str) -> str:
-    """Return what a log would have to hold, in words."""
-    return _longest(_LOGGED, name) or "signals of this kind; `holter run` records them"
+def _not_logged(names: Iterable[str]) -> str:
+    """Return what a log would have to hold; of most signals no log does."""
+    words = [_LOGGED.get(name) for name in names]
+    if all(words):
+        return f"the log has no {' and no '.join(filter(None, words))}"
+    return "a log does not show it; `holter run` records it"
 
 
 def _not_examined(name: str) -> str:

@@ -13,7 +13,7 @@ from holter.record.errors import HolterError
 # In the order in which a file is tried: what has a signature first, text last.
 READERS: tuple[ModuleType, ...] = (tensorboard, wandb, mlflow, json, csv, text)
 
-_HEAD = 1 << 13  # bytes
+_HEAD = 1 << 18  # bytes: the names of a wide table are long
 _DEPTH = 4  # of folders
 _MOST_ENTRIES = 20_000
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.record import Run
+from holter.record.findings import Clear, Normal
 from holter.reports._numbers import count
 
 
@@ -41,7 +42,8 @@ def headline(run: Run, checkup: Checkup) -> Headline:
 
 def _without_findings(run: Run, checkup: Checkup) -> str:
     """Return what the absence of findings means; a log shows little of a training."""
-    examined = {verdict.rule for verdict in (*checkup.clear, *checkup.normal)}
+    verdicts: tuple[Clear | Normal, ...] = (*checkup.clear, *checkup.normal)
+    examined = {verdict.rule for verdict in verdicts}
     if not examined:
         return "no rule could be applied"
     if run.meta.source is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from holter.imports.log import Log
+from holter.imports.log import Log, number_of
 
 KIND = "CSV table"
-FILES = ("metrics.csv", "*.csv", "*.tsv")
+FILES = ("*metrics*.csv", "*log*.csv", "*history*.csv", "results.csv")
 
 _LONGEST_LINE = 1 << 20  # characters
 _MOST_COLUMNS = 10_000
@@ -19,13 +19,13 @@ _BOUNDS = ("__MIN", "__MAX")  # columns beside each column of such an export
 
 def recognises(head: bytes) -> bool:
     """Return whether the first line is a row of names and the second a row of values."""
-    lines = head.decode("utf-8-sig", "replace").splitlines()
-    if len(lines) < 2 or lines[0].lstrip()[:1] in ("{", "["):
+    lines = head.decode("utf-8-sig", "replace").split("\n", 2)
+    if len(lines) < 2:
         return False
     delimiter = _delimiter(lines[0])
-    names, values = (line.split(delimiter) for line in lines[:2])
-    some_names = sum(bool(re.search(r"[A-Za-z]", name)) for name in names)
-    return len(names) > 1 and len(values) == len(names) == some_names
+    names, values = ([cell.strip(' "\r') for cell in line.split(delimiter)] for line in lines[:2])
+    is_header = len(names) > 1 and all(re.search("[A-Za-z]", name) for name in names)
+    return is_header and any(number_of(value) is not None for value in values)
 
 
 def read(path: Path, log: Log) -> None:

@@ -1,6 +1,7 @@
 """JSON: `trainer_state.json` of Transformers, JSON lines, exported histories."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,16 +9,17 @@ from holter.imports.log import Log
 from holter.record.errors import HolterError
 
 KIND = "JSON log"
-FILES = ("trainer_state.json", "*.jsonl", "*.ndjson")
+FILES = ("*metrics*.json*", "*log*.json*", "*history*.json*")
 
+_BEGINNING = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*["}]|\[\s*\{)')
 _LARGEST = 64 << 20  # bytes of a document that is read as a whole
 _LONGEST_LINE = 1 << 20  # bytes
 _SUMMARY = "train_runtime"  # in the last row of Trainer, whose `train_loss` is the mean of the run
 
 
 def recognises(head: bytes) -> bool:
-    """Return whether a file begins as an object or an array does."""
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    """Return whether a file begins as an object with names, or an array of objects, does."""
+    return _BEGINNING.match(head) is not None
 
 
 def read(path: Path, log: Log) -> None:

@@ -11,7 +11,7 @@ from holter.imports.log import Log, number_of
 from holter.record.errors import HolterError
 
 KIND = "MLflow store"
-FILES = ("mlflow.db", "*.db", "*.sqlite")
+FILES = ("mlflow.db", "mlruns.db")
 
 _HEADER = b"SQLite format 3\0"
 _LONGEST_LINE = 1 << 16  # bytes
@@ -60,6 +60,7 @@ def _read_database(path: Path, log: Log) -> None:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as store:
             store.execute("PRAGMA trusted_schema = OFF")
+            store.text_factory = lambda data: data.decode("utf-8", "replace")
             store.set_progress_handler(lambda: 1, _MOST_STEPS)
             _require_table(path, store)
             last = store.execute("SELECT run_uuid FROM metrics ORDER BY timestamp DESC LIMIT 1")
@@ -71,8 +72,8 @@ def _read_database(path: Path, log: Log) -> None:
                     log.add(name, step, reading)
                 else:
                     log.damaged += 1
-    except (sqlite3.Error, OverflowError) as error:
-        raise HolterError(f"{path} cannot be read as an MLflow database: {error}.") from error
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # of its own messages too
+        raise HolterError(f"{path} is damaged, or no database of MLflow.") from error
 
 
 def _require_table(path: Path, store: sqlite3.Connection) -> None:

@@ -13,15 +13,17 @@ from holter.record.evaluations import is_split, split_of
 from holter.record.signals import ACCURACY, VAL_ACCURACY
 
 KIND = "text log"
-FILES = ("*.log", "*.out", "*.txt")
+FILES = ("*.log", "*.out")
 
 _LONGEST_LINE = 1 << 14  # bytes; longer ones are no sentence of a training loop
 _MOST_NUMBERS = 100  # in a line
 _KEY_WORDS = 3  # that may name a number
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TOKEN = re.compile(
-    r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)|(?<!\w)[-+]?(?:nan|inf)\b)"
-    r"(?:\s?/\s?(?P<of>\d+))?"
+    # Digits are bounded and never given back: a long row of them takes no longer to refuse.
+    r"(?P<number>(?<![\w.])[-+]?(?>\d{1,40}(?:\.\d{0,40})?+|\.\d{1,40})(?:[eE][-+]?\d{1,4})?+(?!\w)"
+    r"|(?<!\w)[-+]?(?:nan|inf)\b)"
+    r"(?:\s?/\s?(?P<of>\d{1,40}))?+"
     r"|(?P<word>[A-Za-z_][\w./@-]*)|(?P<end>[,;|)\]}\t]|[-=]{2,})|(?P<other>[^\s\w])",
     re.IGNORECASE,
 )
@@ -93,9 +95,11 @@ def _assign(row: Row, words: list[str], split: str, token: re.Match[str], log: L
         if name in log.mapping:
             row.setdefault(name, number)
             return
-        role = role_of(name)
+        role, name = role_of(name), name.lower()
         if role is not None:
             is_share = role.signal in (ACCURACY, VAL_ACCURACY) and float(token["of"] or 0) > 0
             value = float(number) / float(token["of"]) if is_share else number
-            row.setdefault(name if split_of(name) or not split else f"{split} {name}", value)
+            row.setdefault(
+                name if split_of(name) or not split else f"{split.lower()} {name}", value
+            )
             return
