@@ -49,6 +49,7 @@ _HOMES = {
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
     "diagnose": "diagnosis.differential",
+    "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
     "warmup_cosine": "lab.schedules",

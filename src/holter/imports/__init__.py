@@ -19,7 +19,7 @@ from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.signals import Signal
 
-__all__ = ["holds_log", "import_log", "parse_mapping", "saved", "summary"]
+__all__ = ["holds_log", "import_log", "open_run", "parse_mapping", "saved", "summary"]
 
 
 def import_log(path: str | Path, mapping: Mapping[str, Signal] | None = None) -> Run:
@@ -37,6 +37,11 @@ def import_log(path: str | Path, mapping: Mapping[str, Signal] | None = None) ->
         reader.read(file, log)
         kind = reader.KIND
     return assembled(log, place, kind)
+
+
+def open_run(path: str | Path) -> Run:
+    """Return a recorded run by its folder, or the run that a log tells of."""
+    return import_log(path) if holds_log(Path(path)) else Run.load(path)
 
 
 def holds_log(path: Path) -> bool:

@@ -37,7 +37,7 @@ def render(run: Run, checkup: Checkup, *, readings: bool = False) -> str:
     With `readings`, evidence carries the readings that it is made of.
     """
     told = document(run, checkup, readings=readings)
-    return json.dumps(_spelled(told), indent=2, allow_nan=False) + "\n"
+    return json.dumps(spelled(told), indent=2, allow_nan=False) + "\n"
 
 
 def document(run: Run, checkup: Checkup, *, readings: bool = False) -> dict[str, Any]:
@@ -252,12 +252,12 @@ def _reasons(verdicts: Iterable[Clear | NotExamined]) -> list[dict[str, str]]:
     return [{"rule": verdict.rule, "because": verdict.because} for verdict in verdicts]
 
 
-def _spelled(value: Any) -> Any:
+def spelled(value: Any) -> Any:
     """Return the value with NaN and infinities as strings, which JSON cannot hold as numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): _spelled(item) for key, item in value.items()}
+        return {str(key): spelled(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_spelled(item) for item in value]
+        return [spelled(item) for item in value]
     return value
