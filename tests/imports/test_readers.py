@@ -84,7 +84,7 @@ def test_a_history_of_keras_and_other_delimiters(tmp_path: Path) -> None:
     run = import_log(written(tmp_path / "history.json", json.dumps(history)))
     assert readings(run, LOSS) == {0: 3.0, 1: 2.0}
     assert math.isnan(readings(run, VAL_LOSS)[1])
-    table = "epoch;loss;lr\n0;3.0;0.1\n1;2.0;0.1\n"
+    table = ";epoch;loss;lr\n0;0;3.0;0.1\n1;1;2.0;0.1\n"
     assert readings(import_log(written(tmp_path / "log.csv", table)), LOSS) == {0: 3.0, 1: 2.0}
 
 

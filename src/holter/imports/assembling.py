@@ -35,7 +35,9 @@ def assembled(log: Log, path: Path, kind: str) -> Run:
     source = LogSource(
         kind=kind,
         path=str(path),
-        names={signal.name: ", ".join(names) for signal, names in chosen.items()},
+        names={
+            signal.name: ", ".join(map(_printable, names)) for signal, names in chosen.items()
+        },
         ignored=tuple(
             sorted({*log.ignored, *log.columns} - {n for ns in chosen.values() for n in ns})
         ),

@@ -24,7 +24,8 @@ def recognises(head: bytes) -> bool:
         return False
     delimiter = _delimiter(lines[0])
     names, values = ([cell.strip(' "\r') for cell in line.split(delimiter)] for line in lines[:2])
-    is_header = len(names) > 1 and all(re.search("[A-Za-z]", name) for name in names)
+    named = [name for name in names if name]  # an index may have no name
+    is_header = len(named) > 1 and all(re.search("[A-Za-z]", name) for name in named)
     return is_header and any(number_of(value) is not None for value in values)
 
 
