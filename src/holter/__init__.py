@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
+    from holter.imports import import_log
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
     from holter.record import Run, Series
@@ -49,6 +50,7 @@ _HOMES = {
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
     "diagnose": "diagnosis.differential",
+    "import_log": "imports",
     "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
@@ -77,6 +79,7 @@ __all__ = [
     "Watch",
     "check",
     "diagnose",
+    "import_log",
     "one_cycle",
     "rule",
     "warmup_cosine",

@@ -102,6 +102,13 @@ def test_names_are_mapped_and_what_was_ignored_is_told(tmp_path: Path) -> None:
         import_log(bare)
 
 
+def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
+    rows = [{"step": n, "loss\x1b": 1.0, "\x1b]0;x\x07": 1.0} for n in range(3)]
+    run = import_log(written(tmp_path / "log.json", json.dumps(rows)))
+    assert summary(run).isprintable()
+    assert all(note.isprintable() for note in run.meta.notes)
+
+
 def test_a_database_of_mlflow(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     with sqlite3.connect(path) as store:  # the columns of its table, of any version
@@ -239,6 +246,27 @@ def test_losses_alone_tell_of_plain_failures(tmp_path: Path) -> None:
         assert checkup.outcome.state is state
         found = {finding.rule for finding in checkup.findings}
         assert found == set() if rule is None else rule in found
+
+
+def test_a_level_loss_may_be_that_of_a_converged_model(tmp_path: Path) -> None:
+    flat = 2.3 + 0.05 * np.random.default_rng(0).normal(size=400)
+    checkup = course(tmp_path / "log.jsonl", flat.tolist())
+    assert "had converged before" in checkup.outcome.says
+    assert {finding.severity for finding in checkup.findings} == {holter.Severity.WARNING}
+    equal = course(tmp_path / "log.jsonl", [2.3] * 400)
+    assert holter.Severity.ERROR in {finding.severity for finding in equal.findings}
+
+
+def test_a_step_that_the_training_survived_was_skipped(tmp_path: Path) -> None:
+    losses = [2 / (n + 1) for n in range(200)]
+    for at, expected in ((100, ()), (150, ("nonfinite-gradient", "nonfinite-loss"))):
+        rows = [{"step": n, "loss": loss, "grad_norm": 1.0} for n, loss in enumerate(losses)]
+        rows[50]["grad_norm"] = math.inf
+        for row in rows[at : at + 1] if not expected else rows[at:]:
+            row["loss"] = row["grad_norm"] = math.nan
+        text = "\n".join(map(json.dumps, rows))
+        checkup = holter.check(import_log(written(tmp_path / "log.jsonl", text)))
+        assert tuple(sorted(finding.rule for finding in checkup.findings)) == expected
 
 
 def test_losses_that_need_not_fall_are_not_judged(tmp_path: Path) -> None:

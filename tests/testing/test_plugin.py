@@ -14,18 +14,13 @@ from holter.testing import assert_overfits_batch, assert_trains
 
 pytest_plugins = ["pytester"]
 
-SETUP = """
-import holter, torch
-from torch import nn
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ci" / "test_training.py"
+LOST = """
 
-def setup(frozen=False):
-    torch.manual_seed(0)
-    x = torch.randn(64, 4)
-    y = (x[:, 0] > 0).long()
-    model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
-    other = nn.Linear(4, 2) if frozen else model
-    optimizer = torch.optim.SGD(other.parameters(), lr=0.5)
-    return holter.Setup.of(model, optimizer, nn.functional.cross_entropy, [(x, y)])
+def test_lost(holter_trains):
+    lost = setup()
+    lost.optimizers[0].param_groups[0]["params"] = list(make_model().parameters())
+    holter_trains(lost, steps=60)
 """
 
 
@@ -60,21 +55,7 @@ def test_a_training_that_does_not(tmp_path: Path) -> None:
 
 
 def test_the_fixtures_in_a_test_of_a_team(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        training=SETUP,
-        test_training="""
-        from training import setup
-
-        def test_trains(holter_trains):
-            holter_trains(setup, steps=30)
-
-        def test_overfits(holter_overfit_batch):
-            holter_overfit_batch(setup, steps=80)
-
-        def test_lost(holter_trains):
-            holter_trains(setup(frozen=True), steps=60)
-        """,
-    )
+    pytester.makepyfile(test_training=EXAMPLE.read_text() + LOST)
     installed = entry_points(group="pytest11", name="holter")
     plugin = () if installed else ("-p", "holter.pytest_plugin")
     done = pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider")

@@ -1,6 +1,6 @@
 """From the readings of a log to a run: which name is which signal, and what was left out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,13 +35,9 @@ def assembled(log: Log, path: Path, kind: str) -> Run:
     source = LogSource(
         kind=kind,
         path=str(path),
-        names={
-            signal.name: ", ".join(map(_printable, names)) for signal, names in chosen.items()
-        },
-        ignored=tuple(
-            sorted({*log.ignored, *log.columns} - {n for ns in chosen.values() for n in ns})
-        ),
-        competing=log.competing,
+        names={signal.name: ", ".join(map(_printable, names)) for signal, names in chosen.items()},
+        ignored=tuple(_printable(name) for name in _left_out(log, chosen)),
+        competing=_printable(log.competing),
     )
     meta = Meta(status="finished", source=source, notes=tuple(_notes(log, source)))
     return replace(Run.of(series, meta=meta), path=path)
@@ -68,6 +64,11 @@ def summary(run: Run) -> str:
     mapped = ", ".join(f"{signal} from {names}" for signal, names in source.names.items())
     ignored = f"; ignored {_some(source.ignored)}" if source.ignored else ""
     return f"imported {source.path} ({source.kind}): {mapped}{ignored}"
+
+
+def _left_out(log: Log, chosen: Mapping[Signal, list[str]]) -> list[str]:
+    taken = {name for names in chosen.values() for name in names}
+    return sorted({*log.ignored, *log.columns} - taken)
 
 
 def _chosen(log: Log) -> dict[Signal, list[str]]:
@@ -153,4 +154,5 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _printable(name: str) -> str:
+    """Return a name that does nothing to a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in name[:80])

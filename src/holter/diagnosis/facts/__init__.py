@@ -193,8 +193,13 @@ class Facts:
 
     @cached_property
     def skipped_steps(self) -> npt.NDArray[np.int64]:
-        """Steps whose update a GradScaler left out."""
+        """Steps whose update was left out, by a GradScaler as far as it is known."""
         return skips.skipped_steps(self)
+
+    @property
+    def skipped_by(self) -> str:
+        """Who skipped them."""
+        return skips.skipped_by(self)
 
     @cached_property
     def discarded_steps(self) -> npt.NDArray[np.int64]:
