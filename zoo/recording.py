@@ -124,7 +124,7 @@ def _record_apart(wanted: Recorded, how: str | None, processes: ForkServerContex
 
 
 def _record(specimen: Specimen, seed: int, folder: Path, how: str | None) -> None:
-    """Run `holter run --no-check` on the script in this process, with its output in a file."""
+    """Run one command of holter on the script in this process, with its output in a file."""
     from holter._cli import main
 
     experiment = None if how in _REGIMES else how
@@ -142,6 +142,8 @@ def _record(specimen: Specimen, seed: int, folder: Path, how: str | None) -> Non
         if experiment == "replay":  # of what failed, or else of a step that did not
             main(["run", "--no-check", "--capture-at", "40", "--out", str(run), str(script)])
             main(["try", "replay", str(run)])
+        elif experiment == "doctor":
+            main(["doctor", "--out", str(run), str(script)])
         elif experiment is not None:
             main(["try", experiment, "--out", str(run), str(script)])
         elif "holter.watch(" in script.read_text():  # it records itself, to the folder `run`

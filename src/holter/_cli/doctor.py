@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter._cli.options import (
+    EXIT_CODES,
+    add_checking,
+    add_script,
+    check_and_report,
+    settings_of,
+)
 from holter._cli.values import positive, positive_whole
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.notices import tell
@@ -55,9 +61,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         usage="holter doctor [options] [-m] SCRIPT [script arguments ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", metavar="SCRIPT", help="script to run, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
+    add_script(parser, "target")
     depth = parser.add_argument_group("examination")
     depth.add_argument(
         "--minutes",
