@@ -63,8 +63,8 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     trial.add_argument(
         "--trust",
         action="store_true",
-        help="execute the script that recorded RUN (replay, cures) although it has changed or is not of this"
-        " project",
+        help="replay, cures: execute the script that recorded RUN although it has changed or is"
+        " not of this project",
     )
     trial.add_argument(
         "--only",

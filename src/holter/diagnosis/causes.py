@@ -106,7 +106,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         (*_LEARNING, "oscillating-loss"),
     ),
     (("batch-axis-softmax",), (*_LEARNING, "oscillating-loss", "unnormalised-nll")),
-    (("outweighed-term",), ("no-learning", "bad-validation")),
+    (("outweighed-term", "inverted-class-weights"), ("no-learning", "bad-validation")),
     (("single-class-softmax", "ignored-inputs"), (*_LEARNING, "unreached-parameters")),
     (("ignored-inputs",), ("unrelated-labels",)),
     (("identical-rows",), ("no-learning", "motionless", "fading", "too-large")),

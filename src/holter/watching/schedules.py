@@ -49,7 +49,7 @@ class Schedules:
         """The cut that a scheduler has made for a metric that did not improve, or None."""
         if not isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
             return None
-        rate = max(scheduler.get_last_lr())
+        rate = max(map(float, scheduler.get_last_lr()))
         before, self._rates[scheduler] = self._rates.get(scheduler), rate
         if before is None or rate >= before:
             return None

@@ -31,8 +31,8 @@ def inverted_plateau(
 
     ## What it does
     Compares the metric for which `ReduceLROnPlateau` cuts the learning rate with the losses and
-    accuracies of the run. It reports a scheduler in mode `max` that is given a loss, and one in mode
-    `min` that is given an accuracy.
+    accuracies of the run. It reports a scheduler in mode `max` that is given a loss, and one in
+    mode `min` that is given an accuracy.
 
     ## Why it matters
     Each improvement counts as none. The learning rate is cut again and again while training goes
