@@ -29,8 +29,8 @@ def inverted_class_weights(
     is a target. It reports weights that grow with the frequency of their class.
 
     ## Why it matters
-    Weights are meant to make rare classes count. These do the opposite: they add to the imbalance of
-    the data, and the rare classes are predicted even less than without weights.
+    Weights are meant to make rare classes count. These do the opposite: they add to the imbalance
+    of the data, and the rare classes are predicted even less than without weights.
 
     ## Example
     ```python
