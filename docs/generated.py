@@ -18,6 +18,7 @@ from holter.diagnosis.causes import explained_by
 from holter.diagnosis.engine import all_rules
 from holter.diagnosis.rule import Rule
 from holter.lab.experiments import Experiment, all_experiments
+from holter.record.findings import Level
 from holter.record.signals import CATALOGUE, Signal
 
 # Written by hand, in the order of reading; a page that is not in the folder yet is left out.
@@ -136,7 +137,7 @@ def _symptoms() -> str:
         (
             rule.title,
             f"[{rule.name}](rules/{rule.name}.md)",
-            ", ".join(f"[{name}](rules/{name}.md)" for name in _causes(rule.name)),
+            "<br>".join(_causes_by_level(rule.name)),
         )
         for rule in all_rules().values()
         if rule.symptom
@@ -149,6 +150,19 @@ def _symptoms() -> str:
 
 def _causes(name: str) -> list[str]:
     return [cause for cause in all_rules() if name in explained_by(cause)]
+
+
+def _causes_by_level(name: str) -> Iterator[str]:
+    """The causes of a symptom that are no symptoms, in the order in which an engineer looks."""
+    causes = [all_rules()[cause] for cause in _causes(name)]
+    for level in Level:
+        links = [
+            f"[{rule.name}](rules/{rule.name}.md)"
+            for rule in causes
+            if rule.level is level and not rule.symptom
+        ]
+        if links:
+            yield f"*{level}*: {', '.join(links)}"
 
 
 def _signals() -> str:
