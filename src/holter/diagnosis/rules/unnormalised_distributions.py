@@ -91,7 +91,7 @@ def _first(facts: Facts, function: str, tolerance: float, min_steps: int) -> Ite
         f"{function} is given {given} instead of log-probabilities: the log of the sum of their"
         f" exponentials is {log:.3g} instead of 0 on {len(apart)} of {len(logs)} sampled steps",
         confidence=Confidence.CERTAIN if is_share else Confidence.LIKELY,
-        onset=facts.run[DISTRIBUTION_LOG_NORMALISER][function].first,
+        onset=_onset(facts, DISTRIBUTION_LOG_NORMALISER, function),
         evidence=(_evidence(facts, DISTRIBUTION_LOG_NORMALISER, function, f"median {log:.3g}"),),
         fix="pass `log_softmax(x, dim)` as the first argument",
     )
@@ -114,13 +114,19 @@ def _target(facts: Facts, function: str, tolerance: float, min_steps: int) -> It
         f"targets of {function} are not probabilities: the smallest is {low:.3g}, and they add up"
         f" to {total:.3g}",
         confidence=Confidence.CERTAIN if are_logs else Confidence.LIKELY,
-        onset=facts.run[DISTRIBUTION_TARGET_SUM][function].first,
+        onset=_onset(facts, DISTRIBUTION_TARGET_SUM, function),
         evidence=(
             _evidence(facts, DISTRIBUTION_TARGET_MIN, function, f"median {low:.3g}"),
             _evidence(facts, DISTRIBUTION_TARGET_SUM, function, f"median {total:.3g}"),
         ),
         fix=fix,
     )
+
+
+def _onset(facts: Facts, signal: Signal, function: str) -> int:
+    """The first step of the training: what a loss is given is so from the start, read or not."""
+    first = facts.run[signal][function].first
+    return facts.stage_start if first >= facts.stage_start else first
 
 
 def _evidence(facts: Facts, signal: Signal, function: str, says: str) -> Evidence:
