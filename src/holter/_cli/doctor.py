@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,9 +159,8 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
     def preflown() -> str:
         seconds = _PREFLIGHT * clock.left
         steps = min(run.steps, _STEPS)
-        why = bench.apart(
-            "preflight", preflight, command, path, steps, seconds / 2, seconds=seconds
-        )
+        examine = partial(preflight, failed=bad)
+        why = bench.apart("preflight", examine, command, path, steps, seconds / 2, seconds=seconds)
         return why or _preflight_summary(path)
 
     def replayed() -> str:
