@@ -218,7 +218,7 @@ def modules_of_all_kinds():
 
 
 def losses_of_all_kinds():
-    """Tokens with some of them ignored, yes or no, and a number: a loss function for each."""
+    """Tokens, some of them ignored, yes or no, and a number: a loss for each, also evaluated."""
 
     class Heads(nn.Module):
         def __init__(self):
@@ -244,6 +244,11 @@ def losses_of_all_kinds():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            with torch.no_grad():
+                logits, flag, number = model(tokens)
+                functional.cross_entropy(logits, following)
+                functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
+                functional.mse_loss(number, tokens[:, :1].float())
 
     return Training([model], [optimizer], loop)
 
