@@ -47,7 +47,7 @@ class _Pass:
 
     def add(self, call: Given) -> None:
         """Count a call, or keep a copy of a small one until there are more."""
-        width = _width(call)
+        width = _width(call, call.arguments["target"])
         is_single = call.prediction.dim() < (2 if call.family is Family.CLASSES else 1)
         if is_single or call.prediction.numel() > _SMALL:
             self._count(call, width)
@@ -151,9 +151,8 @@ def _kind(call: Given) -> tuple[Any, ...]:
     return units, call.prediction.dtype, call.prediction.device
 
 
-def _width(call: Given) -> int | None:
+def _width(call: Given, target: Tensor) -> int | None:
     """Return the length of sequences if the targets are rows of them, or were before `view(-1)`."""
-    target = call.target
     if call.family is not Family.CLASSES or call.is_soft:
         return None
     if target.dim() == 2:

@@ -13,7 +13,6 @@ from holter.watching.collectors.tallies.binary import BinaryTally
 from holter.watching.collectors.tallies.classes import ClassTally
 from holter.watching.collectors.tallies.numbers import NumberTally
 
-
 _KINDS: dict[Family, type[ClassTally] | type[BinaryTally] | type[NumberTally]] = {
     Family.CLASSES: ClassTally,
     Family.BINARY: BinaryTally,
