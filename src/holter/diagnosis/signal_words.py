@@ -63,6 +63,7 @@ _WORDS = {
     "lr": "learning rate",
     "lr_range.end": "loss",
     "lr_range.held": "loss at a constant rate",
+    "metric.logged": "logged metric",
     "mixing.modules": "module",
     "mixing.others": "change of other outputs",
     "mode.eval_fraction": "modules in eval mode",

@@ -170,10 +170,17 @@ class Watch:
         self._handles.append(register_optimizer_step_pre_hook(hook))
 
     def log(
-        self, *, loss: Tensor | float | None = None, val_loss: Tensor | float | None = None
+        self,
+        *,
+        loss: Tensor | float | None = None,
+        val_loss: Tensor | float | None = None,
+        **metrics: Tensor | float,
     ) -> None:
-        """Record values for the open step, without waiting for a device."""
-        given = {"loss": loss, "val_loss": val_loss}
+        """Record values for the open step, without waiting for a device.
+
+        Metrics such as `val_accuracy` are compared with those that holter computes itself.
+        """
+        given = {"loss": loss, "val_loss": val_loss, **metrics}
         self._loop.log(
             {
                 name: torch.as_tensor(value, dtype=torch.float32).detach().mean()

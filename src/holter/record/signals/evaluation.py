@@ -26,3 +26,11 @@ VAL_R2 = Signal(
     "Share of the variance of numeric targets that the predictions of an evaluation pass explain;"
     " 0 for the best constant prediction.",
 )
+METRIC_LOGGED = Signal(
+    "metric.logged",
+    Per.METRIC,
+    Phase.AFTERWARDS,
+    "",
+    "What the training loop passed to `log(NAME=...)` under another name than `loss` and"
+    " `val_loss`; the last value of the step.",
+)
