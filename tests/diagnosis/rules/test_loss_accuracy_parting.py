@@ -74,7 +74,11 @@ def test_calibration_is_normal() -> None:
         counts = ClassCounts(10, 10, 70, 10, 0.7, reliability=bins)
         measured = PassMeasured(FUNCTION, 100, classes=counts)
         run = validated(
-            training, validation, val_accuracy=accuracy, events=[Event(319, 0.0, measured)]
+            training,
+            validation,
+            val_accuracy=accuracy,
+            accuracy=accuracy,
+            events=[Event(319, 0.0, measured)],
         )
         note, *_ = said(loss_accuracy_parting, run)
         assert isinstance(note, Normal)
