@@ -122,3 +122,65 @@ class PassMeasured(Occurrence):
     classes: ClassCounts | None = None
     scores: ScoreCounts | None = None
     numbers: NumberSums | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataEvaluated(Occurrence):
+    """The experiment `evaluate` made a pass; what it found in it follows as further events."""
+
+    kind: ClassVar[str] = "data evaluated"
+    data: str  # validation or training
+    samples: int
+    loss: float  # mean over the samples
+    is_complete: bool = True  # False: the time was over before the data
+    function: str = ""
+    counts: PassMeasured | None = None
+    auroc: float | None = None  # of all scores, where scikit-learn is installed
+    average_precision: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMeasured(Occurrence):
+    """The samples of one group by a feature."""
+
+    kind: ClassVar[str] = "slice"
+    by: str
+    group: str
+    samples: int
+    loss: float  # mean
+    error: float | None  # share of wrong predictions; None where they are no classes
+    explained: float  # share of the variance of the losses that lies between the groups
+    noise: float  # what groups by chance would explain
+
+
+@dataclass(frozen=True, slots=True)
+class WorstExample(Occurrence):
+    """A sample with one of the largest losses."""
+
+    kind: ClassVar[str] = "worst example"
+    index: int  # in the data set, or in the order of the pass
+    loss: float
+    target: float | None = None
+    predicted: float | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsExamined(Occurrence):
+    """Labels were compared with predictions for samples that the model was not trained on."""
+
+    kind: ClassVar[str] = "labels examined"
+    data: str
+    samples: int
+    suspected: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSuspected(Occurrence):
+    """A label that is likely wrong, the least likely one first."""
+
+    kind: ClassVar[str] = "label suspected"
+    index: int
+    given: int
+    suggested: int
+    quality: float  # between 0 and 1, of the label given

@@ -34,3 +34,11 @@ METRIC_LOGGED = Signal(
     "What the training loop passed to `log(NAME=...)` under another name than `loss` and"
     " `val_loss`; the last value of the step.",
 )
+EVALUATE_LOSS = Signal(
+    "evaluate.loss",
+    Per.TRIAL,
+    Phase.AFTERWARDS,
+    "",
+    "Loss of each batch of the pass that `holter try evaluate` makes in eval mode; the trial is the"
+    " data: validation or training.",
+)
