@@ -32,7 +32,8 @@ METRIC_LOGGED = Signal(
     Phase.AFTERWARDS,
     "",
     "What the training loop passed to `log(NAME=...)` under another name than `loss` and"
-    " `val_loss`; the last value of the step.",
+    " `val_loss`; the last value of the step. The loss of a task that was given to"
+    " `watch(also=...)` is owned by `also.NAME`, and is that before the update of the step.",
 )
 EVALUATE_LOSS = Signal(
     "evaluate.loss",
