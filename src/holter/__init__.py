@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
+    from holter.lab.preprocessing import compare_preprocessing
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
     from holter.record import Run, Series
@@ -48,6 +49,7 @@ _HOMES = {
     "Severity": "record.findings",
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
+    "compare_preprocessing": "lab.preprocessing",
     "diagnose": "diagnosis.differential",
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
@@ -75,6 +77,7 @@ __all__ = [
     "Severity",
     "Watch",
     "check",
+    "compare_preprocessing",
     "diagnose",
     "one_cycle",
     "rule",
