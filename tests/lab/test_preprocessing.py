@@ -25,6 +25,8 @@ def as_float(sample):
         (lambda s: as_float(s).reshape(3, 30), "shape", "another arrangement"),
         (lambda s: as_float(s)[:, :4], "shape", ""),
         (lambda s: as_float(s).double(), "dtype", ""),
+        (lambda s: as_float(s).bfloat16(), "dtype", ""),
+        (lambda s: as_float(s).half().numpy(), "dtype", ""),
         (lambda s: {"image": as_float(s)}, "kinds", ""),
         (lambda s: "text", "kinds", ""),
         (lambda s: as_float(s) + torch.linspace(0, 1, 5), "values", ""),

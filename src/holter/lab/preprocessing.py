@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from holter.lab.randomness import RandomState
@@ -116,7 +117,8 @@ def _compared(one: Any, other: Any, sample: int, path: str, ulps: int) -> Differ
         return _first_of(parts, sample, ulps)
     ours, theirs = _array(one), _array(other)
     if ours is not None and theirs is not None:
-        return _compared_arrays(ours, theirs, sample, path, ulps)
+        types = _dtype(one, ours), _dtype(other, theirs)
+        return _compared_arrays(ours, theirs, types, sample, path, ulps=ulps)
     if ours is not None or theirs is not None or type(one) is not type(other):
         return Difference(sample, path, "kinds", _kind(one), _kind(other))
     if one == other:
@@ -130,13 +132,14 @@ def _first_of(parts: Iterable[tuple[str, Any, Any]], sample: int, ulps: int) -> 
 
 
 def _compared_arrays(
-    one: Array, other: Array, sample: int, path: str, ulps: int
+    one: Array, other: Array, types: tuple[str, str], sample: int, path: str, *, ulps: int
 ) -> Difference | None:
     if one.shape != other.shape:
         ours, theirs = (f"{each.shape}" for each in (one, other))
         return Difference(sample, path, "shape", ours, theirs, _shape_hint(one, other))
-    if one.dtype != other.dtype:
-        ours, theirs = (f"{each.dtype}, {_range(each)}" for each in (one, other))
+    if types[0] != types[1]:
+        pairs = zip((one, other), types, strict=True)
+        ours, theirs = (f"{dtype}, {_range(each)}" for each, dtype in pairs)
         return Difference(sample, path, "dtype", ours, theirs, _value_hint(one, other))
     equal = one == other
     if one.dtype.kind in "fc":
@@ -217,8 +220,7 @@ def _array(value: Any) -> Array | None:
     """Return tensors, arrays, images and numbers as an array, else None."""
     if isinstance(value, Tensor):
         value = value.detach().cpu()
-        is_half = value.is_floating_point() and value.dtype.itemsize == 2
-        found: Array = (value.float() if is_half else value).numpy()
+        found: Array = (value.float() if value.dtype is torch.bfloat16 else value).numpy()
         return found
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
@@ -227,6 +229,11 @@ def _array(value: Any) -> Array | None:
     if hasattr(value, "__array_interface__"):  # images
         return np.asarray(value)
     return None
+
+
+def _dtype(value: Any, array: Array) -> str:
+    """Return the type of the numbers: NumPy has no bfloat16."""
+    return str(value.dtype if isinstance(value, Tensor) else array.dtype).removeprefix("torch.")
 
 
 def _is_list(value: Any) -> bool:
