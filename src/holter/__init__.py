@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
     from holter.imports import import_log
+    from holter.lab.preprocessing import compare_preprocessing
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
     from holter.record import Run, Series
@@ -49,6 +50,7 @@ _HOMES = {
     "Severity": "record.findings",
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
+    "compare_preprocessing": "lab.preprocessing",
     "diagnose": "diagnosis.differential",
     "import_log": "imports",
     "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
@@ -78,6 +80,7 @@ __all__ = [
     "Severity",
     "Watch",
     "check",
+    "compare_preprocessing",
     "diagnose",
     "import_log",
     "one_cycle",

@@ -12,6 +12,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "no-learning": (
             "flat-loss",
+            "imbalance-collapse",
             "loss-at-constant-predictor",
             "loss-plateau",
             "underfitting",
@@ -253,6 +254,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"), ("non-finite",)),
     (("nonfinite-loss",), ("unfittable-batch",)),
     (("unfittable-batch",), ("no-learning", "constant-validation")),
+    (("imbalance-collapse",), ("no-learning",)),
     (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
     (("loss-accuracy-parting",), ("loss-at-constant-predictor",)),
     (("underfitting",), ("loss-plateau",)),

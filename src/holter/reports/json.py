@@ -12,12 +12,14 @@ from holter._version import __version__
 from holter.diagnosis.checklist import rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.record.typed import to_json
+from holter.reports._evaluation import evaluation_document
 from holter.reports._facts import cost
 from holter.reports._next import next_command
 from holter.reports.experiments import ResultTable, all_results
@@ -73,6 +75,7 @@ def document(run: Run, checkup: Checkup, *, readings: bool = False) -> dict[str,
             }
             for row in (rows(run, checkup) if run.is_experiment else ())
         ],
+        "evaluation": evaluation_document(Facts(run)),
         "experiments": [_table(table) for table in all_results(run)],
         "replay": _replay(replayed(run)),
         "cost": {"seconds": spent.seconds, "share": spent.share},

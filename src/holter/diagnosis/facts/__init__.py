@@ -20,6 +20,7 @@ from holter.diagnosis.facts import (
     evaluations,
     gradient_scale,
     layers,
+    measured,
     membership,
     outcome,
     progress,
@@ -38,6 +39,7 @@ from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.evaluations import Evaluation
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
+from holter.diagnosis.facts.measured import Measured
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
@@ -120,6 +122,16 @@ class Facts:
     def evaluation(self) -> Evaluation | str:
         """The evaluation pass that is the validation."""
         return evaluations.validation_of(self)
+
+    @cached_property
+    def measured(self) -> list[Measured]:
+        """The evaluation passes whose predictions were counted."""
+        return measured.measured(self)
+
+    @cached_property
+    def measured_validation(self) -> Measured | str:
+        """The counted passes of the validation."""
+        return measured.measured_validation(self)
 
     @cached_property
     def validation(self) -> Curves | str:
