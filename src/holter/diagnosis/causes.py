@@ -94,6 +94,13 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("unbounded-loss",), ("identical-rows",)),
     (("unnormalised-nll",), ("unbounded-loss",)),
     (("sorted-batches",), (*_LEARNING, *_SIZE, "repeated-order")),
+    (
+        ("drifting-inputs", "collapsed-batch", "few-distinct-samples", "misused-sampler-weights"),
+        (*_LEARNING, *_SIZE, "sorted-batches", "mismatched-validation-inputs"),
+    ),
+    (("misused-sampler-weights",), ("few-distinct-samples", "repeated-batches")),
+    (("collapsed-batch",), ("validation-better-than-training",)),
+    (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (

@@ -25,6 +25,7 @@ from holter.diagnosis.facts import (
     progress,
     schedule,
     skips,
+    stream,
     terms,
     trained,
     validation,
@@ -41,6 +42,7 @@ from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
+from holter.diagnosis.facts.stream import Stream
 from holter.diagnosis.facts.terms import Terms
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
@@ -110,6 +112,11 @@ class Facts:
     def terms(self) -> Terms:
         """The terms of the loss whose best constant prediction is known."""
         return terms.terms_of(self)
+
+    @cached_property
+    def streams(self) -> list[Stream]:
+        """The samples that streamed by, by training loader; the one with most samples first."""
+        return stream.streams(self)
 
     @cached_property
     def loss_function(self) -> str | None:

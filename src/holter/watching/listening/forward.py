@@ -70,6 +70,7 @@ class ForwardListener:
         self._lane.tell(self._lane.at_fetch, iteration.label, samples(batch), waited)
         if not torch.is_grad_enabled() or evaluating:
             return
+        self._lane.tell(self._lane.at_batch, iteration, batch)
         order = self._orders.see(iteration.label, batch, step, iteration.batches)
         if order is not None:
             self._loop.recorder.event(order)
