@@ -93,6 +93,7 @@ class _Pass:
     trained: int = 0  # calls of backward
     judged: int = 0  # batches that are large enough to collapse
     collapsed: int = 0
+    seen: float = 0.0  # different samples of the loader up to its end
     distinct: DistinctCount = field(default_factory=DistinctCount)
     values: DistinctCount = field(default_factory=lambda: DistinctCount(1024))
     moments: _Moments = field(default_factory=_Moments)
@@ -148,7 +149,7 @@ class Stream:
         current = self._open.get(iteration.label)
         if current is None or current.iteration is not iteration:
             if current is not None:
-                self._over.append(current)
+                self._finish(current)
             current = self._open[iteration.label] = _Pass(iteration)
         count = samples(batch)
         current.batches += 1
@@ -190,15 +191,22 @@ class Stream:
     def _end(self, subjects: Sequence[Subject]) -> None:  # noqa: ARG002
         for label, current in list(self._open.items()):
             if current.batches == current.iteration.batches:
-                self._over.append(self._open.pop(label))
+                self._finish(self._open.pop(label))
         if self._over:
             over, self._over = self._over, []
             for ended in over:
                 self._write(ended)
 
     def _close(self) -> None:
-        self._over += self._open.values()
+        for current in self._open.values():
+            self._finish(current)
         self._open.clear()
+
+    def _finish(self, ended: _Pass) -> None:
+        """Take a pass as over; it is written when the open step ends."""
+        if ended.read:
+            ended.seen = self._seen[ended.iteration.label].count
+        self._over.append(ended)
 
     def _write(self, ended: _Pass) -> None:
         if not ended.trained:
@@ -206,29 +214,30 @@ class Stream:
         label = ended.iteration.label
         owner = self._owners.setdefault(label, (label,))
         row = self._lane.row
-        for signal, value in self._values(ended):
+        for signal, value in _values(ended):
             row[self._places[signal][owner]] = value
         if ended.labels and self._told < _TOLD:
             self._told += 1
             listed = tuple(ended.labels.most_common(_LISTED))
             self._lane.event(PassLabels(label, listed, len(ended.labels) - len(listed)))
 
-    def _values(self, ended: _Pass) -> Iterator[tuple[Signal, float]]:
-        yield STREAM_SAMPLES, ended.samples
-        yield STREAM_READ, ended.read
-        if ended.read:
-            yield STREAM_DISTINCT, ended.distinct.count
-            yield STREAM_SEEN, self._seen[ended.iteration.label].count
-        if ended.judged:
-            yield STREAM_COLLAPSED, ended.collapsed / ended.judged
-        if ended.moments.count:
-            yield STREAM_MEAN, ended.moments.mean
-            yield STREAM_STD, ended.moments.std
-            yield STREAM_MIN, ended.moments.low
-            yield STREAM_MAX, ended.moments.high
-            yield STREAM_VALUES, ended.values.count
-        if ended.maskable:
-            yield STREAM_IGNORED, ended.ignored / ended.maskable
+
+def _values(ended: _Pass) -> Iterator[tuple[Signal, float]]:
+    yield STREAM_SAMPLES, ended.samples
+    yield STREAM_READ, ended.read
+    if ended.read:
+        yield STREAM_DISTINCT, ended.distinct.count
+        yield STREAM_SEEN, ended.seen
+    if ended.judged:
+        yield STREAM_COLLAPSED, ended.collapsed / ended.judged
+    if ended.moments.count:
+        yield STREAM_MEAN, ended.moments.mean
+        yield STREAM_STD, ended.moments.std
+        yield STREAM_MIN, ended.moments.low
+        yield STREAM_MAX, ended.moments.high
+        yield STREAM_VALUES, ended.values.count
+    if ended.maskable:
+        yield STREAM_IGNORED, ended.ignored / ended.maskable
 
 
 def _measure(current: _Pass, tensors: Sequence[Tensor]) -> None:
