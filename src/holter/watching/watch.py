@@ -45,6 +45,11 @@ Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
 Named = Iterable[tuple[str, Tensor]]
 
+_NO_SAMPLES = (
+    "No samples are stored: the black box keeps no batches, and a failure cannot be replayed from"
+    " this run."
+)
+
 
 class Watch:
     """A recording in progress. Use it as a context manager, or call `close()`."""
@@ -59,6 +64,7 @@ class Watch:
         black_box: bool = True,
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
+        samples: bool = True,
         rank: int = 0,
     ) -> None:
         self._recorder = recorder
@@ -79,9 +85,12 @@ class Watch:
                 capture_at=capture_at,
                 rank=rank,
                 announce=announce,
+                samples=samples,
             )
             recorder.see = self._loop.black_box.see
             recorder.see_loss = self._loop.black_box.see_loss
+        if not samples:
+            self.note(_NO_SAMPLES)
         forward = ForwardListener(self._loop)
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
@@ -261,6 +270,7 @@ def watch(
     quiet: bool = False,
     black_box: bool = True,
     on_nonfinite: OnNonfinite = "record",
+    samples: bool = True,
 ) -> Watch:
     """Record the training of `model` by `optimizer` to the folder `out`.
 
@@ -275,6 +285,9 @@ def watch(
     something breaks. When gradients are not finite, `on_nonfinite` can also "skip" the step,
     "raise" a NonfiniteError or "stop" the training, each before the weights are updated; then every
     step waits for its gradients.
+
+    Captures of the black box hold the batches of the last steps. With `samples=False` none are
+    written: the run holds statistics and salted hashes only.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
@@ -289,6 +302,7 @@ def watch(
         announce=not quiet and rank == 0,
         black_box=black_box,
         on_nonfinite=on_nonfinite,
+        samples=samples,
         rank=rank,
     )
     made.add(model, optimizer)

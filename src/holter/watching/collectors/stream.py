@@ -226,7 +226,7 @@ def _values(ended: _Pass) -> Iterator[tuple[Signal, float]]:
     yield STREAM_SAMPLES, ended.samples
     yield STREAM_READ, ended.read
     if ended.read:
-        yield STREAM_DISTINCT, ended.distinct.count
+        yield STREAM_DISTINCT, min(ended.distinct.count, ended.read)
         yield STREAM_SEEN, ended.seen
     if ended.judged:
         yield STREAM_COLLAPSED, ended.collapsed / ended.judged
