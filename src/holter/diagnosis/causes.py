@@ -11,6 +11,8 @@ from types import MappingProxyType
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "no-learning": (
+            "collapsed-embeddings",
+            "collapsed-outputs",
             "flat-loss",
             "loss-at-constant-predictor",
             "loss-plateau",
@@ -258,6 +260,11 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("nonfinite-loss",), ("unfittable-batch",)),
     (("unfittable-batch",), ("no-learning", "constant-validation")),
     (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
+    (("outweighed-term",), ("collapsed-embeddings",)),
+    (
+        ("collapsed-embeddings", "collapsed-outputs"),
+        ("flat-loss", "loss-plateau", "tiny-updates", "vanishing-gradients", "dead-gradients"),
+    ),
     (("loss-accuracy-parting",), ("loss-at-constant-predictor",)),
     (("underfitting",), ("loss-plateau",)),
 )

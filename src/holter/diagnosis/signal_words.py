@@ -89,6 +89,8 @@ _WORDS = {
     "refetch.targets": "targets fetched again",
     "refetch.unexplained": "samples fetched again",
     "replay.loss": "loss of the replay",
+    "response.input_spread": "spread of the inputs between samples",
+    "response.spread": "spread of the outputs between samples",
     "schedule.steps": "scheduler",
     "sharpness.bound": "stability bound",
     "sharpness.descent": "loss at this learning rate",

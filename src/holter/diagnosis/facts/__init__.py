@@ -13,6 +13,7 @@ from holter.diagnosis.facts import (
     baseline,
     chance,
     coefficients,
+    collapse,
     cures,
     curve,
     depth,
@@ -33,6 +34,7 @@ from holter.diagnosis.facts import (
 )
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.chance import Chance
+from holter.diagnosis.facts.collapse import Response
 from holter.diagnosis.facts.cures import Cures
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
@@ -112,6 +114,11 @@ class Facts:
     def terms(self) -> Terms:
         """The terms of the loss whose best constant prediction is known."""
         return terms.terms_of(self)
+
+    @cached_property
+    def responses(self) -> list[Response]:
+        """What models return in training, and how much it varies between samples."""
+        return collapse.responses(self)
 
     @cached_property
     def streams(self) -> list[Stream]:
