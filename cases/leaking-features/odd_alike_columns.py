@@ -8,7 +8,7 @@ torch.manual_seed(0)
 steps = torch.randn(4000)
 series = torch.zeros(4000)
 for t in range(2, 4000):
-    series[t] = 1.6 * series[t - 1] - 0.65 * series[t - 2] + 0.1 * steps[t]
+    series[t] = 1.9 * series[t - 1] - 0.91 * series[t - 2] + 0.1 * steps[t]
 windows = series[100:].unfold(0, 17, 5) / series.std()
 windows = windows + 0.03 * torch.randn_like(windows)
 x, y = windows[:, :16], windows[:, 16:]
