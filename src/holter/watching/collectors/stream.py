@@ -1,5 +1,6 @@
 """What streams by in training: the samples of each pass over a loader, in bounded memory."""
 
+import functools
 import math
 import time
 from collections import Counter
@@ -249,8 +250,15 @@ def _measure(current: _Pass, tensors: Sequence[Tensor]) -> None:
     chosen = (floats or images)[0]
     numbers = chosen[grid(tuple(chosen.shape), _ELEMENTS)].reshape(-1).to(torch.float32)
     current.moments.add(numbers)
-    some = numbers[:: max(numbers.numel() // _VALUES, 1)]
+    some = numbers[_spread_out(numbers.numel())]
     current.values.add(mixed(some.view(torch.int32).to(torch.int64)))
+
+
+@functools.lru_cache(maxsize=64)
+def _spread_out(count: int) -> Tensor:
+    """Places among so many elements: a fixed stride might meet one column of a table only."""
+    places = np.unique((np.arange(_VALUES) * (math.sqrt(5) - 1) / 2 % 1 * count).astype(np.int64))
+    return torch.from_numpy(places)
 
 
 def _count_labels(current: _Pass, last: Tensor) -> None:
