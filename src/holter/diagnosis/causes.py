@@ -101,7 +101,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         (*_LEARNING, *_SIZE, "sorted-batches", "mismatched-validation-inputs"),
     ),
     (("misused-sampler-weights",), ("few-distinct-samples", "repeated-batches")),
-    (("collapsed-batch",), ("validation-better-than-training",)),
+    (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
     (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
