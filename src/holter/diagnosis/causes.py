@@ -261,10 +261,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("unfittable-batch",), ("no-learning", "constant-validation")),
     (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
     (("outweighed-term",), ("collapsed-embeddings",)),
-    (
-        ("collapsed-embeddings", "collapsed-outputs"),
-        ("flat-loss", "loss-plateau", "tiny-updates", "vanishing-gradients", "dead-gradients"),
-    ),
+    (("collapsed-embeddings", "collapsed-outputs"), ("flat-loss", "loss-plateau")),
     (("loss-accuracy-parting",), ("loss-at-constant-predictor",)),
     (("underfitting",), ("loss-plateau",)),
 )

@@ -70,7 +70,7 @@ def _response(facts: "Facts", owner: str) -> Response | None:
         return None
     return Response(
         owner,
-        int(_end(_finite(facts, RESPONSE_UNITS, owner))),
+        int(np.nan_to_num(_end(_finite(facts, RESPONSE_UNITS, owner)))),
         spread,
         _start(spread),
         _start(_finite(facts, RESPONSE_SIZE, owner)),

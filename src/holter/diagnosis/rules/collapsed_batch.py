@@ -8,7 +8,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.stream import Stream
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import STREAM_COLLAPSED
 
@@ -63,7 +63,7 @@ def collapsed_batch(
         return
     known = stream.collapsed[np.isfinite(stream.collapsed)]
     part = float(known.mean())
-    measured = f"in {percent(part)} of the batches all samples have the same inputs"
+    measured = f"all samples have the same inputs in {portion(part)} of the batches"
     if part < share:
         yield collapsed_batch.clear(measured)
         return

@@ -7,7 +7,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.chance import Standing
 from holter.diagnosis.facts.collapse import Response
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import number, percent
+from holter.diagnosis.wording import number
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import RESPONSE_SPREAD
 
@@ -120,5 +120,5 @@ def _latents(responses: Sequence[Response], limit: float) -> list[Response]:
 def _says(response: Response) -> str:
     return (
         f"the standard deviation between samples is {number(response.final)},"
-        f" {percent(response.relative)} of the size"
+        f" {number(response.relative)} times the size"
     )

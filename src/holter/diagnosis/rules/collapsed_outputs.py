@@ -22,7 +22,7 @@ def collapsed_outputs(
     *,
     min_units: Annotated[int, "units of an output"] = 2,
     min_steps: Annotated[int, "steps of training needed"] = 100,
-    share: Annotated[float, "share of the spread of real samples that is reported"] = 0.1,
+    share: Annotated[float, "share of the spread of real samples that is reported"] = 0.15,
 ) -> Iterator[Verdict]:
     """A generator returns almost the same for every input.
 

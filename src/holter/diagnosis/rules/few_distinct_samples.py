@@ -66,10 +66,9 @@ def few_distinct_samples(
     assert stream.claimed is not None
     best = int(np.argmax(np.nan_to_num(stream.read)))
     read, distinct = stream.read[best], stream.distinct[best]
-    if not read >= min(min_read, stream.claimed) or stream.claimed < min_read:
-        yield few_distinct_samples.not_examined(
-            f"{np.nan_to_num(read):.0f} of the {min_read} samples needed"
-        )
+    if not min(read, stream.claimed) >= min_read:
+        known = np.nan_to_num(min(read, stream.claimed))
+        yield few_distinct_samples.not_examined(f"{known:.0f} of the {min_read} samples needed")
         return
     possible = min(read, stream.claimed)
     measured = (
