@@ -8,17 +8,14 @@ import argparse
 import resource
 import sys
 import time
-import weakref
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset
 
 from holter.record.signals import STREAM_DISTINCT, STREAM_READ, STREAM_SAMPLES
-from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.lane import Delivery, Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.stream import Stream
-from holter.watching.loaders import Iteration
 
 ROWS, FEATURES, STEP = 1000, 8, 0.0005  # of a batch; seconds of a step that trains on it
 
@@ -40,16 +37,15 @@ def streamed(samples: int, share: float | None) -> str:
     """Let samples stream by; return a line with the figures."""
     lane = Lane([Stream()], _fail)
     lane.share = share
-    loader = DataLoader(TensorDataset(torch.zeros(1)))
-    count = samples // ROWS
-    iteration = Iteration("loader 0", weakref.ref(loader), None, True, 0, 0, count)
+    count, iteration = samples // ROWS, object()
     generator = torch.Generator().manual_seed(0)
     before, spent, waited = _memory(), 0.0, 0.0
     for _ in range(count):
         rows = torch.rand(ROWS, FEATURES, generator=generator)
         labels = torch.randint(10, (ROWS,), generator=generator)
         began = time.perf_counter()
-        lane.tell(lane.at_batch, iteration, (rows, labels))
+        given = Delivery("loader 0", iteration, count, ROWS, (rows, labels))
+        lane.tell(lane.at_batch, given)
         no_roots: tuple[Tensor, ...] = ()
         lane.tell(lane.at_backward, no_roots, True, Depth.LIGHT)
         lane.tell(lane.at_end, ())

@@ -5,7 +5,7 @@ are called directly, with what they need, and write to places of a row that they
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, ParamSpec, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,7 +17,6 @@ from holter.record.format import Floats
 from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
-from holter.watching.loaders import Iteration
 
 ABSENT = float(run_format.ABSENT)  # one object, so that `is` tells a place nobody wrote to
 Column = tuple[Signal, tuple[str, ...]]
@@ -32,6 +31,16 @@ class Wide(Protocol):
 
     def values(self, row: list[float], read: Floats) -> Floats:
         """Return the values in the order of the layout; those of the step go to its row."""
+
+
+class Delivery(NamedTuple):
+    """A batch that a loader delivered for training."""
+
+    loader: str
+    iteration: object  # the pass over the loader, one object for all its batches
+    batches: int | None  # in all of the pass
+    samples: int
+    batch: object
 
 
 class Row(list[Any]):
@@ -106,7 +115,7 @@ class Lane:
         # Who is called when; a collector adds its methods to those that it needs.
         self.at_roster: list[Callable[[Roster], None]] = []
         self.at_fetch: list[Callable[[str, int, float], None]] = []  # loader, samples, seconds
-        self.at_batch: list[Callable[[Iteration, object], None]] = []  # of training
+        self.at_batch: list[Callable[[Delivery], None]] = []  # of training
         self.at_mode: list[Callable[[], None]] = []  # some module changed between train and eval
         self.at_validation: list[Callable[[], None]] = []
         self.at_backward: list[Callable[[Sequence[Tensor], bool, Depth], None]] = []

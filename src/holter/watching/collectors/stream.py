@@ -28,12 +28,11 @@ from holter.record.signals import (
     Signal,
 )
 from holter.watching.collectors.batches import ANY, grid
-from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.lane import Delivery, Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.outputs import readable
 from holter.watching.collectors.roster import Subject
 from holter.watching.collectors.stream_sketch import DistinctCount, RowHashes, mixed
-from holter.watching.loaders import Iteration, samples
 from holter.watching.structures import parts
 
 _TENSORS = 8  # of a batch
@@ -87,7 +86,9 @@ class _Moments:
 class _Pass:
     """What is known of a pass over a loader."""
 
-    iteration: Iteration
+    loader: str
+    iteration: object
+    length: int | None  # in batches
     batches: int = 0
     samples: int = 0
     read: int = 0
@@ -140,23 +141,23 @@ class Stream:
         self._places = {signal: lane.places(signal) for signal in self.emits}
         lane.at_batch.append(self._take)
 
-    def _take(self, iteration: Iteration, batch: object) -> None:
+    def _take(self, given: Delivery) -> None:
         began = time.perf_counter()
         if self._hashes is None:
             self._hashes, self._began = RowHashes(self._lane.salt), began
             self._lane.at_backward.append(self._backward)
             self._lane.at_end.append(self._end)
             self._lane.at_close.append(self._close)
-        current = self._open.get(iteration.label)
-        if current is None or current.iteration is not iteration:
+        current = self._open.get(given.loader)
+        if current is None or current.iteration is not given.iteration:
             if current is not None:
                 self._finish(current)
-            current = self._open[iteration.label] = _Pass(iteration)
-        count = samples(batch)
+            current = _Pass(given.loader, given.iteration, given.batches)
+            self._open[given.loader] = current
         current.batches += 1
-        current.samples += count
+        current.samples += given.samples
         if self._is_affordable(began):
-            self._read(current, batch, count, self._hashes)
+            self._read(current, given.batch, given.samples, self._hashes)
             self._spent += time.perf_counter() - began
 
     def _is_affordable(self, now: float) -> bool:
@@ -177,7 +178,7 @@ class Stream:
         others = {n: each for n, each in enumerate(tensors) if each.numel() < most}
         rows = mixed(inputs + hashes.of(others) if others else inputs)
         current.distinct.add(rows)
-        self._seen.setdefault(current.iteration.label, DistinctCount()).add(rows)
+        self._seen.setdefault(current.loader, DistinctCount()).add(rows)
         if count >= _ROWS:
             current.judged += 1
             current.collapsed += bool((inputs == inputs[0]).all())
@@ -191,7 +192,7 @@ class Stream:
 
     def _end(self, subjects: Sequence[Subject]) -> None:  # noqa: ARG002
         for label, current in list(self._open.items()):
-            if current.batches == current.iteration.batches:
+            if current.batches == current.length:
                 self._finish(self._open.pop(label))
         if self._over:
             over, self._over = self._over, []
@@ -206,13 +207,13 @@ class Stream:
     def _finish(self, ended: _Pass) -> None:
         """Take a pass as over; it is written when the open step ends."""
         if ended.read:
-            ended.seen = self._seen[ended.iteration.label].count
+            ended.seen = self._seen[ended.loader].count
         self._over.append(ended)
 
     def _write(self, ended: _Pass) -> None:
         if not ended.trained:
             return
-        label = ended.iteration.label
+        label = ended.loader
         owner = self._owners.setdefault(label, (label,))
         row = self._lane.row
         for signal, value in _values(ended):
