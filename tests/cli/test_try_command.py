@@ -88,6 +88,18 @@ def test_a_healthy_setup_fails_nothing(
     assert sum(each["status"] == "PASS" for each in found["checklist"]) >= 12
 
 
+def test_evaluate_has_options_of_its_own(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--steps", "5", "--slice", "label", "--worst", "3", "--json", "mine:healthy"]
+    assert main(["try", "evaluate", *arguments]) == 0
+    tables = json.loads(capsys.readouterr().out)["experiments"]
+    assert tables[0]["title"] == "the model on its training data"
+    (worst,) = (table for table in tables if table["title"].startswith("samples with"))
+    assert len(worst["rows"]) == 3
+    assert any(table["title"].startswith("error by label") for table in tables)
+    assert main(["try", "preflight", "--worst", "3", "mine:healthy"]) == 2
+    assert "--worst is an option of `holter try evaluate` only" in capsys.readouterr().err
+
+
 def test_a_sick_one_fails_its_check(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--out", "runs/one", "--fail-on", "warning", "--json", "mine:sick"]
     assert main(["try", "preflight", *arguments]) == 1

@@ -28,7 +28,7 @@ def recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recognise:
     def run(
         source: str,
         *,
-        steps: int = 6,
+        steps: int | None = 6,
         seconds: float = 60.0,
         head: str = HEAD,
         look: Callable[[Recognised], Any] | None = None,

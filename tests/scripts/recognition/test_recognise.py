@@ -50,6 +50,27 @@ for x, y in train_loader:
     assert model.training
 
 
+def test_the_weights_that_were_reached_are_kept(recognised: Any) -> None:
+    found = recognised(
+        """
+for x, y in train_loader:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+last = [each.detach().clone() for each in model.state_dict().values()]
+""",
+        steps=None,
+    )
+    last = sys.modules["__main__"].__dict__["last"]
+    (reached,) = found.setup.reached.values()
+    assert all(torch.equal(a, b) for a, b in zip(reached.values(), last, strict=True))
+    assert not all(
+        torch.equal(a, b)
+        for a, b in zip(found.setup.model.state_dict().values(), last, strict=True)
+    )
+
+
 def test_the_run_holds_the_first_steps(recognised: Any) -> None:
     found = recognised(LOOP, steps=9)
     run = Run.load(found.path)

@@ -209,6 +209,18 @@ def test_large_predictions_are_thinned(tmp_path, monkeypatch):
     assert classification(passed).accuracy == 1
 
 
+def test_batches_of_many_lengths(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluated_passes, "_MOST_WAITING", 200)
+
+    def evaluate():
+        for length in range(2, 30):
+            functional.cross_entropy(torch.zeros(2, 3, length), NONE[:1].expand(2, length))
+
+    _, (passed,) = measured(tmp_path, evaluate)
+    assert passed.targets == 2 * sum(range(2, 30))
+    assert passed.classes.positions[-1].last == 28
+
+
 def test_a_pass_in_inference_mode_after_one_without(tmp_path):
     logits, target = torch.eye(3).repeat(5, 1), torch.arange(3).repeat(5)
 

@@ -17,6 +17,7 @@ from holter.watching.collectors.moments import Depth, StepEnds, ValidationLoss
 from holter.watching.collectors.tallies import PassTally, tally_of
 
 _SMALL = 1 << 15  # elements of predictions that are kept to be counted together
+_MOST_WAITING = 4 * _SMALL  # of all kinds together
 _SHARE, _ALLOWANCE = 0.01, 1.0  # of the time since the first pass, and seconds besides
 _ALL = 64  # passes of which each is read; of later ones, a geometric series
 
@@ -62,6 +63,8 @@ class _Pass:
         waiting.elements += call.prediction.numel()
         if waiting.elements > _SMALL:
             self._count(self._waiting.pop(key).joined(), width)
+        elif sum(one.elements for one in self._waiting.values()) > _MOST_WAITING:
+            self._count_waiting()  # calls of many shapes, as of sequences of any length
 
     def _count(self, call: Given, width: int | None) -> None:
         key = _kind(call)
@@ -72,10 +75,14 @@ class _Pass:
             self._tallies[key] = tally
         self._tallies[key].add(call, width)
 
-    def end(self) -> list[PassTally]:
-        """Count what waits, and return all counts."""
+    def _count_waiting(self) -> None:
         for waiting in self._waiting.values():
             self._count(waiting.joined(), waiting.width)
+        self._waiting.clear()
+
+    def end(self) -> list[PassTally]:
+        """Count what waits, and return all counts."""
+        self._count_waiting()
         return list(self._tallies.values())
 
 
