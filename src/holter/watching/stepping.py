@@ -159,10 +159,10 @@ class Stepper:
         cost = self._shield.cost
         hooks = self._publisher.spent_in_hooks()
         cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
-        readings, timers = self._publisher.take()
+        readings, tallies, timers = self._publisher.take()
         settle = self._settlement(now)
         self._begin_step(now)
-        return self._recorder.write_step(self.lane.row, readings, timers, settle)
+        return self._recorder.write_step(self.lane.row, readings, tallies, timers, settle)
 
     def _begin_step(self, now: float) -> None:
         self.open.end(now)

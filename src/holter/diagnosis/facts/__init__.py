@@ -21,6 +21,7 @@ from holter.diagnosis.facts import (
     evaluations,
     gradient_scale,
     layers,
+    measured,
     membership,
     outcome,
     progress,
@@ -41,6 +42,7 @@ from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.evaluations import Evaluation
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
+from holter.diagnosis.facts.measured import Measured
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
@@ -136,6 +138,16 @@ class Facts:
         return evaluations.validation_of(self)
 
     @cached_property
+    def measured(self) -> list[Measured]:
+        """The evaluation passes whose predictions were counted."""
+        return measured.measured(self)
+
+    @cached_property
+    def measured_validation(self) -> Measured | str:
+        """The counted passes of the validation."""
+        return measured.measured_validation(self)
+
+    @cached_property
     def validation(self) -> Curves | str:
         """Validation passes beside the training loss of the same time."""
         return validation.curves(self)
@@ -207,8 +219,13 @@ class Facts:
 
     @cached_property
     def skipped_steps(self) -> npt.NDArray[np.int64]:
-        """Steps whose update a GradScaler left out."""
+        """Steps whose update was left out, by a GradScaler as far as it is known."""
         return skips.skipped_steps(self)
+
+    @property
+    def skipped_by(self) -> str:
+        """Who skipped them."""
+        return skips.skipped_by(self)
 
     @cached_property
     def discarded_steps(self) -> npt.NDArray[np.int64]:

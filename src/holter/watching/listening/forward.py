@@ -57,8 +57,14 @@ class ForwardListener:
             self._loop.recorder.event(facts(label, loader))
         self._loop.recorder.event(PassBegan(label))
         self._orders.begin(label, self._stepper.coming_step)
+        if not self.is_evaluating:
+            self._begin_epoch()
         if self._loop.black_box is not None and self._open.is_ahead:
             self._loop.black_box.pass_begins(label)
+
+    def _begin_epoch(self) -> None:
+        for listener in self._loop.at_epoch:
+            listener()
 
     @shielded
     def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
@@ -117,6 +123,8 @@ class ForwardListener:
             is_change = evaluation.mode_changed(model.module)
             if not model.module.training:
                 self._stepper.publish(EvaluationBegins(roster))
+            elif is_change:
+                self._begin_epoch()
             if is_change:
                 self._loop.recorder.event(ModeChanged(model.label, model.module.training))
 
@@ -132,6 +140,7 @@ class ForwardListener:
                 self._loop.validation_loss(before)
         elif call.has_graph:
             self._passes.trained()
+            self._loop.loss_function = call.function
             kept = call.detached()
             if self._loop.black_box is not None:
                 self._loop.black_box.loss_computed(call.function)
