@@ -30,6 +30,8 @@ _NESTED = 2
 _SAMPLES = 4  # fewer tell nothing of a spread
 _ELEMENTS = 4096  # of a sample
 _BATCH = 256  # samples
+_DENSE = 12  # first full steps, all of which are read
+_EVERY = 3  # of the full steps after them; odd, because two optimizers take turns
 
 _Values = dict[Signal, Tensor | float]
 _Key = tuple[str, str]  # the owner, and the model that it is or belongs to
@@ -59,6 +61,7 @@ class Responses:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._taken: dict[str, _Values] = {}
         self._heard_of: set[str] = set()  # in the step
+        self._turns = 0  # full steps so far
 
     @property
     def spent(self) -> float:
@@ -77,7 +80,9 @@ class Responses:
             return ()
         depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
         if depth >= self.depth:
-            self._listen(moment.roster)
+            self._turns += 1
+            if self._turns <= _DENSE or self._turns % _EVERY == 0:
+                self._listen(moment.roster)
         return ()
 
     def _listen(self, roster: Roster) -> None:
