@@ -21,13 +21,15 @@ class Figures:
         """Return the element that the page's script draws in."""
         number = str(len(self._drawings))
         self._drawings.append({"kind": drawing.kind, "data": self._pack.spelled(drawing.data)})
-        return element(
-            "figure",
-            element("figcaption", drawing.title) if drawing.title else joined(),
-            element("div", class_="drawing", data_drawing=number, data_kind=drawing.kind),
-            element("p", drawing.note, class_="note") if drawing.note else joined(),
-            class_="wide" if drawing.is_wide else None,
-        )
+        place = element("div", class_="drawing", data_drawing=number, data_kind=drawing.kind)
+        note = element("p", drawing.note, class_="note") if drawing.note else joined()
+        wide = "wide" if drawing.is_wide else ""
+        if drawing.is_folded:
+            figure = element("figure", place, note)
+            return element(
+                "details", element("summary", drawing.title), figure, class_=f"card {wide}"
+            )
+        return element("figure", element("figcaption", drawing.title), place, note, class_=wide)
 
     def data(self) -> Html:
         """Return the data of all drawings, for the script."""
