@@ -43,6 +43,11 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         help="show everything: all findings and evidence, ruled-out causes, clear rules;"
         " do not truncate lists in the text report",
     )
+    shown.add_argument(
+        "--evidence",
+        action="store_true",
+        help="with --format json: include the readings behind each finding",
+    )
     rules = parser.add_argument_group(
         "rules", "Command-line options override [tool.holter] in pyproject.toml."
     )
@@ -68,6 +73,14 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_script(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add a script, whose own arguments follow it, and `-m`."""
+    parser.add_argument(name, metavar="SCRIPT", help="script to run, or with -m a module")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    rest.required = False  # or argparse asks for arguments where the script is missing
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
+
+
 def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings from the arguments and pyproject.toml; call it before any long work."""
     return read_settings(
@@ -90,7 +103,13 @@ def check_and_report(
         run, select=settings.select, ignore=settings.ignore, options=settings.rule_options
     )
     write_report(
-        run, checkup, report=args.format, output=args.output, stream=stream, whole=args.all
+        run,
+        checkup,
+        report=args.format,
+        output=args.output,
+        stream=stream,
+        whole=args.all,
+        readings=args.evidence,
     )
     shows_checks = args.format == "checklist" or (args.format == "json" and run.is_experiment)
     return exit_code(checkup, settings.fail_on, rows(run, checkup) if shows_checks else None)

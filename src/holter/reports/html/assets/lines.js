@@ -224,7 +224,7 @@ export function lineChart(element, given) {
     tip.show(at, pointerY, `${data.xLabel} ${formatAt(step)}`, lines, ownCursor === "keys");
   }
 
-  const formatAt = (step) => (data.xLog ? formatNumber(step) : formatStep(step));
+  const formatAt = (step) => (data.xLabel === "step" ? formatStep(step) : formatNumber(step));
 
   function readings(step, theme) {
     const found = [];
