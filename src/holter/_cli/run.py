@@ -90,6 +90,12 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         " (for personal data)",
     )
     recording.add_argument(
+        "--to",
+        metavar="TRACKER",
+        help="send signals, findings and the report to tensorboard, wandb, mlflow or trackio at the"
+        " end",
+    )
+    recording.add_argument(
         "--no-check", action="store_true", help="only record; run `holter check` later"
     )
     add_checking(parser)
@@ -101,6 +107,11 @@ def execute(args: argparse.Namespace) -> int:
     from holter.scripts.launching import launch
 
     settings = settings_of(args)
+    send = None
+    if args.to is not None:
+        from holter.integrations.trackers import sender
+
+        send = sender(args.to)
     outcome = launch(
         args.script,
         args.arguments,
@@ -117,6 +128,8 @@ def execute(args: argparse.Namespace) -> int:
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":
         sys.stdout.flush()
         code = check_and_report(Run.load(outcome.path), args, settings, stream=sys.stderr)
+    if outcome.path is not None and send is not None:
+        send(outcome.path)
     if outcome.interrupted:  # die of SIGINT like Python does, so that a shell loop stops too
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

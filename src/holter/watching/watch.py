@@ -5,7 +5,8 @@ import os
 import sys
 import traceback
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, get_args
@@ -70,6 +71,7 @@ class Watch:
         also: Mapping[str, Task] | None = None,
     ) -> None:
         self._recorder = recorder
+        self.at_close: list[Callable[[Path], object]] = []  # called with the folder of the run
         self._process = os.getpid()
         chosen = all_collectors() if collectors is None else collectors
         self._loop = Loop(recorder, chosen, budget=budget)
@@ -264,6 +266,11 @@ class Watch:
         self._recorder.close(status)
         self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
         self._loop.renew(Roster())
+        for finish in self.at_close:
+            try:
+                finish(self.path)
+            except Exception as problem:  # what is sent elsewhere must not break a training
+                tell(f"the run is in {self.path}, but sending it failed: {problem}")
 
     def __enter__(self) -> "Watch":
         return self
@@ -289,6 +296,7 @@ def watch(
     on_nonfinite: OnNonfinite = "record",
     also: Mapping[str, Task] | None = None,
     samples: bool = True,
+    to: str | None = None,
 ) -> Watch:
     """Record the training of `model` by `optimizer` to the folder `out`.
 
@@ -310,6 +318,9 @@ def watch(
 
     Captures of the black box hold the batches of the last steps. With `samples=False` none are
     written: the run holds statistics and salted hashes only.
+
+    `to` names a tracker that is sent signals, findings and the report when the watch is closed:
+    tensorboard, wandb, mlflow or trackio.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
@@ -328,6 +339,9 @@ def watch(
         rank=rank,
         also=also,
     )
+    if to is not None:
+        # By name, since trackers lie above the watch and are optional.
+        made.at_close.append(import_module("holter.integrations.trackers").sender(to))
     made.add(model, optimizer)
     if not labelled(optimizer):
         families = [module.named_parameters() for _, module in labelled(model)]

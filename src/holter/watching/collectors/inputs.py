@@ -3,7 +3,7 @@
 import math
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -183,8 +183,18 @@ def roots(roster: Roster) -> list[tuple[nn.Module, str]]:
     return [
         (module, model.label)
         for model in roster.models
-        for module in (model.module, unwrapped(model.module))
+        for module in (model.module, *_cores(unwrapped(model.module)))
     ]
+
+
+def _cores(module: nn.Module) -> Iterator[nn.Module]:
+    """A module, and while it only holds one other, that: a training step may call the inner one."""
+    yield module
+    children = list(module.children())
+    while len(children) == 1 and not list(module.parameters(recurse=False)):
+        (module,) = children
+        yield module
+        children = list(module.children())
 
 
 def as_values(value: Value) -> torch.Tensor | list[float]:

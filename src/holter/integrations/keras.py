@@ -1,0 +1,40 @@
+"""Keras 3 on torch: `model.fit(..., callbacks=[HolterCallback()])`.
+
+Keras updates weights without a torch optimizer: parameters that change between two backward passes
+are a step. Learning rate and optimizer state are not recorded.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from holter.integrations._session import Session
+from holter.record.errors import HolterError
+
+
+class HolterCallback(keras.callbacks.Callback):  # type: ignore[misc]
+    """Records `model.fit`, and prints the diagnosis at its end.
+
+    Takes the options of `holter.watch`; with `show=False` the report is not printed. The run is in
+    the folder `path`.
+    """
+
+    def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
+        super().__init__()
+        if keras.backend.backend() != "torch":
+            raise HolterError("holter records Keras on torch alone: set KERAS_BACKEND=torch.")
+        self._session = Session(out, show=show, **options)
+
+    @property
+    def path(self) -> Path | None:
+        """The folder of the run, once training has begun."""
+        return self._session.path
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Open the watch."""
+        self._session.begin(self.model, [])
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Close the watch."""
+        self._session.end()
