@@ -89,6 +89,8 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
         ),
         *("order", "optimizer", "experiment failed", "batch", "handwritten loss", "weights edited"),
         *("gradients unapplied", "cure tried", "rate cut"),
+        *("pass measured", "data evaluated", "slice", "worst example"),
+        *("labels examined", "label suspected"),
         *("holter failed", "capture", "tried", "experiment", "not applicable", "out of time"),
         *("trial failed", "overfit floor", "lr-range note", "lr-range stop", "sample"),
         *(
