@@ -54,7 +54,7 @@ def _body(
     if diagnosis.leading is None:
         return [
             *_cost_line(run, checkup, width),
-            *_advised_replay(checkup, width),
+            *_advice(checkup, width),
             *_details(run, checkup, width),
         ]
     return [*brief_card(diagnosis, width, evidence=evidence), *_more(run, diagnosis, width)]
@@ -106,11 +106,11 @@ def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
     return [table_lines(table, width, most_rows=rows) for table in tables]
 
 
-def _advised_replay(checkup: Checkup, width: int) -> list[Line]:
-    """Return the command that replays a captured failure which no rule reports."""
-    if not checkup.replay:
+def _advice(checkup: Checkup, width: int) -> list[Line]:
+    """Return what to run first although no rule reports anything."""
+    if not checkup.advice:
         return []
-    return hanging(checkup.replay, width=width, lead=(("next:    ", "dim"),))
+    return hanging(checkup.advice, width=width, lead=(("next:    ", "dim"),))
 
 
 def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:

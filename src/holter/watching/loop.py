@@ -119,6 +119,7 @@ class Loop:
     def finish(self) -> None:
         """Close the last step, if it was updated."""
         self.stepper.publish(Closing())
+        self.stepper.lane.tell(self.stepper.lane.at_close)
         self.record_schedules()
         if self.stepper.open.is_updated:
             self.close_step()

@@ -46,6 +46,11 @@ Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
 Named = Iterable[tuple[str, Tensor]]
 
+_NO_SAMPLES = (
+    "No samples are stored: the black box keeps no batches, and a failure cannot be replayed from"
+    " this run."
+)
+
 
 class Watch:
     """A recording in progress. Use it as a context manager, or call `close()`."""
@@ -60,6 +65,7 @@ class Watch:
         black_box: bool = True,
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
+        samples: bool = True,
         rank: int = 0,
         also: Mapping[str, Task] | None = None,
     ) -> None:
@@ -84,9 +90,12 @@ class Watch:
                 capture_at=capture_at,
                 rank=rank,
                 announce=announce,
+                samples=samples,
             )
             recorder.see = self._loop.black_box.see
             recorder.see_loss = self._loop.black_box.see_loss
+        if not samples:
+            self.note(_NO_SAMPLES)
         forward = ForwardListener(self._loop)
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
@@ -279,6 +288,7 @@ def watch(
     black_box: bool = True,
     on_nonfinite: OnNonfinite = "record",
     also: Mapping[str, Task] | None = None,
+    samples: bool = True,
 ) -> Watch:
     """Record the training of `model` by `optimizer` to the folder `out`.
 
@@ -297,6 +307,9 @@ def watch(
     `also` names tasks that the model should not forget, each with a function that returns its loss,
     or with batches of inputs and targets. They are evaluated before the first step, after each
     epoch and at the end.
+
+    Captures of the black box hold the batches of the last steps. With `samples=False` none are
+    written: the run holds statistics and salted hashes only.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
@@ -311,6 +324,7 @@ def watch(
         announce=not quiet and rank == 0,
         black_box=black_box,
         on_nonfinite=on_nonfinite,
+        samples=samples,
         rank=rank,
         also=also,
     )

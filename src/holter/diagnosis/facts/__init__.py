@@ -13,6 +13,7 @@ from holter.diagnosis.facts import (
     baseline,
     chance,
     coefficients,
+    collapse,
     cures,
     curve,
     depth,
@@ -26,6 +27,7 @@ from holter.diagnosis.facts import (
     progress,
     schedule,
     skips,
+    stream,
     terms,
     trained,
     validation,
@@ -33,6 +35,7 @@ from holter.diagnosis.facts import (
 )
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.chance import Chance
+from holter.diagnosis.facts.collapse import Response
 from holter.diagnosis.facts.cures import Cures
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
@@ -43,6 +46,7 @@ from holter.diagnosis.facts.measured import Measured
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
+from holter.diagnosis.facts.stream import Stream
 from holter.diagnosis.facts.terms import Terms
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
@@ -112,6 +116,16 @@ class Facts:
     def terms(self) -> Terms:
         """The terms of the loss whose best constant prediction is known."""
         return terms.terms_of(self)
+
+    @cached_property
+    def responses(self) -> list[Response]:
+        """What models return in training, and how much it varies between samples."""
+        return collapse.responses(self)
+
+    @cached_property
+    def streams(self) -> list[Stream]:
+        """The samples that streamed by, by training loader; the one with most samples first."""
+        return stream.streams(self)
 
     @cached_property
     def loss_function(self) -> str | None:
@@ -205,8 +219,13 @@ class Facts:
 
     @cached_property
     def skipped_steps(self) -> npt.NDArray[np.int64]:
-        """Steps whose update a GradScaler left out."""
+        """Steps whose update was left out, by a GradScaler as far as it is known."""
         return skips.skipped_steps(self)
+
+    @property
+    def skipped_by(self) -> str:
+        """Who skipped them."""
+        return skips.skipped_by(self)
 
     @cached_property
     def discarded_steps(self) -> npt.NDArray[np.int64]:

@@ -22,6 +22,8 @@ from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
 from holter.record.signals.replays import *
+from holter.record.signals.responses import *
+from holter.record.signals.stream import *
 from holter.record.signals.watch import *
 from holter.record.signals.weights import *
 

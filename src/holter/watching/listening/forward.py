@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from holter.record.events import ModeChanged, PassBegan
+from holter.watching.collectors.lane import Delivery
 from holter.watching.collectors.moments import (
     Attended,
     EvaluationBegins,
@@ -73,9 +74,12 @@ class ForwardListener:
             return
         step, evaluating = self._stepper.coming_step, self.is_evaluating
         self._passes.fetched(iteration, step, evaluating=evaluating)
-        self._lane.tell(self._lane.at_fetch, iteration.label, samples(batch), waited)
+        count = samples(batch)
+        self._lane.tell(self._lane.at_fetch, iteration.label, count, waited)
         if not torch.is_grad_enabled() or evaluating:
             return
+        delivery = Delivery(iteration.label, iteration, iteration.batches, count, batch)
+        self._lane.tell(self._lane.at_batch, delivery)
         order = self._orders.see(iteration.label, batch, step, iteration.batches)
         if order is not None:
             self._loop.recorder.event(order)
