@@ -120,4 +120,6 @@ def weight_decay(facts: "Facts") -> Decay | None:
     if rates is None or not len(rates):
         return Decay(value, 0.0, says)
     rate = float(np.median(rates.values))
+    if not np.isfinite(rate):
+        return Decay(value, 0.0, says)
     return Decay(value, value * rate, f"{says}, lr={rate:.3g}: {100 * value * rate:.2g} % per step")
