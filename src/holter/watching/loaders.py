@@ -105,6 +105,8 @@ def facts(label: str, loader: DataLoader[Any]) -> LoaderSeen:
         shuffled=isinstance(loader.sampler, RandomSampler),
         drop_last=loader.drop_last,
         order=_order(loader),
+        pinned=bool(loader.pin_memory),
+        persistent=bool(loader.persistent_workers),
     )
 
 

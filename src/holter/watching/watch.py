@@ -40,6 +40,8 @@ from holter.watching.taps.loaders import tap_loaders
 from holter.watching.taps.losses import tap_losses
 from holter.watching.taps.modules import tap_modules
 from holter.watching.taps.optimizers import tap_optimizers
+from holter.watching.taps.pauses import tap_pauses
+from holter.watching.taps.transfers import tap_transfers
 
 Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
@@ -82,7 +84,8 @@ class Watch:
             )
             recorder.see = self._loop.black_box.see
             recorder.see_loss = self._loop.black_box.see_loss
-        forward = ForwardListener(self._loop)
+        forward = self._forward = ForwardListener(self._loop)
+        self._is_on_gpu = False  # copies to it and from it are tapped
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
             *tap_loaders(forward),
@@ -92,6 +95,7 @@ class Watch:
             *tap_autograd(self._unseen),  # the outer one: it ends a step before another begins
             *tap_clipping(self._updates),
             *tap_optimizers(self._updates),
+            *tap_pauses(forward),
         ]
         if announce:
             tell(f"recording to {self.path}")
@@ -139,6 +143,9 @@ class Watch:
             )
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
             self._note_optimizer(optimizer)
+        if not self._is_on_gpu and self._loop.shield.is_on_cuda:
+            self._is_on_gpu = True
+            self._handles += tap_transfers(self._forward)
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
 
     def _note_optimizer(self, optimizer: Optimizer) -> None:

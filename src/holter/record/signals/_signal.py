@@ -16,6 +16,7 @@ class Per(StrEnum):
     LOSS_TERM = "loss term"
     PARAMETER = "parameter"
     MODULE = "module"
+    VARIABLE = "variable"  # of the training loop
     TRIAL = "trial"  # one variant of an experiment, with steps of its own
 
 

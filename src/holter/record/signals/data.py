@@ -1,4 +1,4 @@
-"""Batches: how large, how long waited for, what is in them."""
+"""Batches: how large they are, and what is in them."""
 
 from holter.record.signals._signal import Per, Phase, Signal
 
@@ -8,14 +8,6 @@ DATA_BATCH_SIZE = Signal(
     Phase.DATA,
     "samples",
     "Samples that a loader delivered for the step, summed over micro-batches.",
-)
-
-TIME_DATA_WAIT = Signal(
-    "time.data_wait",
-    Per.LOADER,
-    Phase.DATA,
-    "s",
-    "Time the training loop waited for a loader's batches of the step.",
 )
 DATA_BATCHES = Signal(
     "data.batches",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from torch import Tensor
 
+from holter.record.events import Occurrence
 from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
 
@@ -52,8 +53,8 @@ class Collector(Protocol):
     # sleeps again after it.
     wakes_at: ClassVar[tuple[type, ...]]
 
-    def read(self, moment: Any) -> Iterable[Reading]:
-        """Readings of this moment, all filed under the step that is open."""
+    def read(self, moment: Any) -> Iterable[Reading | Occurrence]:
+        """Readings and events of this moment, all filed under the step that is open."""
         ...
 
 
