@@ -27,6 +27,7 @@ from holter.watching.collectors.hyperparameters import Hyperparameters
 from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
+from holter.watching.exhaustion import exhausted
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
@@ -241,10 +242,21 @@ class Watch:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             raised = ExceptionRaised(type(error).__name__, str(error), _where(error))
             self._recorder.event(raised)
+            self._note_exhaustion(error)
         self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
         self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
         self._loop.renew(Roster())
+
+    def _note_exhaustion(self, error: BaseException) -> None:
+        """Record what held memory, if an allocation failed."""
+        try:
+            what = exhausted(error, self.roster)
+        except Exception as failure:
+            self._loop.shield.fail("looking for what holds memory", failure)
+            return
+        if what is not None:
+            self._recorder.event(what)
 
     def __enter__(self) -> "Watch":
         return self

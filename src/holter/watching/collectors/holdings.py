@@ -21,7 +21,7 @@ from holter.watching.frames import Frames
 _FRAMES = 6  # of the script, the innermost first
 _VARIABLES = 256  # of a frame or an object
 _VALUES = 32  # of a dict
-_TERMS = 4096  # of a sum
+_TERMS = 1024  # of a sum
 _KEPT = 8  # variables with a name of their own
 _TELLING = 4  # results of earlier steps from which on the line is looked for
 # Nodes of sums and averages of losses: what lies below them are the terms.
@@ -32,7 +32,7 @@ _ADDERS = frozenset(("append", "extend", "add", "setdefault", "appendleft"))
 class _Held(NamedTuple):
     """What a variable holds."""
 
-    count: int  # elements of a container, or terms of a sum
+    results: int  # elements of a container, or terms of a sum
     size: float  # bytes, estimated by the last element; 0 for a sum
     has_graph: bool
     is_sum: bool
@@ -65,11 +65,11 @@ class Holdings:
             for name, held in self._frames.read(frame, _holdings).items():
                 if name in counts:  # of a frame further inside
                     continue
-                counts[name] = held.count
-                if held.count <= self._before.get(name, held.count):
+                counts[name] = held.results
+                if held.results <= self._before.get(name, held.results):
                     continue
                 yield from self._readings(name, held)
-                if held.count >= _TELLING and name not in self._told:
+                if held.results >= _TELLING and name not in self._told:
                     self._told.add(name)
                     yield self._line(name, held, frame)
         self._before = counts
@@ -81,7 +81,7 @@ class Holdings:
         if owner is None:
             return
         if held.has_graph:
-            yield Reading(GRAPH_KEPT, owner, [held.count])
+            yield Reading(GRAPH_KEPT, owner, [held.results])
         if held.size:
             yield Reading(MEMORY_HELD, owner, [held.size])
 
