@@ -9,7 +9,7 @@ _LONGEST = 4096  # bytes of the files that are read
 
 def private_memory(process: int | None = None) -> int | None:
     """Return resident bytes that are neither shared nor of a file, or None if nobody tells."""
-    content = _read(f"/proc/{process or 'self'}/statm")
+    content = _content(f"/proc/{process or 'self'}/statm")
     if content is None:
         return None
     resident, shared = content.split()[1:3]
@@ -18,11 +18,11 @@ def private_memory(process: int | None = None) -> int | None:
 
 def children() -> Sequence[int] | None:
     """Return the processes that this thread has started and that still run, or None."""
-    content = _read("/proc/thread-self/children")
+    content = _content("/proc/thread-self/children")
     return None if content is None else [int(word) for word in content.split()]
 
 
-def _read(path: str) -> bytes | None:
+def _content(path: str) -> bytes | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, AttributeError):  # another system, or the process has ended

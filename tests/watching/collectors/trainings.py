@@ -218,7 +218,7 @@ def modules_of_all_kinds():
 
 
 def losses_of_all_kinds():
-    """Tokens with some of them ignored, yes or no, and a number: a loss function for each."""
+    """Tokens, some of them ignored, yes or no, and a number: a loss for each, which is kept."""
 
     class Heads(nn.Module):
         def __init__(self):
@@ -234,6 +234,7 @@ def losses_of_all_kinds():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def loop(_log):
+        kept = []
         for _ in range(4):
             tokens = torch.randint(0, 7, (3, 5))
             logits, flag, number = model(tokens)
@@ -244,6 +245,7 @@ def losses_of_all_kinds():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            kept.append(loss)  # with its graph
 
     return Training([model], [optimizer], loop)
 

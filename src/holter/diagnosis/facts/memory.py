@@ -14,7 +14,7 @@ from holter.record.signals import GRAPH_KEPT, MEMORY_HELD, TIME_BACKWARD, TIME_F
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
-_WARM_UP = 0.3  # share of the readings in which caches fill, whatever the training does
+_WARM_UP = 0.3  # share of the steps in which caches fill, whatever the training does
 _LEAST = 24  # readings after that
 _PIECES = 4  # of the run after warm-up: a leak grows in all of them
 _EVEN = 0.4  # of the mean rise, that each piece has to rise by
@@ -60,7 +60,9 @@ def growth(facts: "Facts", signal: Signal) -> MemoryGrowth | str:
     if signal not in facts.run:
         return "it was not recorded"
     series = facts.run[signal][""]
-    first = int(series.steps[int(len(series) * _WARM_UP)]) if len(series) else 0
+    if not len(series):
+        return "it was not read"
+    first = int(series.last * _WARM_UP)
     begins = sorted({event.step for event in facts.run.events_of(PassBegan)})
     if len(begins) > 2 and begins[2] < series.last:  # caches may fill in the whole first pass
         first = max(first, begins[1])
@@ -68,13 +70,19 @@ def growth(facts: "Facts", signal: Signal) -> MemoryGrowth | str:
     steps, values = series.steps[after].astype(np.float64), series.values[after].astype(np.float64)
     if len(steps) < _LEAST:
         return f"{len(steps)} of the {_LEAST} readings needed"
-    levels = [float(np.median(piece)) for piece in np.array_split(values, _PIECES + 1)]
-    rises = np.diff(levels)
+    rises = np.diff([float(np.median(piece)) for piece in _pieces(steps, values)])
     is_steady = bool(rises.mean() > 0 and rises.min() >= _EVEN * rises.mean())
     passes = sum(begin >= first for begin in begins) if begins else None
     return MemoryGrowth(
         int(steps[0]), int(steps[-1]), float(values[0]), slope(steps, values), is_steady, passes
     )
+
+
+def _pieces(steps: Floats, values: Floats) -> list[Floats]:
+    """Return the readings of parts of the run that are equally long; no part is empty."""
+    edges = np.linspace(steps[0], steps[-1], _PIECES + 2)[1:-1]
+    parts = np.split(values, np.searchsorted(steps, edges))
+    return [part for part in parts if len(part)]
 
 
 def slope(steps: Floats, values: Floats) -> float:
@@ -142,10 +150,11 @@ def pass_time_growth(run: Run, growing: MemoryGrowth) -> float:
     if TIME_FORWARD not in run or TIME_BACKWARD not in run:
         return 1.0
     forward, backward = run[TIME_FORWARD][""], run[TIME_BACKWARD][""]
-    inside = (backward.steps >= growing.first) & (backward.steps <= growing.last)
-    total = backward.values[inside].astype(np.float64)
-    if len(forward) == len(backward):
-        total = total + forward.values[inside]
-    pieces = np.array_split(total, _PIECES + 1)
+    steps, here, there = np.intersect1d(forward.steps, backward.steps, return_indices=True)
+    total = (forward.values[here] + backward.values[there]).astype(np.float64)
+    inside = (steps >= growing.first) & (steps <= growing.last)
+    if not inside.any():
+        return 1.0
+    pieces = _pieces(steps[inside].astype(np.float64), total[inside])
     first, last = float(np.median(pieces[0])), float(np.median(pieces[-1]))
     return last / first if first > 0 else 1.0

@@ -13,6 +13,7 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import TIME_DATA_WAIT, TIME_STEP
 
 _MOST_WORKERS = 8  # that are advised
+_WORTH_A_NOTE = 0.1  # share of the time
 
 
 @rule(
@@ -95,9 +96,10 @@ def input_bound(
 def _pass_starts(run: Run, times: Breakdown) -> Iterator[Verdict]:
     """Note a long wait at the beginning of each pass, when workers start."""
     workers = [loader for loader in loaders(run).values() if loader.workers]
-    if workers and times.share(times.start) >= 0.1 and not workers[0].persistent:
+    share = times.share(times.start)
+    if workers and share >= _WORTH_A_NOTE and not workers[0].persistent:
         yield input_bound.normal(
-            f"starting the workers of each pass takes {percent(times.share(times.start))} of the time;"
+            f"starting the workers of each pass takes {percent(share)} of the time;"
             " `DataLoader(..., persistent_workers=True)` starts them once"
         )
 

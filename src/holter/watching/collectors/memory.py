@@ -18,8 +18,8 @@ from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
 from holter.watching.process_memory import children, private_memory
 
-_OFTEN = 0.01  # seconds between two readings of the process, which take some microseconds
-_SELDOM = 0.25  # of its children and of the GPU
+_DENSITY = 64  # readings of the process until the number of updates doubles: some 10 µs each
+_SELDOM = 4  # readings of which one is of its children and of the GPU, too
 
 
 class Memory:
@@ -34,12 +34,13 @@ class Memory:
     )
 
     def __init__(self) -> None:
-        self._read_at = self._read_others_at = 0.0
+        self._updates = 0
+        self._every = 1  # updates; a power of two, as `_SELDOM` is
         self._device: torch.device | None = None
 
     def join(self, lane: Lane) -> None:
         """Hear of updates."""
-        self._row, self._clock = lane.row, lane.clock
+        self._row = lane.row
         self._places = {signal: lane.places(signal) for signal in self.emits}
         lane.at_roster.append(self._attend)
         lane.at_update_end.append(self._updated)
@@ -49,14 +50,15 @@ class Memory:
         self._device = next(devices, None)
 
     def _updated(self, subject: Subject, depth: Depth) -> None:  # noqa: ARG002
-        now = self._clock.entered
-        if now - self._read_at < _OFTEN:
+        update = self._updates
+        self._updates += 1
+        if update & (self._every - 1):
             return
-        self._read_at = now
+        if update == 2 * _DENSITY * self._every:
+            self._every *= 2
         self._put(MEMORY_PROCESS, private_memory())
-        if now - self._read_others_at < _SELDOM:
+        if update & (self._every * _SELDOM - 1):
             return
-        self._read_others_at = now
         processes = children()
         if processes is not None:
             self._put(MEMORY_WORKERS, sum(private_memory(pid) or 0 for pid in processes))

@@ -52,7 +52,8 @@ class Phases:
     def join(self, lane: Lane) -> None:
         """Hear of everything that a step consists of."""
         self._row, self._clock = lane.row, lane.clock
-        self._places = {signal: lane.places(signal)[STEP] for signal in self.emits}
+        # In this order, one behind the other.
+        self._place, *_ = [lane.places(signal)[STEP] for signal in self.emits]
         lane.at_fetch.append(self._fetched)
         lane.at_validation.append(self._validated)
         lane.at_pause.append(self._paused)
@@ -95,25 +96,21 @@ class Phases:
         if self._update_began is not None:  # a GradScaler may have skipped the update
             inside = self._forward + self._backward - self._passes_before  # of a closure
             self._optimizer += now - self._update_began - inside
-        graphs = _compiled_graphs()
-        self._add(TIME_FORWARD, self._forward)
-        self._add(TIME_BACKWARD, self._backward)
-        self._add(TIME_OPTIMIZER, self._optimizer)
-        self._add(TIME_EVALUATION, self._evaluation)
-        self._add(TIME_COMPILED_GRAPHS, graphs - self._graphs)
-        for signal, seconds in self._pauses.items():
-            self._add(signal, seconds)
-            self._pauses[signal] = 0.0
-        if self._updated is not None:
-            self._add(TIME_STEP, now - self._updated)
+        graphs, pauses, row, place = _compiled_graphs(), self._pauses, self._row, self._place
+        values = (
+            *(self._forward, self._backward, self._optimizer, self._evaluation),
+            *(pauses[TIME_CHECKPOINT], pauses[TIME_GARBAGE], graphs - self._graphs),
+            ABSENT if self._updated is None else now - self._updated,
+        )
+        if row[place] is ABSENT:
+            row[place : place + len(values)] = values
+        else:  # several optimizers step in one step
+            for index, value in enumerate(values, place):
+                row[index] += value
+        pauses[TIME_CHECKPOINT] = pauses[TIME_GARBAGE] = 0.0
         self._forward = self._backward = self._optimizer = self._evaluation = 0.0
         self._graphs, self._update_began = graphs, None
         self._updated = self._free = now
-
-    def _add(self, signal: Signal, value: float) -> None:
-        """Add to the open step, in which several optimizers may step."""
-        row, place = self._row, self._places[signal]
-        row[place] = value if row[place] is ABSENT else row[place] + value
 
 
 def _compiled_graphs() -> int:
