@@ -27,6 +27,7 @@ _EXAMINED = {
     "padding": ("the effect of padding", "preflight"),
     "refetch": ("the augmentation of samples", "preflight"),
     "sharpness": ("the curvature of the loss", "sharpness"),
+    "throughput": ("the speed of steps and loader", "throughput"),
     "workers": ("the random numbers of the loader's workers", "preflight"),
 }
 

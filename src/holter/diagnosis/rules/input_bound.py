@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.time import Breakdown, loaders
 from holter.diagnosis.rule import rule
@@ -10,7 +12,7 @@ from holter.diagnosis.wording import duration, percent
 from holter.record import Run
 from holter.record.events import LoaderSeen
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import TIME_DATA_WAIT, TIME_STEP
+from holter.record.signals import THROUGHPUT_STEP_TIME, TIME_DATA_WAIT, TIME_STEP
 
 _MOST_WORKERS = 8  # that are advised
 _WORTH_A_NOTE = 0.1  # share of the time
@@ -67,15 +69,23 @@ def input_bound(
         yield from _pass_starts(facts.run, times)
         yield input_bound.clear(f"waits for batches take {measured}")
         return
+    tried = _cached_batch(facts.run)
+    if tried is not None and tried < 1 + min_share / 4:
+        yield input_bound.clear(f"training on one cached batch is only {tried:.2f} times as fast")
+        return
     slowest, series = max(
         facts.run[TIME_DATA_WAIT].items(), key=lambda item: float(item[1].values.sum())
     )
     loader = loaders(facts.run).get(slowest, LoaderSeen(slowest))
     workers = f"{loader.workers} workers" if loader.workers else "no workers"
     yield input_bound.finding(
-        f"each step waits {measured} for batches ({workers}): without the wait, training would be"
-        f" up to {times.step / max(times.step - times.wait, 1e-9):.2g} times as fast",
-        confidence=Confidence.LIKELY,
+        f"each step waits {measured} for batches ({workers}): "
+        + (
+            f"without the wait, training would be up to {times.gain:.2g} times as fast"
+            if tried is None
+            else f"on one cached batch, training is {tried:.2g} times as fast"
+        ),
+        confidence=Confidence.LIKELY if tried is None else Confidence.CERTAIN,
         onset=max(times.first, series.first),
         evidence=(
             Evidence(
@@ -91,6 +101,16 @@ def input_bound(
         ),
         fix=_fix(facts.run, loader),
     )
+
+
+def _cached_batch(run: Run) -> float | None:
+    """Return how many times faster steps on one cached batch are, or None if nobody tried."""
+    if THROUGHPUT_STEP_TIME not in run:
+        return None
+    times = {name: np.median(series.values) for name, series in run[THROUGHPUT_STEP_TIME].items()}
+    if not {"loader", "cached"} <= set(times):
+        return None
+    return float(times["loader"] / times["cached"])
 
 
 def _pass_starts(run: Run, times: Breakdown) -> Iterator[Verdict]:

@@ -106,7 +106,7 @@ class Phases:
             row[place : place + len(values)] = values
         else:  # several optimizers step in one step
             for index, value in enumerate(values, place):
-                row[index] += value
+                row[index] = value if row[index] is ABSENT else row[index] + value
         pauses[TIME_CHECKPOINT] = pauses[TIME_GARBAGE] = 0.0
         self._forward = self._backward = self._optimizer = self._evaluation = 0.0
         self._graphs, self._update_began = graphs, None
