@@ -16,6 +16,7 @@ from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.record.typed import to_json
 from holter.reports._facts import cost
+from holter.reports._performance import performance
 from holter.reports.experiments import ResultTable, all_results
 
 SCHEMA = 3
@@ -60,6 +61,7 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
         "experiments": [_table(table) for table in all_results(run)],
         "replay": _replay(replayed(run)),
         "cost": {"seconds": spent.seconds, "share": spent.share},
+        "performance": performance(run),
     }
 
 

@@ -42,6 +42,7 @@ _RECENT = 0.5  # share of the steps that counts, once the data were passed over 
 _SLOW = 4.0  # times the median step
 _CAUSED = 0.5  # share of the excess of a slow step that its cause has to explain
 _LARGE = 0.3  # share of a step from which on a phase bounds it
+_MOST_GAIN = 50.0  # times: what is left of a step cannot be measured any better
 _IDLE = 0.5  # share of steps that the GPU waits for, from which on the host bounds the run
 
 Floats = npt.NDArray[np.float64]
@@ -154,7 +155,7 @@ class Breakdown:
             Bound.TRANSFER: self.copy or 0.0,
             Bound.SYNCHRONISATION: self.sync_gain * self.step,
         }.get(self.bound, 0.0)
-        return self.step / max(self.step - hidden, 1e-9)
+        return self.step / max(self.step - hidden, self.step / _MOST_GAIN)
 
 
 def breakdown(facts: "Facts") -> Breakdown | str:
@@ -170,7 +171,7 @@ def breakdown(facts: "Facts") -> Breakdown | str:
     if len(lengths) - skipped < _LEAST:
         return f"{len(lengths)} of the {_LEAST} steps needed"
     steps, length = lengths.steps[skipped:], lengths.values[skipped:].astype(np.float64)
-    waits = _waits(run, steps)
+    waits = np.minimum(_waits(run, steps), length)
     begins = np.isin(steps, [step + n for step in passes for n in (0, 1)])
     typical = float(waits[~begins].mean()) if (~begins).any() else float(waits.mean())
     means = {signal: _mean(run, signal, steps) for signal in _PHASES}

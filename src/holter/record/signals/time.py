@@ -93,7 +93,7 @@ TIME_DEVICE_IDLE = Signal(
     "time.device_idle",
     Per.STEP,
     Phase.FORWARD,
-    "",
+    "0/1",
     "1 if the GPU had finished the previous step when the next backward() was called, else 0:"
     " on average, the share of steps for which it waited.",
 )
