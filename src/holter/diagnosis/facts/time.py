@@ -108,6 +108,7 @@ class Breakdown:
             "optimizer": self.optimizer,
             "evaluation": self.evaluation,
             "checkpoint": self.checkpoint,
+            "garbage collection": self.garbage,
         }
         return named | {"other": max(self.step - sum(named.values()), 0.0)}
 
@@ -134,7 +135,7 @@ class Breakdown:
         rest = {
             Bound.COMPUTE: passes,
             Bound.EVALUATION: parts["evaluation"],
-            Bound.OTHER: parts["other"] + parts["checkpoint"],
+            Bound.OTHER: parts["other"] + parts["checkpoint"] + parts["garbage collection"],
         }
         return max(rest, key=lambda bound: rest[bound])
 

@@ -73,6 +73,14 @@ class Phases:
 
     def _paused(self, signal: Signal, seconds: float) -> None:
         self._pauses[signal] += seconds
+        # Whatever is under way is not that long.
+        self._backward_began += seconds
+        if self._free is not None:
+            self._free += seconds
+        if self._given is not None:
+            self._given += seconds
+        if self._update_began is not None:
+            self._update_began += seconds
 
     def _backward_begins(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
         now = self._backward_began = self._clock.entered - self._clock.spent
