@@ -23,8 +23,8 @@ TIME_FORWARD = Signal(
     Phase.FORWARD,
     "s",
     "Host time before each backward pass of the step: since the loader delivered the batch, or else"
-    " since the previous update; less `time.checkpoint` and `time.garbage`. On a GPU it is the time to"
-    " launch the work.",
+    " since the previous update; less `time.checkpoint` and `time.garbage`. On a GPU it is the time"
+    " to launch the work.",
 )
 TIME_BACKWARD = Signal(
     "time.backward",

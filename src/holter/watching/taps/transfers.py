@@ -1,6 +1,7 @@
 """Taps on copies between host and GPU; only trainings on a GPU are tapped."""
 
 import time
+from threading import get_ident
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +30,7 @@ class TransferListener(Protocol):
 
 def tap_transfers(listener: TransferListener) -> list[Tap]:
     """Tap the methods of tensors that copy from a GPU, or to it."""
+    thread = get_ident()  # of the training: others write what holter has read
     inside = False  # one such method may call another: the outer one is the script's
 
     def read(original: Call) -> Call:
@@ -36,7 +38,7 @@ def tap_transfers(listener: TransferListener) -> list[Tap]:
 
         def reading(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             nonlocal inside
-            if inside or not self.is_cuda:
+            if inside or not self.is_cuda or get_ident() != thread:
                 return original(self, *args, **kwargs)
             inside, began = True, time.perf_counter()
             try:
@@ -50,10 +52,10 @@ def tap_transfers(listener: TransferListener) -> list[Tap]:
     def copy(original: Call) -> Call:
         def copying(self: Tensor, *args: Any, **kwargs: Any) -> Any:
             nonlocal inside
-            if inside or not (self.is_cpu or self.is_cuda):
+            if inside or get_ident() != thread or _is_capturing():
                 return original(self, *args, **kwargs)
-            was_on_gpu = self.is_cuda
-            before, began = (None, time.perf_counter()) if was_on_gpu else (_event(), 0.0)
+            was_on_gpu, began = self.is_cuda, time.perf_counter()
+            before = None if was_on_gpu else _event()
             inside = True
             try:
                 result = original(self, *args, **kwargs)
@@ -73,6 +75,11 @@ def tap_transfers(listener: TransferListener) -> list[Tap]:
         *(Tap(Tensor, name, read, interest=interest) for name in READS),
         *(Tap(Tensor, name, copy, interest=interest) for name in COPIES),
     ]
+
+
+def _is_capturing() -> bool:
+    """Whether a CUDA graph is being captured: an event would become a part of it."""
+    return torch.cuda.is_current_stream_capturing()
 
 
 def _event() -> Any:
