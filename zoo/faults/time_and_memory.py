@@ -14,13 +14,15 @@ def data_set(*lines: str, held: str = "") -> Edit:
     body = "".join(f"        {line}\n" for line in lines)
     return (
         SET,
-        "import time\n\nimport numpy\n\n\n"
-        "class Samples(torch.utils.data.Dataset):\n"
-        f"    def __init__(self):\n        self.held = {held or '[]'}\n\n"
-        "    def __len__(self):\n        return 2048\n\n"
-        f"    def __getitem__(self, index):\n{body}"
-        "        return rows[index], labels[index]\n\n\n"
-        "train_set = Samples()\n",
+        (
+            "import time\n\nimport numpy\n\n\n"
+            "class Samples(torch.utils.data.Dataset):\n"
+            f"    def __init__(self):\n        self.held = {held or '[]'}\n\n"
+            "    def __len__(self):\n        return 2048\n\n"
+            f"    def __getitem__(self, index):\n{body}"
+            "        return rows[index], labels[index]\n\n\n"
+            "train_set = Samples()\n"
+        ),
     )
 
 
@@ -86,10 +88,12 @@ SPECIMENS = (
         (EPOCH, f"buffer, step = torch.randn(8_000_000), 0\n{EPOCH}"),
         (
             STEP,
-            f"{STEP}        step += 1\n"
-            "        if step % 5 == 0:\n"
-            "            with tempfile.TemporaryFile() as file:\n"
-            "                torch.save((model.state_dict(), buffer), file)\n",
+            (
+                f"{STEP}        step += 1\n"
+                "        if step % 5 == 0:\n"
+                "            with tempfile.TemporaryFile() as file:\n"
+                "                torch.save((model.state_dict(), buffer), file)\n"
+            ),
         ),
         why="a buffer of 32 MB is saved every five steps",
         cause="slow-steps",
@@ -102,10 +106,12 @@ SPECIMENS = (
         "tabular_mlp",
         (
             "    model.eval()\n",
-            "    if epoch == 5:\n"
-            "        many = rows.repeat(1000, 1)\n"
-            "        print((many[:, None] - many[None]).pow(2).mean())\n"
-            "    model.eval()\n",
+            (
+                "    if epoch == 5:\n"
+                "        many = rows.repeat(1000, 1)\n"
+                "        print((many[:, None] - many[None]).pow(2).mean())\n"
+                "    model.eval()\n"
+            ),
         ),
         why="all pairs of many rows are compared in one tensor",
         cause="out-of-memory",
