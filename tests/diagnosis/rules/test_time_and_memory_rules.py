@@ -23,16 +23,15 @@ from holter.record.events import (
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import (
     GRAPH_KEPT,
+    INPUT_ELEMENTS,
     MEMORY_HELD,
     MEMORY_PROCESS,
     MEMORY_WORKERS,
     SYNC_CALLS,
     THROUGHPUT_STEP_TIME,
-    TIME_BACKWARD,
     TIME_CHECKPOINT,
     TIME_DATA_WAIT,
     TIME_EVALUATION,
-    TIME_FORWARD,
     TIME_STEP,
     TIME_SYNC,
 )
@@ -158,13 +157,12 @@ def test_few_graphs_are_no_matter() -> None:
     assert isinstance(verdict, Clear)
 
 
-def growing(signal=MEMORY_PROCESS, held: float = 0.0, longer: float = 1.0, rise: float = MB) -> Run:
+def growing(signal=MEMORY_PROCESS, held: float = 0.0, larger: float = 1.0, rise: float = MB) -> Run:
     at = np.arange(STEPS)
     tables = {
         MEMORY_PROCESS: {"": np.full(STEPS, 300 * MB)},
         signal: {"": 300 * MB + rise * at},
-        TIME_FORWARD: {"": np.linspace(0.01, 0.01 * longer, STEPS)},
-        TIME_BACKWARD: {"": np.linspace(0.01, 0.01 * longer, STEPS)},
+        INPUT_ELEMENTS: {"Net": np.linspace(100, 100 * larger, STEPS)},
     }
     happened = events(ResultsKept("history", "train.py:7", "history.append(x)"))
     if held:
@@ -196,8 +194,8 @@ def test_little_growth_is_clear() -> None:
     assert isinstance(verdict, Clear)
 
 
-def test_longer_steps_excuse_growth() -> None:
-    (verdict,) = said(growing_memory, growing(longer=3.0))
+def test_larger_inputs_excuse_growth() -> None:
+    (verdict,) = said(growing_memory, growing(larger=3.0))
     assert isinstance(verdict, Normal)
     assert verdict.exception == "larger-batches"
 

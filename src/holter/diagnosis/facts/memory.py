@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holter.record import Run
 from holter.record.events import PassBegan, ResultsKept
-from holter.record.signals import GRAPH_KEPT, MEMORY_HELD, TIME_BACKWARD, TIME_FORWARD, Signal
+from holter.record.signals import GRAPH_KEPT, INPUT_ELEMENTS, MEMORY_HELD, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -78,7 +78,7 @@ def growth(facts: "Facts", signal: Signal) -> MemoryGrowth | str:
     )
 
 
-def _pieces(steps: Floats, values: Floats) -> list[Floats]:
+def _pieces(steps: Floats, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
     """Return the readings of parts of the run that are equally long; no part is empty."""
     edges = np.linspace(steps[0], steps[-1], _PIECES + 2)[1:-1]
     parts = np.split(values, np.searchsorted(steps, edges))
@@ -145,16 +145,14 @@ def _is_regular(run: Run, variable: str) -> bool:
     return float(np.mean(np.isclose(rates, rate))) >= _REGULAR
 
 
-def pass_time_growth(run: Run, growing: MemoryGrowth) -> float:
-    """Return how many times longer forward and backward take at the end of a growth."""
-    if TIME_FORWARD not in run or TIME_BACKWARD not in run:
-        return 1.0
-    forward, backward = run[TIME_FORWARD][""], run[TIME_BACKWARD][""]
-    steps, here, there = np.intersect1d(forward.steps, backward.steps, return_indices=True)
-    total = (forward.values[here] + backward.values[there]).astype(np.float64)
-    inside = (steps >= growing.first) & (steps <= growing.last)
-    if not inside.any():
-        return 1.0
-    pieces = _pieces(steps[inside].astype(np.float64), total[inside])
-    first, last = float(np.median(pieces[0])), float(np.median(pieces[-1]))
-    return last / first if first > 0 else 1.0
+def input_growth(run: Run, growing: MemoryGrowth) -> float:
+    """Return how many times larger the inputs of the models are at the end of a growth."""
+    most = 1.0
+    for series in run[INPUT_ELEMENTS].values() if INPUT_ELEMENTS in run else ():
+        inside = (series.steps >= growing.first) & (series.steps <= growing.last)
+        if not inside.any():
+            continue
+        pieces = _pieces(series.steps[inside].astype(np.float64), series.values[inside])
+        first, last = float(np.median(pieces[0])), float(np.median(pieces[-1]))
+        most = max(most, last / max(first, 1.0))
+    return most

@@ -8,8 +8,8 @@ from holter.diagnosis.facts.memory import (
     Keeper,
     MemoryGrowth,
     growth,
+    input_growth,
     memory_keepers,
-    pass_time_growth,
 )
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import size
@@ -27,19 +27,19 @@ _OF = {
     MEMORY_WORKERS: "memory of the loader workers",
     MEMORY_ALLOCATED: "GPU memory",
 }
-_LONGER = 1.3  # times, from which on a step works on more than before
+_LARGER = 1.3  # times, from which on a step works on more than before
 _EXPLAINED = 0.5  # share of the growth that a variable has to hold
 
 
 @exception
 def larger_batches(facts: Facts, growing: MemoryGrowth) -> str | None:
     """Steps that work on more data, such as longer sequences, need more memory."""
-    longer = pass_time_growth(facts.run, growing)
-    if longer < _LONGER:
+    larger = input_growth(facts.run, growing)
+    if larger < _LARGER:
         return None
     return (
-        f"memory grows by {size(growing.total)}, and forward and backward take {longer:.2g} times"
-        " as long: the steps work on more data"
+        f"memory grows by {size(growing.total)}, and the inputs of the model become {larger:.2g}"
+        " times as large"
     )
 
 

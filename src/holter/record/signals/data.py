@@ -55,6 +55,13 @@ INPUT_FINGERPRINT = Signal(
     " elements: equal batches have equal ones, others, and the same rows in another order, almost"
     " never. Not finite where the batch is not; read with gradients.",
 )
+INPUT_ELEMENTS = Signal(
+    "input.elements",
+    Per.MODEL,
+    Phase.DATA,
+    "elements",
+    "Number of elements of the first tensor of that call; read with gradients.",
+)
 VAL_INPUT_MEAN = Signal(
     "val.input.mean",
     Per.MODEL,
