@@ -66,7 +66,7 @@ def test_lists_dicts_and_attributes(tmp_path):
     class Loop:
         def __init__(self):
             self.losses = []
-            self.history = {"loss": deque()}
+            self.history = {"loss": [], "latest": deque()}
             self.by_step = {}
 
         def run(self, loss_of, optimizer):
@@ -74,10 +74,12 @@ def test_lists_dicts_and_attributes(tmp_path):
                 loss = step(loss_of, optimizer)
                 self.losses.append(loss)
                 self.history["loss"].append(loss)
+                self.history["latest"].append((loss, number))
                 self.by_step[number] = loss
 
     run = train(tmp_path, Loop().run)
-    for name in ("self.losses", "self.history['loss']", "self.by_step"):
+    histories = ("self.history['loss']", "self.history['latest']")
+    for name in ("self.losses", *histories, "self.by_step"):
         assert values(run, GRAPH_KEPT, name) == [2, 3, 4, 5, 6, 7], name
     assert line(run, "self.losses").code == "self.losses.append(loss)"
     assert line(run, "self.by_step").code == "self.by_step[number] = loss"

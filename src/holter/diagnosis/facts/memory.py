@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WARM_UP = 0.3  # share of the steps in which caches fill, whatever the training does
 _LEAST = 24  # readings after that
 _PIECES = 4  # of the run after warm-up: a leak grows in all of them
-_EVEN = 0.4  # of the mean rise, that each piece has to rise by
+_EVEN = 0.3  # of the mean rise, that each piece has to rise by
 _PAIRS = 300  # readings that the slope is estimated from
 _REGULAR = 0.8  # share of the intervals between readings that grow by the same number a step
 

@@ -130,7 +130,7 @@ def _held(value: Any) -> _Held | None:
     if type(value) not in (list, deque, dict) or not value:
         return None
     last = next(reversed(value.values())) if type(value) is dict else value[-1]
-    if type(last) in (tuple, list) and last:
+    if type(last) is tuple and last:
         last = last[0]
     if isinstance(last, Tensor):
         size = 0.0 if last.is_meta else float(last.nbytes)
