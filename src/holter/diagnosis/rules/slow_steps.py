@@ -64,20 +64,18 @@ def slow_steps(
     for slow in times.slow:
         share = slow.excess / times.total
         known = slow.cause in _FIXES
-        if known and share >= min_share and slow.excess >= min_lost and _recurs(slow, min_count):
+        if slow.excess < min_lost or share < _WORTH_A_NOTE:
+            continue
+        if known and share >= min_share and len(slow.steps) >= min_count:
             reported = True
             yield _finding(times, slow, share)
-        elif share >= _WORTH_A_NOTE:
+        else:
             yield slow_steps.normal(_note(times, slow, share))
     if not reported:
         count = sum(len(slow.steps) for slow in times.slow)
         yield slow_steps.clear(
             f"{count} steps take more than four times the median of {duration(times.median)}"
         )
-
-
-def _recurs(slow: Slow, min_count: int) -> bool:
-    return len(slow.steps) >= min_count
 
 
 def _note(times: Breakdown, slow: Slow, share: float) -> str:
