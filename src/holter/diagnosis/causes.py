@@ -255,6 +255,9 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("constant-validation",), ("validation-mismatch",)),
     (("overlapping-splits", "targets-equal-inputs"), ("validation-better-than-training",)),
     (("validation-better-than-training",), ("no-learning",)),
+    # time and memory
+    (("kept-graphs", "growing-memory"), ("out-of-memory",)),
+    (("kept-graphs",), ("growing-memory",)),
     # between symptoms: the one that began first
     (("loss-spike", "diverging-loss"), ("unstable", "non-finite", "loss-plateau")),
     (("large-initial-loss",), ("no-learning", "oscillating-loss")),

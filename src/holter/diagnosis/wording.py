@@ -46,3 +46,19 @@ def lacking(**needed: tuple[int, int]) -> str:
         for name, (there, takes) in needed.items()
         if there < takes
     )
+
+
+def duration(seconds: float) -> str:
+    """Return a time with a unit that suits it: `12.5 ms`."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes with a unit that suits it: `1.5 GB`."""
+    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} bytes"

@@ -22,6 +22,7 @@ from holter.record.typed import to_json
 from holter.reports._evaluation import evaluation_document
 from holter.reports._facts import cost
 from holter.reports._next import next_command
+from holter.reports._performance import performance
 from holter.reports.experiments import ResultTable, all_results
 
 SCHEMA = 3
@@ -79,6 +80,7 @@ def document(run: Run, checkup: Checkup, *, readings: bool = False) -> dict[str,
         "experiments": [_table(table) for table in all_results(run)],
         "replay": _replay(replayed(run)),
         "cost": {"seconds": spent.seconds, "share": spent.share},
+        "performance": performance(run),
     }
 
 

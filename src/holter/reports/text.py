@@ -23,6 +23,7 @@ from holter.reports._facts import (
 from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.reports._numbers import count
 from holter.reports._outcome import headline
+from holter.reports._performance import sentences
 from holter.reports._tables import table_lines
 from holter.reports.experiments import all_results
 
@@ -76,6 +77,9 @@ def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) ->
         _section("odd but normal", _pairs(normal.items(), width)),
         _section("clear", _clear(checkup, named, width)),
         _section("not examined", _unexamined(checkup, named, width)),
+        _section(
+            "time and memory", [line for each in sentences(run) for line in _item(each, width)]
+        ),
         _section("steps read", _steps_read(run, width)),
         _section("not recorded", [line for note in run.meta.notes for line in _item(note, width)]),
         _footer(run, checkup, width),

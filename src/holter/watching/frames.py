@@ -54,6 +54,10 @@ class Frames:
                 yield frame
             frame = frame.f_back
 
+    def is_script(self, frame: FrameType) -> bool:
+        """Whether a frame is one of the script."""
+        return self._is_script[frame.f_code.co_filename]
+
     def read(self, frame: FrameType, read: Callable[[Mapping[str, Any]], T]) -> T:
         """Return what `read` makes of the variables of a frame, and leave the frame as it was.
 
@@ -91,6 +95,6 @@ class _Files(dict[str, bool]):
         return is_script
 
 
-def place(frame: FrameType) -> str:
-    """Return the file and line that a frame is at."""
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+def place(frame: FrameType, line: int | None = None) -> str:
+    """Return the file of a frame, and the line that it is at or that is given."""
+    return f"{Path(frame.f_code.co_filename).name}:{line or frame.f_lineno}"

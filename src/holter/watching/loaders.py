@@ -106,6 +106,8 @@ def facts(label: str, loader: DataLoader[Any]) -> LoaderSeen:
         shuffled=isinstance(loader.sampler, RandomSampler),
         drop_last=loader.drop_last,
         order=_order(loader),
+        pinned=bool(loader.pin_memory),
+        persistent=bool(loader.persistent_workers),
         samples=_length(loader.dataset),
         drawable=_drawable(loader),
         iterable=isinstance(loader.dataset, IterableDataset),

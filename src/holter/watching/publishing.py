@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from holter.record.events import Occurrence
 from holter.watching.collectors import Collector, Hooked, Reading, Tally
 from holter.watching.collectors.moments import Closing, Depth, Moment, StepEnds
 
@@ -15,9 +16,12 @@ class Publisher:
     """Keeps collectors by what they listen to. One that raises is reported once and dropped."""
 
     def __init__(
-        self, collectors: Iterable[Collector], fail: Callable[[str, Exception], None]
+        self,
+        collectors: Iterable[Collector],
+        fail: Callable[[str, Exception], None],
+        event: Callable[[Occurrence], None],
     ) -> None:
-        self._collectors, self._fail = list(collectors), fail
+        self._collectors, self._fail, self._event = list(collectors), fail, event
         self._asleep: frozenset[Collector] = frozenset()
         self._known: dict[frozenset[Collector], Listening] = {}  # by who is asleep
         self._sleep(collector for collector in self._collectors if collector.wakes_at)
@@ -50,6 +54,9 @@ class Publisher:
         for collector in listening:
             try:
                 for reading in collector.read(moment):
+                    if isinstance(reading, Occurrence):
+                        self._event(reading)
+                        continue
                     if isinstance(reading, Tally):
                         self._tallies.append(reading)
                         continue

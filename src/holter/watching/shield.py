@@ -13,6 +13,7 @@ import torch
 
 from holter.record.events import HolterFailed
 from holter.record.notices import tell
+from holter.watching.collectors.lane import Clock
 from holter.watching.recorder import Recorder
 
 _P = ParamSpec("_P")
@@ -49,6 +50,7 @@ class Shield:
 
     def __init__(self, recorder: Recorder) -> None:
         self.cost = Cost()
+        self.clock = Clock()
         self.notes: list[str] = []  # what could not be recorded; reports show it
         self.is_closed = False
         self.is_busy = False  # inside a call: what holter itself makes torch do is not recorded
@@ -102,7 +104,7 @@ def shielded(
         if shield.is_on_cuda and shield.is_capturing():
             return
         cost = shield.cost
-        began = time.perf_counter()
+        shield.clock.entered = began = time.perf_counter()
         busy = time.thread_time() if cost.is_generous else 0.0
         shield.is_busy = True
         try:
@@ -111,7 +113,9 @@ def shielded(
             shield.fail(method.__name__, error)
         finally:
             shield.is_busy = False
-            cost.spent += time.perf_counter() - began + shield.entry
+            spent = time.perf_counter() - began + shield.entry
+            cost.spent += spent
+            shield.clock.spent += spent
             if busy:
                 cost.effort += time.thread_time() - busy
 

@@ -56,12 +56,14 @@ class Stepper:
         self.open = OpenStep()
         self.loss_scale = LossScale()
         self.device = torch.device("cpu")  # of the first parameter
-        self.lane = Lane([c for c in chosen if isinstance(c, LightCollector)], shield.fail)
+        light = [c for c in chosen if isinstance(c, LightCollector)]
+        self.lane = Lane(light, shield.fail, shield.clock)
         self.lane.share, self.lane.event = budget, recorder.event
         # No secret: it keeps hashes of one run from being compared with those of another.
         self.lane.salt = zlib.crc32(str(recorder.path.absolute()).encode())
         self._recorder, self._budget, self._shield = recorder, Budget(budget), shield
-        self._publisher = Publisher([c for c in chosen if isinstance(c, Collector)], shield.fail)
+        deep = [c for c in chosen if isinstance(c, Collector)]
+        self._publisher = Publisher(deep, shield.fail, recorder.event)
         self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
         self._time = self.lane.places(WATCH_TIME)[STEP]
         self._next_dense = False  # the step after the open one has time for a fused launch
@@ -159,6 +161,7 @@ class Stepper:
         cost = self._shield.cost
         hooks = self._publisher.spent_in_hooks()
         cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
+        self._shield.clock.spent += hooks
         readings, tallies, timers = self._publisher.take()
         settle = self._settlement(now)
         self._begin_step(now)

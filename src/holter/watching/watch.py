@@ -28,6 +28,7 @@ from holter.watching.collectors.hyperparameters import Hyperparameters
 from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
+from holter.watching.exhaustion import exhausted
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
@@ -42,6 +43,8 @@ from holter.watching.taps.loaders import tap_loaders
 from holter.watching.taps.losses import tap_losses
 from holter.watching.taps.modules import tap_modules
 from holter.watching.taps.optimizers import tap_optimizers
+from holter.watching.taps.pauses import tap_pauses
+from holter.watching.taps.transfers import tap_transfers
 
 Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
@@ -98,7 +101,8 @@ class Watch:
             recorder.see_loss = self._loop.black_box.see_loss
         if not samples:
             self.note(_NO_SAMPLES)
-        forward = ForwardListener(self._loop)
+        forward = self._forward = ForwardListener(self._loop)
+        self._is_on_gpu = False  # copies to it and from it are tapped
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
             *tap_loaders(forward),
@@ -108,6 +112,7 @@ class Watch:
             *tap_autograd(self._unseen),  # the outer one: it ends a step before another begins
             *tap_clipping(self._updates),
             *tap_optimizers(self._updates),
+            *tap_pauses(forward),
         ]
         if announce:
             tell(f"recording to {self.path}")
@@ -158,6 +163,9 @@ class Watch:
                 self._handles.append(optimizer.register_step_pre_hook(before))
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
             self._note_optimizer(optimizer)
+        if not self._is_on_gpu and self._loop.shield.is_on_cuda:
+            self._is_on_gpu = True
+            self._handles += tap_transfers(self._forward)
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
 
     def _note_optimizer(self, optimizer: Optimizer) -> None:
@@ -262,6 +270,7 @@ class Watch:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             raised = ExceptionRaised(type(error).__name__, str(error), _where(error))
             self._recorder.event(raised)
+            self._note_exhaustion(error)
         self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
         self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
@@ -271,6 +280,16 @@ class Watch:
                 finish(self.path)
             except Exception as problem:  # what is sent elsewhere must not break a training
                 tell(f"the run is in {self.path}, but sending it failed: {problem}")
+
+    def _note_exhaustion(self, error: BaseException) -> None:
+        """Record what held memory, if an allocation failed."""
+        try:
+            what = exhausted(error, self.roster)
+        except Exception as failure:
+            self._loop.shield.fail("looking for what holds memory", failure)
+            return
+        if what is not None:
+            self._recorder.event(what)
 
     def __enter__(self) -> "Watch":
         return self

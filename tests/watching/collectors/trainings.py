@@ -219,7 +219,7 @@ def modules_of_all_kinds():
 
 
 def losses_of_all_kinds():
-    """Tokens, some of them ignored, yes or no, a number, distributions: a loss for each."""
+    """Tokens, some ignored, yes or no, a number, distributions: a loss for each, which is kept."""
 
     class Heads(nn.Module):
         def __init__(self):
@@ -235,6 +235,7 @@ def losses_of_all_kinds():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def loop(_log):
+        kept = []
         for _ in range(4):
             tokens = torch.randint(0, 7, (3, 5))
             logits, flag, number = model(tokens)
@@ -251,6 +252,7 @@ def losses_of_all_kinds():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            kept.append(loss)  # with its graph
             with torch.no_grad():
                 logits, flag, number = model(tokens)
                 functional.cross_entropy(logits, following)

@@ -29,6 +29,7 @@ from holter.diagnosis.facts import (
     skips,
     stream,
     terms,
+    time,
     trained,
     validation,
     weight_growth,
@@ -48,6 +49,7 @@ from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
 from holter.diagnosis.facts.stream import Stream
 from holter.diagnosis.facts.terms import Terms
+from holter.diagnosis.facts.time import Breakdown
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
 from holter.record import Run, Series
@@ -216,6 +218,11 @@ class Facts:
     def epoch_steps(self) -> int | None:
         """Steps in one pass over the training data."""
         return curve.epoch_steps(self)
+
+    @cached_property
+    def time(self) -> Breakdown | str:
+        """Where the time of a step goes."""
+        return time.breakdown(self)
 
     @cached_property
     def skipped_steps(self) -> npt.NDArray[np.int64]:

@@ -18,6 +18,8 @@ class LoaderSeen(Occurrence):
     shuffled: bool = False
     drop_last: bool = False
     order: str = ""  # "sequential", "shuffled", or "" where the script decides it
+    pinned: bool = False
+    persistent: bool = False  # its workers stay for the next pass
     samples: int | None = None  # that the data set says it has
     drawable: int | None = None  # samples that a sampler with weights can draw
     iterable: bool = False  # the data set is a stream
@@ -165,6 +167,42 @@ class BatchInspected(Occurrence):
     loader: str
     nonfinite: int  # NaN and infinities in it
     elements: int  # floating-point numbers in it
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsKept(Occurrence):
+    """A variable of the training loop holds results of earlier steps, and grows."""
+
+    kind: ClassVar[str] = "results kept"
+    variable: str  # as in the owners of `graph.kept` and `memory.held`
+    where: str = ""  # file and line that adds to it
+    code: str = ""  # that line
+    is_sum: bool = False  # a tensor that is added to, rather than a container
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRead(Occurrence):
+    """The script reads a tensor of the GPU, which waits for it; told once for each line."""
+
+    kind: ClassVar[str] = "device read"
+    call: str  # item, cpu, ...
+    where: str  # file and line
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryExhausted(Occurrence):
+    """An allocation failed, and ended the training."""
+
+    kind: ClassVar[str] = "memory exhausted"
+    device: str  # cuda or cpu
+    requested: int | None = None  # bytes
+    capacity: int | None = None  # of the device
+    allocated: int | None = None  # in tensors
+    reserved: int | None = None  # by the allocator
+    # What held most, the largest first: names, and bytes in the same order.
+    holders: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    where: str = ""  # file and line of the script
 
 
 @dataclass(frozen=True, slots=True)

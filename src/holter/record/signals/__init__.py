@@ -18,12 +18,15 @@ from holter.record.signals.histograms import *
 from holter.record.signals.initial import *
 from holter.record.signals.losses import *
 from holter.record.signals.lr_range import *
+from holter.record.signals.memory import *
 from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
 from holter.record.signals.replays import *
 from holter.record.signals.responses import *
 from holter.record.signals.stream import *
+from holter.record.signals.throughput import *
+from holter.record.signals.time import *
 from holter.record.signals.watch import *
 from holter.record.signals.weights import *
 

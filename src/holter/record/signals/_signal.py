@@ -17,6 +17,7 @@ class Per(StrEnum):
     METRIC = "metric"  # under the name that the script gives it
     PARAMETER = "parameter"
     MODULE = "module"
+    VARIABLE = "variable"  # of the training loop
     TRIAL = "trial"  # one variant of an experiment, with steps of its own
 
 

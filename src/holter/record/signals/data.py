@@ -1,4 +1,4 @@
-"""Batches: how large, how long waited for, what is in them."""
+"""Batches: how large they are, and what is in them."""
 
 from holter.record.signals._signal import Per, Phase, Signal
 
@@ -8,14 +8,6 @@ DATA_BATCH_SIZE = Signal(
     Phase.DATA,
     "samples",
     "Samples that a loader delivered for the step, summed over micro-batches.",
-)
-
-TIME_DATA_WAIT = Signal(
-    "time.data_wait",
-    Per.LOADER,
-    Phase.DATA,
-    "s",
-    "Time the training loop waited for a loader's batches of the step.",
 )
 DATA_BATCHES = Signal(
     "data.batches",
@@ -62,6 +54,13 @@ INPUT_FINGERPRINT = Signal(
     "A number made of the first tensor of that call, integers too, and of the places of its"
     " elements: equal batches have equal ones, others, and the same rows in another order, almost"
     " never. Not finite where the batch is not; read with gradients.",
+)
+INPUT_ELEMENTS = Signal(
+    "input.elements",
+    Per.MODEL,
+    Phase.DATA,
+    "elements",
+    "Number of elements of the first tensor of that call; read with gradients.",
 )
 VAL_INPUT_MEAN = Signal(
     "val.input.mean",

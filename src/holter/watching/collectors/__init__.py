@@ -61,8 +61,8 @@ class Collector(Protocol):
     # sleeps again after it.
     wakes_at: ClassVar[tuple[type, ...]]
 
-    def read(self, moment: Any) -> Iterable[Reading | Tally]:
-        """Readings of this moment, all filed under the step that is open."""
+    def read(self, moment: Any) -> Iterable[Reading | Tally | Occurrence]:
+        """Readings and events of this moment, all filed under the step that is open."""
         ...
 
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from holter.record.signals import (
     INPUT_ABSMAX,
+    INPUT_ELEMENTS,
     INPUT_FINGERPRINT,
     INPUT_MEAN,
     INPUT_NONFINITE,
@@ -47,6 +48,7 @@ class Inputs:
         INPUT_ABSMAX,
         INPUT_NONFINITE,
         INPUT_FINGERPRINT,
+        INPUT_ELEMENTS,
     )
     at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, BackwardBegins, Closing)
     depth: ClassVar[Depth] = Depth.REGULAR
@@ -131,7 +133,11 @@ class Inputs:
             return False
         first = data[0]
         fingerprint = first.fingerprint(self._batches)
-        values: list[tuple[Signal, Value]] = [(INPUT_FINGERPRINT, fingerprint)]
+        elements = float(first.numbers.numel())
+        values: list[tuple[Signal, Value]] = [
+            (INPUT_FINGERPRINT, fingerprint),
+            (INPUT_ELEMENTS, elements),
+        ]
         floats = [content for content in data if content.numbers.is_floating_point()]
         if floats:
             chosen = floats[0]

@@ -87,6 +87,19 @@ class Row(list[Any]):
         return values, wide
 
 
+class Clock:
+    """The time of the training, which stands still while holter works: `entered - spent`.
+
+    Two attributes rather than a method, because light collectors read it several times a step.
+    """
+
+    __slots__ = ("entered", "spent")
+
+    def __init__(self) -> None:
+        self.entered = 0.0  # when torch called holter last, by the performance counter
+        self.spent = 0.0  # seconds in all such calls that have returned
+
+
 class Places(dict[tuple[str, ...], int]):
     """Where a row has the values of a signal: the first place for some owners."""
 
@@ -103,9 +116,13 @@ class Lane:
     """Calls light collectors. One that raises is reported once and dropped."""
 
     def __init__(
-        self, collectors: "Iterable[LightCollector]", fail: Callable[[str, Exception], None]
+        self,
+        collectors: "Iterable[LightCollector]",
+        fail: Callable[[str, Exception], None],
+        clock: Clock,
     ) -> None:
         self.row = Row()
+        self.clock = clock
         self.is_dense = False  # the open step is light, and has time for a fused launch
         self.share: float | None = None  # of the time that recording may take; None: all of it
         self.salt = 0  # of hashes, another one for each run
@@ -115,6 +132,9 @@ class Lane:
         # Who is called when; a collector adds its methods to those that it needs.
         self.at_roster: list[Callable[[Roster], None]] = []
         self.at_fetch: list[Callable[[str, int, float], None]] = []  # loader, samples, seconds
+        self.at_pause: list[Callable[[Signal, float], None]] = []  # its signal, seconds
+        self.at_sync: list[Callable[[float], None]] = []  # seconds
+        self.at_copy: list[Callable[[Any, Any], None]] = []  # CUDA events before and after it
         self.at_batch: list[Callable[[Delivery], None]] = []  # of training
         self.at_mode: list[Callable[[], None]] = []  # some module changed between train and eval
         self.at_validation: list[Callable[[], None]] = []

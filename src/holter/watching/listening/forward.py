@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from holter.record.events import ModeChanged, PassBegan
+from holter.record.events import DeviceRead, ModeChanged, PassBegan
+from holter.record.signals import Signal
 from holter.watching.collectors.lane import Delivery
 from holter.watching.collectors.moments import (
     Attended,
@@ -17,11 +18,14 @@ from holter.watching.collectors.moments import (
     Rectified,
 )
 from holter.watching.evaluating import EvaluatedLoss
+from holter.watching.frames import Frames, place
 from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
 from holter.watching.orders import Orders
 from holter.watching.shield import shielded
 from holter.watching.taps import Interest, TappedLoss
+
+_MOST_READS = 16  # lines that are recorded
 
 
 class ForwardListener:
@@ -32,6 +36,8 @@ class ForwardListener:
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
         self._loaders, self._orders, self._passes = Loaders(), Orders(), loop.passes
         self._lane = loop.stepper.lane
+        self._frames = Frames()
+        self._reads: set[tuple[str, str]] = set()  # of the GPU: call, file and line
 
     @property
     def is_evaluating(self) -> bool:
@@ -85,6 +91,26 @@ class ForwardListener:
             self._loop.recorder.event(order)
         if self._loop.black_box is not None:
             self._loop.black_box.fetched(step, iteration.label, batch)
+
+    @shielded
+    def paused(self, signal: Signal, seconds: float) -> None:
+        """Pass on how long a checkpoint or a garbage collection took."""
+        self._lane.tell(self._lane.at_pause, signal, seconds)
+
+    @shielded
+    def device_read(self, call: str, seconds: float) -> None:
+        """Pass on how long the host waited for the GPU; record each line that waits once."""
+        self._lane.tell(self._lane.at_sync, seconds)
+        if len(self._reads) < _MOST_READS:
+            where = next((place(frame) for frame in self._frames.all()), "")
+            if where and (call, where) not in self._reads:
+                self._reads.add((call, where))
+                self._loop.recorder.event(DeviceRead(call, where))
+
+    @shielded
+    def copied_to_device(self, before: Any, after: Any) -> None:
+        """Pass on the events around a copy."""
+        self._lane.tell(self._lane.at_copy, before, after)
 
     @shielded
     def nonfinite_replaced(self, tensor: Tensor) -> None:

@@ -1,0 +1,24 @@
+"""The spread of features is computed without a tensor of all pairs."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+truth = torch.randn(8, 1)
+model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+
+def spread(features):
+    return 2 * features.var(0, correction=0).sum()
+
+
+for step in range(200):
+    inputs = torch.randn(32, 8)
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(inputs), inputs @ truth + 0.1 * torch.randn(32, 1))
+    loss.backward()
+    optimizer.step()
+    if step == 80:
+        everything = torch.randn(2_000_000, 8)
+        print(f"spread {spread(everything):.3f}")

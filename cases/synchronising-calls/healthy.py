@@ -1,0 +1,25 @@
+"""On a GPU the loop adds up what it logs, and reads the sums every hundred steps."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+device = torch.device("cuda")
+truth = torch.randn(256, 8, device=device)
+layers = [layer for _ in range(24) for layer in (nn.Linear(256, 256), nn.ReLU())]
+model = nn.Sequential(*layers, nn.Linear(256, 8)).to(device)
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+
+seen = correct = torch.zeros((), device=device)
+for step in range(400):
+    inputs = torch.randn(8192, 256, device=device)
+    targets = (inputs @ truth).argmax(1)
+    optimizer.zero_grad()
+    logits = model(inputs)
+    loss = nn.functional.cross_entropy(logits, targets)
+    loss.backward()
+    optimizer.step()
+    seen = seen + loss.detach()
+    correct = correct + (logits.argmax(1) == targets).float().mean()
+    if step % 100 == 99:
+        print(f"step {step}: loss {seen / step:.4f} accuracy {correct / step:.3f}")

@@ -1,0 +1,56 @@
+"""Memory of the process, of its loader workers and of the GPU, and which variables hold it."""
+
+from holter.record.signals._signal import Per, Phase, Signal
+
+MEMORY_PROCESS = Signal(
+    "memory.process",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "bytes",
+    "Private memory of the training process after the update: resident, without shared pages and"
+    " files; sampled.",
+)
+MEMORY_WORKERS = Signal(
+    "memory.workers",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "bytes",
+    "The same, summed over the child processes, which are mostly loader workers; sampled.",
+)
+MEMORY_ALLOCATED = Signal(
+    "memory.allocated",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "bytes",
+    "GPU memory in tensors after the update; sampled.",
+)
+MEMORY_RESERVED = Signal(
+    "memory.reserved",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "bytes",
+    "GPU memory that the allocator of torch holds, tensors included; sampled.",
+)
+MEMORY_PEAK = Signal(
+    "memory.peak",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "bytes",
+    "Largest GPU memory in tensors so far; sampled.",
+)
+MEMORY_HELD = Signal(
+    "memory.held",
+    Per.VARIABLE,
+    Phase.AFTERWARDS,
+    "bytes",
+    "Estimated size of the tensors and arrays in a list or dict that grew since it was last looked"
+    " at: its length times the size of its last element. Read when a full step calls backward().",
+)
+GRAPH_KEPT = Signal(
+    "graph.kept",
+    Per.VARIABLE,
+    Phase.AFTERWARDS,
+    "tensors",
+    "Results of earlier steps that a variable of the training loop holds with their autograd graph:"
+    " tensors in a list or dict, or terms of a sum. Read when a full step calls backward().",
+)

@@ -1,0 +1,127 @@
+"""Where the time of each step goes, by the clock of the host."""
+
+import sys
+from collections.abc import Sequence
+from typing import ClassVar
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from holter.record.signals import (
+    TIME_BACKWARD,
+    TIME_CHECKPOINT,
+    TIME_COMPILED_GRAPHS,
+    TIME_EVALUATION,
+    TIME_FORWARD,
+    TIME_GARBAGE,
+    TIME_OPTIMIZER,
+    TIME_STEP,
+    Signal,
+)
+from holter.watching.collectors import STEP
+from holter.watching.collectors.lane import ABSENT, Lane
+from holter.watching.collectors.moments import Depth
+from holter.watching.collectors.roster import Subject
+
+
+class Phases:
+    """Measures between calls that holter hears of anyway; a step runs from update to update."""
+
+    emits: ClassVar[tuple[Signal, ...]] = (
+        TIME_FORWARD,
+        TIME_BACKWARD,
+        TIME_OPTIMIZER,
+        TIME_EVALUATION,
+        TIME_CHECKPOINT,
+        TIME_GARBAGE,
+        TIME_COMPILED_GRAPHS,
+        TIME_STEP,
+    )
+
+    def __init__(self) -> None:
+        self._forward = self._backward = self._optimizer = self._evaluation = 0.0
+        self._pauses = {TIME_CHECKPOINT: 0.0, TIME_GARBAGE: 0.0}
+        self._graphs = 0  # compiled so far
+        self._updated: float | None = None  # when the last update ended
+        self._free: float | None = None  # when the last pass or update ended
+        self._given: float | None = None  # when a loader delivered the last batch
+        self._backward_began = 0.0
+        self._update_began: float | None = None
+        self._passes_before = 0.0  # forward and backward of the step before its update began
+
+    def join(self, lane: Lane) -> None:
+        """Hear of everything that a step consists of."""
+        self._row, self._clock = lane.row, lane.clock
+        # In this order, one behind the other.
+        self._place, *_ = [lane.places(signal)[STEP] for signal in self.emits]
+        lane.at_fetch.append(self._fetched)
+        lane.at_validation.append(self._validated)
+        lane.at_pause.append(self._paused)
+        lane.at_backward.append(self._backward_begins)
+        lane.at_backward_end.append(self._backward_ends)
+        lane.at_update.append(self._update_begins)
+        lane.at_update_end.append(self._update_ends)
+
+    def _fetched(self, loader: str, samples: int, waited: float) -> None:  # noqa: ARG002
+        self._given = self._clock.entered - self._clock.spent
+
+    def _validated(self) -> None:
+        now = self._clock.entered - self._clock.spent
+        if self._free is not None:
+            self._evaluation += now - self._free
+        self._free, self._given = now, None
+
+    def _paused(self, signal: Signal, seconds: float) -> None:
+        self._pauses[signal] += seconds
+        # Whatever is under way is not that long.
+        self._backward_began += seconds
+        if self._free is not None:
+            self._free += seconds
+        if self._given is not None:
+            self._given += seconds
+        if self._update_began is not None:
+            self._update_began += seconds
+
+    def _backward_begins(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
+        now = self._backward_began = self._clock.entered - self._clock.spent
+        since, given = self._free, self._given
+        if since is None or (given is not None and given > since):  # else it was fetched ahead
+            since = given
+        if since is not None:
+            self._forward += now - since
+        self._given = None
+
+    def _backward_ends(self) -> None:
+        self._free = now = self._clock.entered - self._clock.spent
+        self._backward += now - self._backward_began
+
+    def _update_begins(self, subject: Subject, optimizer: Optimizer, depth: Depth) -> None:  # noqa: ARG002
+        self._free = self._update_began = self._clock.entered - self._clock.spent
+        self._passes_before = self._forward + self._backward
+
+    def _update_ends(self, subject: Subject, depth: Depth) -> None:  # noqa: ARG002
+        now = self._clock.entered - self._clock.spent
+        if self._update_began is not None:  # a GradScaler may have skipped the update
+            inside = self._forward + self._backward - self._passes_before  # of a closure
+            self._optimizer += now - self._update_began - inside
+        graphs, pauses, row, place = _compiled_graphs(), self._pauses, self._row, self._place
+        values = (
+            *(self._forward, self._backward, self._optimizer, self._evaluation),
+            *(pauses[TIME_CHECKPOINT], pauses[TIME_GARBAGE], graphs - self._graphs),
+            ABSENT if self._updated is None else now - self._updated,
+        )
+        if row[place] is ABSENT:
+            row[place : place + len(values)] = values
+        else:  # several optimizers step in one step
+            for index, value in enumerate(values, place):
+                row[index] = value if row[index] is ABSENT else row[index] + value
+        pauses[TIME_CHECKPOINT] = pauses[TIME_GARBAGE] = 0.0
+        self._forward = self._backward = self._optimizer = self._evaluation = 0.0
+        self._graphs, self._update_began = graphs, None
+        self._updated = self._free = now
+
+
+def _compiled_graphs() -> int:
+    """Return how many graphs torch.compile has made; not imported means none."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])

@@ -1,0 +1,251 @@
+"""The rules of time and memory, on runs made by hand."""
+
+import numpy as np
+import pytest
+
+from holter import check, diagnose
+from holter.diagnosis.rules.growing_memory import growing_memory
+from holter.diagnosis.rules.input_bound import input_bound
+from holter.diagnosis.rules.kept_graphs import kept_graphs
+from holter.diagnosis.rules.out_of_memory import out_of_memory
+from holter.diagnosis.rules.slow_steps import slow_steps
+from holter.diagnosis.rules.synchronising_calls import synchronising_calls
+from holter.record import Event, Meta, Run
+from holter.record.events import (
+    DeviceRead,
+    ExceptionRaised,
+    LoaderSeen,
+    MemoryExhausted,
+    Occurrence,
+    PassBegan,
+    ResultsKept,
+)
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
+from holter.record.signals import (
+    GRAPH_KEPT,
+    INPUT_ELEMENTS,
+    MEMORY_HELD,
+    MEMORY_PROCESS,
+    MEMORY_WORKERS,
+    SYNC_CALLS,
+    THROUGHPUT_STEP_TIME,
+    TIME_CHECKPOINT,
+    TIME_DATA_WAIT,
+    TIME_EVALUATION,
+    TIME_STEP,
+    TIME_SYNC,
+)
+from synthetic import found, run_of, said
+
+STEPS = 200
+MB = 1e6
+
+
+def events(*what: Occurrence) -> list[Event[Occurrence]]:
+    return [Event(0, 0.0, each) for each in what]
+
+
+def waiting(wait: float, step: float = 0.05, workers: int = 0, **tried: float) -> Run:
+    tables = {
+        TIME_STEP: {"": np.full(STEPS, step)},
+        TIME_DATA_WAIT: {"loader 0": np.full(STEPS, wait)},
+    }
+    if tried:
+        tables[THROUGHPUT_STEP_TIME] = {name: [value] * 3 for name, value in tried.items()}
+    return run_of(tables, events=events(LoaderSeen("loader 0", workers=workers)))
+
+
+def test_input_bound() -> None:
+    (finding,) = found(input_bound, waiting(0.04))
+    assert finding.confidence is Confidence.LIKELY
+    assert finding.severity is Severity.WARNING
+    assert "5 times as fast" in finding.summary
+    assert "num_workers" in finding.fix
+    assert "cheaper" in found(input_bound, waiting(0.04, workers=4))[0].fix
+
+
+@pytest.mark.parametrize(
+    ("wait", "step"),
+    [(0.01, 0.05), (0.0009, 0.001), (0.004, 0.006)],
+    ids=["small share", "quick", "little lost"],
+)
+def test_input_not_bound(wait: float, step: float) -> None:
+    assert isinstance(said(input_bound, waiting(wait, step))[-1], Clear)
+
+
+def test_a_cached_batch_proves_or_clears_it() -> None:
+    (finding,) = found(input_bound, waiting(0.04, loader=0.06, cached=0.01))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "6 times" in finding.summary
+    (verdict,) = said(input_bound, waiting(0.04, loader=0.011, cached=0.0109))
+    assert isinstance(verdict, Clear)
+
+
+def test_workers_that_start_at_every_pass_are_noted() -> None:
+    at = np.arange(STEPS)
+    waits = np.where(at % 20 == 0, 0.2, 0.0)
+    tables = {
+        TIME_STEP: {"": 0.01 + waits},
+        TIME_DATA_WAIT: {"loader 0": waits},
+    }
+    happened = events(LoaderSeen("loader 0", workers=4))
+    happened += [Event(int(n), 0.0, PassBegan("loader 0")) for n in at[at % 20 == 0]]
+    verdicts = said(input_bound, run_of(tables, events=happened))
+    assert [type(verdict) for verdict in verdicts] == [Normal, Clear]
+    assert "persistent_workers" in verdicts[0].summary
+
+
+def interrupted(signal, every: int, seconds: float) -> Run:
+    slow = np.arange(STEPS) % every == every - 1
+    length = np.where(slow, 0.01 + seconds, 0.01)
+    return run_of({TIME_STEP: {"": length}, signal: {"": np.where(slow, seconds, 0.0)}})
+
+
+def test_checkpoints_that_take_most_of_the_time() -> None:
+    (finding,) = found(slow_steps, interrupted(TIME_CHECKPOINT, 10, 0.2))
+    assert "20 slow steps" in finding.summary
+    assert "checkpoint" in finding.summary
+
+
+def test_evaluation_and_rare_checkpoints_are_normal() -> None:
+    for run in (interrupted(TIME_EVALUATION, 10, 0.2), interrupted(TIME_CHECKPOINT, 100, 1.0)):
+        verdicts = said(slow_steps, run)
+        assert [type(verdict) for verdict in verdicts] == [Normal, Clear]
+
+
+def synchronised(seconds: float, calls: float) -> Run:
+    tables = {
+        TIME_STEP: {"": np.full(STEPS, 0.01)},
+        TIME_SYNC: {"": np.full(STEPS, seconds)},
+        SYNC_CALLS: {"": np.full(STEPS, calls)},
+    }
+    return run_of(tables, events=events(DeviceRead("item", "train.py:9")))
+
+
+def test_host_and_gpu_take_turns() -> None:
+    (finding,) = found(synchronising_calls, synchronised(0.005, 4))
+    assert "train.py:9 (item)" in finding.summary
+    assert "would take 5 ms" in finding.summary
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(0.0095, 4), (0.0005, 4), (0.005, 0)])
+def test_one_waits_for_the_other_anyway(seconds: float, calls: float) -> None:
+    (verdict,) = said(synchronising_calls, synchronised(seconds, calls))
+    assert isinstance(verdict, Clear)
+
+
+def test_without_a_gpu_synchronisation_is_not_examined() -> None:
+    run = run_of({TIME_STEP: {"": np.full(STEPS, 0.01)}})
+    (verdict,) = check(run, select=["synchronising-calls"]).not_examined
+    assert "GPU" in verdict.because
+
+
+def keeping(counts: list[int]) -> Run:
+    tables = {GRAPH_KEPT: {"total": counts}, TIME_STEP: {"": np.full(STEPS, 0.01)}}
+    return run_of(tables, events=events(ResultsKept("total", "train.py:7", "total += loss", True)))
+
+
+def test_kept_graphs() -> None:
+    (finding,) = found(kept_graphs, keeping(list(range(2, 60))))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "`total` (train.py:7)" in finding.summary
+    assert "`total += loss.detach()`" in finding.fix
+
+
+def test_few_graphs_are_no_matter() -> None:
+    (verdict,) = said(kept_graphs, keeping(list(range(2, 12))))
+    assert isinstance(verdict, Clear)
+
+
+def growing(signal=MEMORY_PROCESS, held: float = 0.0, larger: float = 1.0, rise: float = MB) -> Run:
+    at = np.arange(STEPS)
+    tables = {
+        MEMORY_PROCESS: {"": np.full(STEPS, 300 * MB)},
+        signal: {"": 300 * MB + rise * at},
+        INPUT_ELEMENTS: {"Net": np.linspace(100, 100 * larger, STEPS)},
+    }
+    happened = events(ResultsKept("history", "train.py:7", "history.append(x)"))
+    if held:
+        tables[MEMORY_HELD] = {"history": held * at}
+    return run_of(tables, events=happened)
+
+
+def test_growing_memory_names_the_variable() -> None:
+    (finding,) = found(growing_memory, growing(held=MB))
+    assert finding.confidence is Confidence.LIKELY
+    assert "`history` (train.py:7)" in finding.summary
+    assert "`history`" in finding.fix
+
+
+def test_a_variable_that_holds_little_is_not_named() -> None:
+    (finding,) = found(growing_memory, growing(held=0.1 * MB))
+    assert finding.confidence is Confidence.HINT
+    assert "history" not in finding.summary
+
+
+def test_workers_that_grow() -> None:
+    (finding,) = found(growing_memory, growing(MEMORY_WORKERS, held=MB))
+    assert "loader workers" in finding.summary
+    assert "__getitem__" in finding.fix
+
+
+def test_little_growth_is_clear() -> None:
+    (verdict,) = said(growing_memory, growing(rise=0.1 * MB))
+    assert isinstance(verdict, Clear)
+
+
+def test_larger_inputs_excuse_growth() -> None:
+    (verdict,) = said(growing_memory, growing(larger=3.0))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "larger-batches"
+
+
+def test_too_few_readings_of_memory() -> None:
+    (verdict,) = said(growing_memory, run_of({MEMORY_PROCESS: {"": [1.0] * 10}}))
+    assert isinstance(verdict, NotExamined)
+
+
+def exhausted(**fields) -> Run:
+    what = MemoryExhausted(**{"device": "cuda", "where": "train.py:9", **fields})
+    raised = ExceptionRaised("OutOfMemoryError", "CUDA out of memory")
+    return run_of({}, events=events(raised, what), meta=Meta(status="failed"))
+
+
+def only(run: Run) -> Finding:
+    (finding,) = found(out_of_memory, run)
+    return finding
+
+
+def test_out_of_memory_names_line_size_and_holders() -> None:
+    finding = only(
+        exhausted(requested=2 * 10**9, holders=("parameters", "x (train.py)"), sizes=(10**9, 10**8))
+    )
+    for part in ("train.py:9", "2 GB", "parameters 1 GB", "x (train.py) 100 MB"):
+        assert part in finding.summary
+    assert "accumulation" in finding.fix
+    assert finding.severity is Severity.ERROR
+
+
+def test_one_tensor_that_is_far_larger_than_the_rest() -> None:
+    finding = only(exhausted(requested=10**12, holders=("parameters",), sizes=(10**9,)))
+    assert "shapes" in finding.fix
+
+
+def test_fragmented_memory() -> None:
+    finding = only(exhausted(requested=10**9, allocated=10**10, reserved=2 * 10**10))
+    assert "expandable_segments" in finding.fix
+
+
+def test_no_allocation_failed() -> None:
+    (verdict,) = said(out_of_memory, run_of({}))
+    assert isinstance(verdict, Clear)
+
+
+def test_what_keeps_memory_explains_that_it_ran_out() -> None:
+    run = keeping(list(range(2, 200)))
+    what = MemoryExhausted("cpu", requested=10**9)
+    run = Run(run.tables, (*run.events, *events(what)), run.meta)
+    diagnosis = diagnose(check(run))
+    assert diagnosis.leading is not None
+    assert diagnosis.leading.rule == "kept-graphs"
+    assert [finding.rule for finding in diagnosis.explained] == ["out-of-memory"]
