@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
+    from holter.lab.determinism import Determinism, deterministic
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
     from holter.record import Run, Series
@@ -32,6 +33,7 @@ _HOMES = {
     "Checkup": "diagnosis.engine",
     "Clear": "record.findings",
     "Confidence": "record.findings",
+    "Determinism": "lab.determinism",
     "Diagnosis": "diagnosis.differential",
     "Evidence": "record.findings",
     "Finding": "record.findings",
@@ -48,6 +50,7 @@ _HOMES = {
     "Severity": "record.findings",
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
+    "deterministic": "lab.determinism",
     "diagnose": "diagnosis.differential",
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
@@ -59,6 +62,7 @@ __all__ = [
     "Checkup",
     "Clear",
     "Confidence",
+    "Determinism",
     "Diagnosis",
     "Evidence",
     "Finding",
@@ -75,6 +79,7 @@ __all__ = [
     "Severity",
     "Watch",
     "check",
+    "deterministic",
     "diagnose",
     "one_cycle",
     "rule",

@@ -20,6 +20,7 @@ from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
 from holter.record.signals.replays import *
+from holter.record.signals.reproducing import *
 from holter.record.signals.watch import *
 from holter.record.signals.weights import *
 
