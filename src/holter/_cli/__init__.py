@@ -15,6 +15,7 @@ COMMANDS = (
     "run",
     "check",
     "try",
+    "diff",
     "explain",
     "rules",
     "schedule",
@@ -35,6 +36,7 @@ examples:
   holter check                      diagnose the newest run in ./holter-runs
   holter check RUN --format json    the same, as JSON
   holter try preflight train.py     test a training script before a long run
+  holter diff A B                   where two runs deviate, and what they were started with
   holter explain nonfinite-loss     what a rule detects, and how to fix it
   holter rules                      list all rules
 
