@@ -79,6 +79,13 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         help="do not keep the last steps and snapshots for replay",
     )
     recording.add_argument(
+        "--reseed",
+        type=int,
+        metavar="N",
+        help="train with other random numbers: shift every seed that the script sets; 0 leaves them"
+        " and seeds what the script does not (see `holter seeds`)",
+    )
+    recording.add_argument(
         "--no-check", action="store_true", help="only record; run `holter check` later"
     )
     add_checking(parser)
@@ -100,6 +107,7 @@ def execute(args: argparse.Namespace) -> int:
         black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
+        reseed=args.reseed,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":
