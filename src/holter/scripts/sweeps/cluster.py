@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,11 @@ def run_on_ray(
 
     Ray begins a run again whose node or process was lost. An interrupt cancels what has not ended.
     """
-    ray = _connected(address, jobs)
+    with redirect_stdout(sys.stderr):  # Ray prints what it has to say of its workers
+        _run(_connected(address, jobs), jobs, done, cpus, gpus)
+
+
+def _run(ray: Any, jobs: Sequence[Job], done: Done, cpus: float, gpus: float) -> None:
     try:
         task = ray.remote(_run_there).options(
             num_cpus=cpus, num_gpus=gpus, max_retries=ATTEMPTS - 1
