@@ -183,7 +183,7 @@ CHECKS = (
     Check(
         "checkpoint",
         "Does the checkpoint hold everything needed to resume?",
-        ("incomplete-checkpoint",),
+        ("incomplete-checkpoint", "unsaved-state"),
     ),
     Check("learning-rate-logged", "Is the learning rate recorded?", (), records=LR),
 )

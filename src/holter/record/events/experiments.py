@@ -162,3 +162,11 @@ class NotDeterministic(Occurrence):
 
     kind: ClassVar[str] = "not deterministic"
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateUnsaved(Occurrence):
+    """Attributes of modules that differ after a checkpoint with every `state_dict()` is loaded."""
+
+    kind: ClassVar[str] = "state unsaved"
+    names: tuple[str, ...]

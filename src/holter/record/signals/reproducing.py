@@ -26,3 +26,35 @@ DETERMINISM_SECONDS = Signal(
     "s",
     "Duration of a training step, as it is and with deterministic algorithms only.",
 )
+CHECKPOINT_SAVED = Signal(
+    "checkpoint.saved",
+    Per.TRIAL,
+    Phase.AFTERWARDS,
+    "",
+    "Whether the checkpoint that the script saves for resuming holds the state of the optimizer,"
+    " the scheduler, the loss scaler, averaged weights or the position in the data (a trial each,"
+    " where there is such): 1 or 0.",
+)
+RESUME_LOSS = Signal(
+    "resume.loss",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "",
+    "Loss of the first step after a checkpoint, on the same batch: uninterrupted, repeated, and"
+    " resumed with everything or without a part.",
+)
+RESUME_RATE = Signal(
+    "resume.rate",
+    Per.TRIAL,
+    Phase.UPDATE,
+    "",
+    "Learning rate of the first parameter group at the second step after the checkpoint.",
+)
+RESUME_DEVIATION = Signal(
+    "resume.deviation",
+    Per.TRIAL,
+    Phase.UPDATE,
+    "ratio",
+    "Distance between the weights after two steps and those of the uninterrupted training, over the"
+    " way that these have gone since the checkpoint.",
+)
