@@ -61,7 +61,7 @@ def test_each_part_that_is_left_out_is_measured(tmp_path: Path) -> None:
         assert deviation(resumed, f"without {part}") > 0.01
     assert deviation(resumed, "weights only") > 0.1
     rates = {trial: float(series.values[-1]) for trial, series in resumed[RESUME_RATE].items()}
-    assert rates["everything loaded"] == rates["uninterrupted"] == pytest.approx(0.1 * 0.5**8)
+    assert rates["everything loaded"] == rates["uninterrupted"] == pytest.approx(0.1 * 0.5**13)
     assert rates["weights only"] == pytest.approx(0.05)  # the schedule begins again
     losses = {trial: float(series.values[-1]) for trial, series in resumed[RESUME_LOSS].items()}
     assert losses["without optimizer"] == losses["uninterrupted"]  # the model is the same

@@ -24,7 +24,7 @@ from holter.record.signals import (
     RESUME_RATE,
 )
 
-_BEFORE, _AFTER = 3, 2  # steps before the checkpoint, and after it
+_BEFORE, _AFTER = 8, 2  # steps before the checkpoint, and after it
 _TINY = 1e-30  # keeps ratios of nothing to nothing at 0
 UNINTERRUPTED, REPEATED, EVERYTHING = "uninterrupted", "repeated", "everything loaded"
 
