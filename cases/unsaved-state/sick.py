@@ -1,4 +1,4 @@
-"""Running statistics in a plain attribute: a resumed training begins them anew."""
+"""Running statistics in a plain attribute: a resumed training starts them again."""
 
 import torch
 from torch import nn
