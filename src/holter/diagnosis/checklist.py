@@ -183,8 +183,9 @@ CHECKS = (
     Check(
         "checkpoint",
         "Does the checkpoint hold everything needed to resume?",
-        ("incomplete-checkpoint", "unsaved-state"),
+        ("incomplete-checkpoint",),
     ),
+    Check("state-dicts", "Do the state_dicts hold all that training changes?", ("unsaved-state",)),
     Check("learning-rate-logged", "Is the learning rate recorded?", (), records=LR),
 )
 

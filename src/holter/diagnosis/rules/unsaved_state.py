@@ -35,7 +35,7 @@ def unsaved_state(
 
     ## Why it matters
     A resumed training is not the one that was interrupted, however complete the checkpoint looks:
-    running statistics, counters or caches in plain attributes start again from their initial values.
+    running statistics, counters or caches in plain attributes start again.
 
     ## Example
     ```python

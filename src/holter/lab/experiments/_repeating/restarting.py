@@ -41,7 +41,7 @@ class Checkpoint:
         return (*(kind for kind in kinds if kind != "model"), RANDOM)
 
     def load(self, *, without: Collection[str] = ()) -> None:
-        """Restart the training and load it, but for some kinds of parts: these start again from their initial values."""
+        """Restart the training and load it, but for some kinds of parts: these start again."""
         self._start.restore()
         for kind, part in self._parts:
             _begin(kind, part)
