@@ -21,6 +21,7 @@ COMMANDS = (
     "rules",
     "schedule",
     "demo",
+    "mcp",
 )  # modules of this package, in the order of the help
 
 DESCRIPTION = """\
