@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
     from holter.imports import import_log
+    from holter.lab.determinism import Determinism, deterministic
     from holter.lab.preprocessing import compare_preprocessing
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
@@ -34,6 +35,7 @@ _HOMES = {
     "Checkup": "diagnosis.engine",
     "Clear": "record.findings",
     "Confidence": "record.findings",
+    "Determinism": "lab.determinism",
     "Diagnosis": "diagnosis.differential",
     "Evidence": "record.findings",
     "Finding": "record.findings",
@@ -51,6 +53,7 @@ _HOMES = {
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
     "compare_preprocessing": "lab.preprocessing",
+    "deterministic": "lab.determinism",
     "diagnose": "diagnosis.differential",
     "import_log": "imports",
     "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
@@ -64,6 +67,7 @@ __all__ = [
     "Checkup",
     "Clear",
     "Confidence",
+    "Determinism",
     "Diagnosis",
     "Evidence",
     "Finding",
@@ -81,6 +85,7 @@ __all__ = [
     "Watch",
     "check",
     "compare_preprocessing",
+    "deterministic",
     "diagnose",
     "import_log",
     "one_cycle",

@@ -89,9 +89,15 @@ def test_the_recent_past_keeps_full_rate_and_the_old_grows_coarser(tmp_path):
     assert gaps[: len(gaps) // 2].mean() > gaps[len(gaps) // 2 :].mean()
 
 
-def test_the_step_level_stream_is_never_folded(tmp_path):
-    write_columns(tmp_path, 6000)
-    assert Run.load(tmp_path)[LOSS][""].steps.tolist() == list(range(6000))
+def test_the_step_level_stream_is_whole_until_its_budget_is_spent(tmp_path):
+    write_columns(tmp_path / "short", 2000)
+    assert Run.load(tmp_path / "short")[LOSS][""].steps.tolist() == list(range(2000))
+    write_columns(tmp_path / "long", 6000)
+    files = (tmp_path / "long").glob("rank-0/steps-*")
+    assert sum(file.stat().st_size for file in files) <= 4096 * 20 + 4096 * 4 + 200
+    run = Run.load(tmp_path / "long")
+    assert run.steps == 6000
+    assert (np.diff(run[LOSS][""].steps[-1000:]) == 1).all()
 
 
 def test_a_resumed_run_counts_what_was_there(tmp_path):

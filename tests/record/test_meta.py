@@ -62,7 +62,7 @@ def test_keys_on_disk_are_those_that_older_runs_have() -> None:
     assert document["parameters"] == {"0.weight": [[2, 3], "float32"]}
     assert document["optimizers"] == [{"label": "", "class": "SGD", "groups": 2}]
     assert document["model"][0]["class"] == "Net"
-    assert document["git"] == {"commit": "abc1234", "dirty": True}
+    assert document["git"] == {"commit": "abc1234", "dirty": True, "diff": ""}
 
 
 def test_fields_of_other_versions_do_not_raise() -> None:

@@ -15,6 +15,8 @@ COMMANDS = (
     "run",
     "check",
     "try",
+    "diff",
+    "seeds",
     "explain",
     "rules",
     "schedule",
@@ -36,6 +38,8 @@ examples:
   holter check                      diagnose the newest run in ./holter-runs
   holter check RUN --format json    the same, as JSON
   holter try preflight train.py     test a training script before a long run
+  holter diff A B                   where two runs deviate, and what they were started with
+  holter seeds --n 5 -- python train.py    mean and spread over seeds
   holter explain nonfinite-loss     what a rule detects, and how to fix it
   holter rules                      list all rules
 

@@ -83,6 +83,13 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         help="do not keep the last steps and snapshots for replay",
     )
     recording.add_argument(
+        "--reseed",
+        type=int,
+        metavar="N",
+        help="train with other random numbers: shift every seed that the script sets; 0 leaves them"
+        " and seeds what the script does not (see `holter seeds`)",
+    )
+    recording.add_argument(
         "--no-samples",
         dest="samples",
         action="store_false",
@@ -122,6 +129,7 @@ def execute(args: argparse.Namespace) -> int:
         black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
+        reseed=args.reseed,
         samples=args.samples,
     )
     code = 0

@@ -188,6 +188,7 @@ CHECKS = (
         "Does the checkpoint hold everything needed to resume?",
         ("incomplete-checkpoint",),
     ),
+    Check("state-dicts", "Do the state_dicts hold all that training changes?", ("unsaved-state",)),
     Check("learning-rate-logged", "Is the learning rate recorded?", (), records=LR),
 )
 

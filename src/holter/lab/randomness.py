@@ -28,7 +28,7 @@ class RandomState:
         """Read the state of all generators, and of these."""
         return cls(
             torch.get_rng_state(),
-            dict(enumerate(torch.cuda.get_rng_state_all())) if _has_cuda() else {},
+            dict(enumerate(torch.cuda.get_rng_state_all())) if has_cuda() else {},
             random.getstate(),
             sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None,
             tuple(generator.get_state() for generator in generators),
@@ -97,7 +97,7 @@ def seed_all(setup: Setup, number: int) -> None:
     """Seed every generator, those of loaders too."""
     seed = number % 2**31
     torch.default_generator.manual_seed(seed)
-    if _has_cuda():
+    if has_cuda():
         torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     if "numpy" in sys.modules:
@@ -106,6 +106,7 @@ def seed_all(setup: Setup, number: int) -> None:
         generator.manual_seed(seed)
 
 
-def _has_cuda() -> bool:
+def has_cuda() -> bool:
+    """Whether CUDA is in use in this process."""
     cuda: Any = torch.cuda  # without types
     return bool(cuda.is_available() and cuda.is_initialized())

@@ -12,6 +12,7 @@ from pathlib import Path
 from holter._version import __version__
 from holter.record.meta import Environment, Git, Machine
 
+_DIFF = 64 << 10  # characters of uncommitted changes that are kept
 _PACKAGES = ("torch", "numpy", "lightning", "transformers", "accelerate", "triton")
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
@@ -57,11 +58,19 @@ def _version(package: str) -> str | None:
 
 
 def _git() -> Git | None:
-    """Commit of the working directory, and whether it has changes that are not committed."""
+    """Commit of the working directory, and the changes to it that are not committed."""
     commit = _ask_git("rev-parse", "HEAD")
     if not commit:
         return None
-    return Git(commit, dirty=bool(_ask_git("status", "--porcelain", "-uno")))
+    dirty = bool(_ask_git("status", "--porcelain", "-uno"))
+    changes = _ask_git("diff", "HEAD", "--no-color", "--no-ext-diff") if dirty else ""
+    return Git(commit, dirty=dirty, diff=(changes or "")[:_DIFF])
+
+
+def changed_between(folder: str, a: str, b: str) -> list[str]:
+    """Return what `git diff --stat` says of two commits; nothing where they are not there."""
+    stat = _ask_git("-C", folder, "diff", "--stat", "--no-color", a, b)
+    return stat.splitlines() if stat else []
 
 
 def _ask_git(*arguments: str) -> str | None:

@@ -23,6 +23,7 @@ class Git:
 
     commit: str
     dirty: bool  # there were changes that are not committed
+    diff: str = ""  # these changes, as `git diff HEAD` prints them; the beginning if they are long
 
 
 @dataclass(frozen=True, slots=True)

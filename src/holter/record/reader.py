@@ -19,6 +19,7 @@ from holter.record.events import (
 )
 from holter.record.journal import read_events, read_meta
 from holter.record.meta import Meta
+from holter.record.rollbacks import without_discarded
 from holter.record.segment import open_segments
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.record.table import Chunk, Series, Stamps, Table, in_order
@@ -92,8 +93,9 @@ class Run:
             raise HolterError(f"{folder} has no rank {rank}; it has {', '.join(map(str, ranks))}.")
         own = folder / f"rank-{rank}"
         meta = Meta.of({**read_meta(folder), **read_meta(own)})
+        events, rollbacks = without_discarded(read_events(own / "events.jsonl"))
         chunks: dict[str, list[Chunk]] = {}
-        for segment in open_segments(own):
+        for segment in map(rollbacks.applied, open_segments(own)):
             if len(segment.records):
                 readings = segment.records["values"]
                 for block in segment.header.blocks:
@@ -103,7 +105,7 @@ class Run:
                     chunk = Chunk(segment.stamps, block.owners, values)
                     chunks.setdefault(block.signal, []).append(chunk)
         tables = {signal: Table(parts) for signal, parts in chunks.items()}
-        return cls(tables, read_events(own / "events.jsonl"), meta, folder, rank)
+        return cls(tables, events, meta, folder, rank)
 
     def reload(self) -> "Run":
         """The same run as it is now."""

@@ -29,8 +29,13 @@ from holter.record.notices import tell
 from holter.record.segment import place_of, segment_path
 
 SEGMENT_BYTES = 32 << 20
-STREAM_BYTES = 256 << 20  # of decimated streams; step-level signals are kept whole
-_SHARE_KEPT = {"parameters": 1.0, "modules": 1.0, "histograms": 0.25}  # of `stream_bytes`
+STREAM_BYTES = 256 << 20  # of a stream: about a million steps of step-level signals
+_SHARE_KEPT = {  # of `stream_bytes`
+    "steps": 1.0,
+    "parameters": 1.0,
+    "modules": 1.0,
+    "histograms": 0.25,
+}
 RETRY_SECONDS = 1.0  # between two tries of a disk that failed
 
 _KNOWN_OWNERS = 1024

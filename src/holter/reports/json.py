@@ -195,7 +195,8 @@ def _run(run: Run) -> dict[str, Any]:
         "torch": environment.versions.get("torch"),
         "python": environment.python,
         "host": environment.machine.host or None,
-        "git": to_json(environment.git),
+        "git": environment.git
+        and {"commit": environment.git.commit, "dirty": environment.git.dirty},
         "seed": meta.seed,
         "notes": list(meta.notes),
         "source": to_json(meta.source),

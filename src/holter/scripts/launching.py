@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from holter.record.meta import Environment
 from holter.record.notices import tell
 from holter.scripts.discovery import Discovery
 from holter.scripts.running import AfterTorch, find_module, find_script, report_end
+from holter.scripts.seeding import shifted_seeds
 from holter.scripts.spawned import Recording, Workers, tap_processes
 
 if TYPE_CHECKING:
@@ -46,12 +48,14 @@ def launch(
     black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
+    reseed: int | None = None,
     samples: bool = True,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
     Exit code, output and traceback are the script's own. Torch is imported only when the script
-    imports it, so that environment variables set by the script take effect.
+    imports it, so that environment variables set by the script take effect. `reseed` shifts the
+    seeds that the script sets.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
@@ -81,14 +85,21 @@ def launch(
             folder = recorder.path.absolute()  # a process may change its working directory
             taps.extend(tap_processes(Recording(folder, described, options)))
 
-    waiting = AfterTorch(begin)
-    if "torch" in sys.modules:
-        begin()
-    else:
-        sys.meta_path.insert(0, waiting)
-    error = found.run(arguments)
-    if waiting in sys.meta_path:
-        sys.meta_path.remove(waiting)
+    with nullcontext() if reseed is None else shifted_seeds(reseed) as seed_torch:
+
+        def after_torch() -> None:
+            if seed_torch is not None:
+                seed_torch()
+            begin()
+
+        waiting = AfterTorch(after_torch)
+        if "torch" in sys.modules:
+            after_torch()
+        else:
+            sys.meta_path.insert(0, waiting)
+        error = found.run(arguments)
+        if waiting in sys.meta_path:
+            sys.meta_path.remove(waiting)
     for tap in taps:
         tap.remove()
     exit_code, interrupted = report_end(error), isinstance(error, KeyboardInterrupt)

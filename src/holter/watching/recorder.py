@@ -14,7 +14,7 @@ from torch import Tensor
 
 from holter.record import Meta, Run, Writer
 from holter.record import format as run_format
-from holter.record.events import Occurrence, Resumed
+from holter.record.events import Occurrence, Resumed, RolledBack
 from holter.record.format import Floats, is_absent
 from holter.record.meta import Environment
 from holter.record.notices import tell
@@ -25,6 +25,7 @@ from holter.record.signals import (
     LOSS,
     LOSS_COEFFICIENT_BALANCE,
     LOSS_COEFFICIENT_SIZE,
+    OPTIMIZER_AGE,
     WATCH_DEVICE_TIME,
     WATCH_TIME,
     WEIGHT_NORM,
@@ -98,6 +99,7 @@ class Recorder:
         resume: bool = False,
     ) -> None:
         self.step = self._first = _steps_in(path, rank) if resume else 0  # the open one
+        self._rank = rank
         self.see: See | None = None  # called with readings as they arrive
         self.see_loss: SeeLoss | None = None  # and with the losses of light steps
         self._began = time.time()
@@ -113,8 +115,26 @@ class Recorder:
         self._is_on_device = False
         self._writer = _open(path, rank=rank, environment=environment, resume=resume)
         self.path = self._writer.path
+        self.is_resumed = bool(self._first)  # and has not begun to train yet
         if self._first:
             self.event(Resumed())
+
+    def take_up(self, age: float | None, owner: str) -> str | None:
+        """Continue at the step that a resumed optimizer has reached; a sentence if steps are lost.
+
+        `age` is the number of steps that its state has seen, None if it does not count them.
+        """
+        self.is_resumed = False
+        step = _step_of_age(Run.load(self.path, rank=self._rank), age, owner)
+        if step is None or step >= self._first:
+            return None
+        recorded, self.step, self._first = self._first, step, step
+        self.event(RolledBack(recorded, self._began))
+        self._writer.update_meta(steps=step)
+        return (
+            f"resumed from a checkpoint at step {step:,}: the {recorded - step:,} steps recorded"
+            " after it are discarded."
+        )
 
     def follow(self, lane: Lane) -> None:
         """Write rows with the layout of this lane."""
@@ -336,6 +356,18 @@ def _places_of(layout: Sequence[Column], wanted: Signal) -> list[int]:
     """The places of a signal in a row."""
     columns = [signal for signal, owners in layout for _ in owners]
     return [place for place, signal in enumerate(columns) if signal is wanted]
+
+
+def _step_of_age(run: Run, age: float | None, owner: str) -> int | None:
+    """Return the step that follows the one after which an optimizer had this age, or None."""
+    ages = run[OPTIMIZER_AGE].get(owner) if OPTIMIZER_AGE in run else None
+    if not age or ages is None or not len(ages):
+        return None
+    earlier = np.flatnonzero(ages.values <= age)
+    if not len(earlier):
+        return None
+    last = int(earlier[-1])
+    return int(ages.steps[last]) + 1 + round(age - float(ages.values[last]))
 
 
 def _steps_in(path: Path, rank: int) -> int:

@@ -1,25 +1,34 @@
-"""The checkpoint lacks the state of a scheduler or loss scaler."""
+"""The checkpoint lacks the state of a part of the training."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import CHECKPOINT_SAVED
+from holter.record.signals import CHECKPOINT_SAVED, RESUME_DEVIATION
+
+_FIXES = {
+    "averaged weights": '`"ema": ema.state_dict()`',
+    "position in the data": '`"batch": number of batches seen in this epoch`',
+}
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(CHECKPOINT_SAVED,))
 def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
-    """The checkpoint lacks the state of a scheduler or loss scaler.
+    """The checkpoint lacks the state of a part of the training.
 
     ## What it does
-    Preflight reads the statement of the script that saves a checkpoint. A checkpoint with the
-    optimizer's state is meant for resuming. The rule reports when it lacks the state of a scheduler
-    or loss scaler that the training uses.
+    `holter try resume` and preflight read the statement of the script that saves a checkpoint. One
+    with the optimizer's state is meant for resuming. The rule reports when it lacks the state of a
+    scheduler, a loss scaler or averaged weights, or is saved within an epoch without the position
+    in the data.
 
     ## Why it matters
     Training resumed without its schedule starts again at the initial learning rate; without its
-    loss scale it skips steps until a scale fits. There is no error message, and the loss jumps.
+    loss scale it skips steps until a scale fits. Averaged weights start again from the current
+    ones. Within an epoch, batches that were seen already are seen again, and the loss looks better
+    than it is. There is no error message.
 
     ## Example
     ```python
@@ -28,13 +37,15 @@ def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Save `scheduler.state_dict()` and `scaler.state_dict()` beside the others, and load them.
+    Save `scheduler.state_dict()` and `scaler.state_dict()` beside the others, and load them. Save
+    within an epoch only with the number of batches that were seen, and skip these.
 
     ## When it is wrong
     The script restores the schedule otherwise, for example by calling `step()` repeatedly, or saves
     it in another file. Only the saving statement is read, not a dictionary built elsewhere.
 
     ## How to confirm
+    - `holter try resume SCRIPT` takes the same steps uninterrupted and without each part.
     - Resume from a checkpoint and print the learning rate of the first step.
     """
     states = {name: bool(series.values[-1]) for name, series in facts.run[CHECKPOINT_SAVED].items()}
@@ -45,7 +56,7 @@ def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
         return
     yield incomplete_checkpoint.finding(
         "the checkpoint holds the state of the optimizer, but not that of the"
-        f" {' and '.join(missing)}",
+        f" {' and '.join(missing)}{_measured(facts, missing)}",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=tuple(
@@ -53,5 +64,19 @@ def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
             for name, is_saved in states.items()
         ),
         fix="add to the checkpoint, and load again: "
-        + ", ".join(f'`"{name}": {name}.state_dict()`' for name in missing),
+        + ", ".join(_FIXES.get(name, f'`"{name}": {name}.state_dict()`') for name in missing),
     )
+
+
+def _measured(facts: Facts, missing: Sequence[str]) -> str:
+    """Return what the next steps are like without these parts, where that was measured."""
+    if RESUME_DEVIATION not in facts.run:
+        return ""
+    deviations = facts.run[RESUME_DEVIATION]
+    parts = [
+        f"without the {name} the next two updates deviate by {percent(found)}"
+        for name in missing
+        if (series := deviations.get(f"without {name}")) is not None
+        and (found := float(series.values[-1])) > 0
+    ]
+    return f"; {'; '.join(parts)}" if parts else ""

@@ -7,19 +7,15 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from holter.lab.changes import Change
+from holter.lab.determinism import deterministic_algorithms
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
 
 
 @contextmanager
 def _deterministic(setup: Setup) -> Iterator[Setup]:
-    before = torch.are_deterministic_algorithms_enabled()
-    warned = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
+    with deterministic_algorithms(warn_only=True):
         yield setup
-    finally:
-        torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
 @contextmanager

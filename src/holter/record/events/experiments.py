@@ -136,3 +136,37 @@ class MixingModule(Occurrence):
     batch_norm: bool = False
     batch_first: bool | None = None
     dim: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDiffered(Occurrence):
+    """The first operation of a step whose result differs when the step is repeated."""
+
+    kind: ClassVar[str] = "operation differed"
+    operation: str
+    phase: str  # "forward", "backward", "update"
+    where: str = ""  # file and line
+    line: str = ""  # its text
+    module: str = ""
+    cause: str = (
+        "kernel"  # "kernel", "input" (it was given other values), "random" (it drew others)
+    )
+    elements: int = 0  # that differ
+    of: int = 0
+    ulps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NotDeterministic(Occurrence):
+    """Torch has no deterministic algorithm for an operation of the step."""
+
+    kind: ClassVar[str] = "not deterministic"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateUnsaved(Occurrence):
+    """Attributes of modules that differ after a checkpoint with every `state_dict()` is loaded."""
+
+    kind: ClassVar[str] = "state unsaved"
+    names: tuple[str, ...]

@@ -213,6 +213,18 @@ class Resumed(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class RolledBack(Occurrence):
+    """A run is continued from a checkpoint that is older than its end, at the step of the event.
+
+    Readers leave out what was recorded of that step and later ones before `opened`.
+    """
+
+    kind: ClassVar[str] = "rollback"
+    steps: int  # that were recorded before
+    opened: float  # time at which the recording was continued
+
+
+@dataclass(frozen=True, slots=True)
 class ExceptionRaised(Occurrence):
     """An exception ended the training."""
 

@@ -23,6 +23,7 @@ from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
 from holter.record.signals.replays import *
+from holter.record.signals.reproducing import *
 from holter.record.signals.responses import *
 from holter.record.signals.stream import *
 from holter.record.signals.throughput import *

@@ -24,11 +24,3 @@ INIT_GRAD_RMS = Signal(
     "",
     "Root mean square of the same parameter's gradient in one backward pass before training.",
 )
-CHECKPOINT_SAVED = Signal(
-    "checkpoint.saved",
-    Per.TRIAL,
-    Phase.AFTERWARDS,
-    "",
-    "Whether the checkpoint that the script saves for resuming holds the state of the optimizer,"
-    " the scheduler or the loss scaler (a trial each, where there is such): 1 or 0.",
-)

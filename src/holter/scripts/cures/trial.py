@@ -4,12 +4,11 @@ import contextlib
 import hashlib
 import json
 import os
-import random
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,6 +21,7 @@ from holter.scripts.recognition.leaving import leave_process
 from holter.scripts.recognition.redirecting import redirected
 from holter.scripts.recognition.scratch import Scratch
 from holter.scripts.running import AfterTorch, Script, find_module, find_script, report_end
+from holter.scripts.seeding import shifted_seeds
 
 if TYPE_CHECKING:
     from holter.lab.changes import TappedChange
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 RESULT = "trial.json"
 _IDLE = 8  # steps after which a change that has altered nothing is not tried any longer
-_APART = 1_000_003  # between the seeds of two repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,15 @@ class _Trial:
         own = [trial.folder, *trial.free]
         self._scratch = Scratch.over(Path.cwd(), Path(found.folder), free=own)
         with redirected(self._scratch) as redirect_torch:
-            waiting = AfterTorch(lambda: self._begin(found, redirect_torch))
-            with _seeded(trial.repeat):
-                if "torch" in sys.modules:
+            with shifted_seeds(trial.repeat) as seed_torch:
+
+                def begin() -> None:
+                    seed_torch()
                     self._begin(found, redirect_torch)
+
+                waiting = AfterTorch(begin)
+                if "torch" in sys.modules:
+                    begin()
                 else:
                     sys.meta_path.insert(0, waiting)
                 error = found.run(trial.command.arguments)
@@ -124,7 +128,6 @@ class _Trial:
         if trial.threads is not None:
             torch.set_num_threads(trial.threads)
         watching.watch = Unwatched  # type: ignore[assignment]  # a script may record itself
-        torch.random.manual_seed(trial.repeat)
         described = replace(
             environment.describe(),
             command=(found.argument, *command.arguments),
@@ -205,43 +208,6 @@ def _few_collectors() -> "list[Collector | LightCollector]":
         for collector in all_collectors()
         if all(signal.stream == "steps" for signal in collector.emits)
     ]
-
-
-@contextlib.contextmanager
-def _seeded(repeat: int) -> Iterator[None]:
-    """Seed Python's and NumPy's generators, and shift the seeds that the script sets.
-
-    The repeat 0 has the script's own seeds. A script that sets none has those of the repeat.
-    """
-    import numpy as np
-
-    random.seed(repeat)
-    np.random.seed(repeat)
-    if not repeat:
-        yield
-        return
-    import torch
-
-    from holter.watching.taps import Tap
-
-    def shifted(original: Callable[..., Any]) -> Callable[..., Any]:
-        def seed(given: Any = None, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(given, int):
-                given = (given + repeat * _APART) % 2**31
-            return original(given, *args, **kwargs)
-
-        return seed
-
-    taps = [
-        Tap(torch, "manual_seed", shifted),
-        Tap(random, "seed", shifted),
-        Tap(np.random, "seed", shifted),
-    ]
-    try:
-        yield
-    finally:
-        for tap in reversed(taps):
-            tap.remove()
 
 
 def result_in(folder: Path) -> TrialResult | None:

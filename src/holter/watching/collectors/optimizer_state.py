@@ -47,7 +47,7 @@ class OptimizerState:
         if moment.depth < self.depth or optimizer is None:
             return ()
         if isinstance(moment, AfterUpdate):
-            age = _age(subject, optimizer)
+            age = age_of(subject, optimizer)
             return () if age is None else (Reading(OPTIMIZER_AGE, subject.owner, age),)
         return self._adam(subject, optimizer) if moment.depth is Depth.FULL else ()
 
@@ -87,7 +87,7 @@ class OptimizerState:
         return torch.stack([shares[0], shares[1].sqrt()], 1)
 
 
-def _age(subject: Subject, optimizer: Optimizer) -> list[float] | Tensor | None:
+def age_of(subject: Subject, optimizer: Optimizer) -> list[float] | Tensor | None:
     """The count of the first parameter that has one."""
     for parameter in subject.parameters[: subject.held]:
         state = optimizer.state.get(parameter)

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from holter.record.events import SkippedStep
+from holter.record.notices import tell
 from holter.watching.blackbox.box import NonfiniteError
 from holter.watching.collectors.moments import (
     AfterUpdate,
@@ -18,6 +19,7 @@ from holter.watching.collectors.moments import (
     BeforeUpdate,
     Depth,
 )
+from holter.watching.collectors.optimizer_state import age_of
 from holter.watching.collectors.roster import Roster, Subject
 from holter.watching.listening.closures import ClosureListener, closure_of
 from holter.watching.loop import Loop
@@ -198,6 +200,8 @@ class UpdateListener:
         subject = stepper.roster.subject_of(optimizer)
         if subject is None:
             return
+        if self._loop.recorder.is_resumed:
+            self._take_up(subject, optimizer)
         self._loss_scale.step_begins(optimizer)
         has_closure = closure_of(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
@@ -213,6 +217,14 @@ class UpdateListener:
             stepper.publish(BeforeUpdate(subject, optimizer, step.depth, stepper.roster))
         if self._loop.black_box is not None:
             self._loop.black_box.before_update(self._loop.recorder.step, optimizer)
+
+    def _take_up(self, subject: Subject, optimizer: Optimizer) -> None:
+        """Continue a resumed run at the step that the optimizer has reached."""
+        age = age_of(subject, optimizer)
+        lost = self._loop.recorder.take_up(None if age is None else float(age[0]), subject.label)
+        if lost is not None:
+            tell(lost)
+            self.shield.notes.append(lost[0].upper() + lost[1:])
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """See a watched optimizer end its step."""

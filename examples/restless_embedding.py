@@ -1,0 +1,36 @@
+"""A step that never gives the same gradient twice: rows taken by index are added in any order.
+
+holter try determinism examples/restless_embedding.py
+"""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+torch.set_num_threads(4)
+
+
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(16, 32))
+        self.head = nn.Linear(32, 2)
+
+    def forward(self, tokens):
+        return self.head(self.table[tokens].mean(1))  # nn.Embedding adds in one order
+
+
+tokens = torch.randint(16, (1024, 64))
+labels = ((tokens < 8).sum(1) > 32).long()
+loader = DataLoader(TensorDataset(tokens, labels), batch_size=128, shuffle=True)
+model = Bag()
+optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+
+for epoch in range(12):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch}: loss {loss.item():.4f}")

@@ -1,0 +1,199 @@
+"""`holter seeds`: run a script with several seeds, and compare variants beyond noise."""
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holter._cli.values import positive_whole
+from holter.record.errors import HolterError
+from holter.record.notices import tell
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from holter.diagnosis.comparing.seeds import Metric
+    from holter.scripts.sweeps.plan import Job, State, Sweep
+
+EPILOG = """\
+examples:
+  holter seeds --n 5 -- python train.py --epochs 3
+  holter seeds --n 5 --vary lr=0.1,0.3 -- python train.py --lr {lr}
+  holter seeds --n 5 --against "python train.py --no-aug" -- python train.py
+  holter seeds --n 8 -j 4 --metric val.accuracy --plot seeds.png -- python train.py
+  holter seeds --n 8 --devices 0,1,2,3 -- python train.py       one GPU for each run
+  holter seeds --n 20 --on ray -- python train.py               on a Ray cluster
+  holter seeds --out SWEEP                                      continue a sweep, or show it again
+
+The seed reaches the script by {seed} in the command: `-- python train.py --seed {seed}`. Without
+it, holter shifts the seeds that the script sets: the numbers given to torch.manual_seed,
+random.seed, numpy.random.seed and numpy.random.default_rng. Seed 0 leaves them as they are. A seed
+given to a torch.Generator, and seeds set in other processes, are not shifted.
+
+Every run is an ordinary run in SWEEP/VARIANT/seed-N: `holter check`, `holter diff` and
+`holter try cures` take it. A sweep that was interrupted continues with the same command or with
+--out SWEEP: finished runs are not repeated, lost ones begin again. Ctrl-C keeps what is finished.
+
+The first variant is the baseline. "Beyond noise" means that the interval of the difference of the
+means (Welch's t, 95 %, corrected for the number of comparisons) excludes 0.
+
+exit codes: 0 every run has a value, 1 some run has none, 2 usage error or failure.
+"""
+
+
+def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "seeds",
+        help="run a script with several seeds: mean, intervals, does A beat B beyond noise",
+        description="Run a training script with several seeds, here or on a Ray cluster, and report"
+        "\nmean, standard deviation and intervals, and whether a variant is better beyond noise.",
+        epilog=EPILOG,
+        usage="holter seeds [options] -- python SCRIPT [script arguments ...]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", metavar="COMMAND", help="python, a script, arguments")
+    runs = parser.add_argument_group("runs")
+    runs.add_argument("--n", type=positive_whole, default=5, help="number of seeds (default: 5)")
+    runs.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="run one variant for each value of {NAME} in the command; may be repeated",
+    )
+    runs.add_argument("--against", metavar="COMMAND", help="another command to compare with")
+    runs.add_argument(
+        "--out", type=Path, metavar="SWEEP", help="folder (default: a new one in ./holter-runs)"
+    )
+    runs.add_argument(
+        "-j",
+        "--jobs",
+        type=positive_whole,
+        metavar="N",
+        help="runs at a time on this machine (default: 1, or one for each of --devices)",
+    )
+    runs.add_argument(
+        "--devices", metavar="N,...", help="GPUs of this machine; each run sees one of them"
+    )
+    runs.add_argument(
+        "--on", choices=("local", "ray"), default="local", help="where to run (default: local)"
+    )
+    runs.add_argument("--address", help="ray: address of the cluster (default: RAY_ADDRESS, auto)")
+    runs.add_argument("--cpus", type=float, default=1.0, help="ray: CPUs of a run (default: 1)")
+    runs.add_argument("--gpus", type=float, default=0.0, help="ray: GPUs of a run (default: 0)")
+    result = parser.add_argument_group("result")
+    result.add_argument(
+        "--metric",
+        metavar="SIGNAL",
+        help="signal to compare, for example val.accuracy (default: the validation loss, or else"
+        " the training loss at the end)",
+    )
+    result.add_argument("--owner", help="what the signal is read of, if there are several")
+    result.add_argument(
+        "--best", action="store_true", help="the best reading of a run instead of the last"
+    )
+    result.add_argument(
+        "--higher", action="store_true", help="higher is better (default: of accuracies)"
+    )
+    result.add_argument("--plot", type=Path, metavar="FILE.png", help="also write a plot")
+    result.add_argument("--json", action="store_true", help="for programs")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run what is missing of the sweep, then report it."""
+    from holter.diagnosis.comparing.seeds import Metric
+
+    metric = Metric.parse(args.metric, args.owner, best=args.best, higher=args.higher)
+    sweep = _sweep(args)
+    with sweep.locked():
+        sweep.save()
+        try:
+            _run(args, sweep)
+        except KeyboardInterrupt:
+            done = _report(args, sweep, metric)[1]
+            tell(f"interrupted; {done} runs are kept. Continue: holter seeds --out {sweep.folder}")
+            raise
+        complete, _ = _report(args, sweep, metric)
+    tell(f"runs are in {sweep.folder}")
+    return 0 if complete else 1
+
+
+def _sweep(args: argparse.Namespace) -> "Sweep":
+    from holter.record.folders import new_folder
+    from holter.scripts.sweeps.plan import PLAN, Sweep, variants_of
+
+    if not args.words:
+        if args.out is None or not (args.out / PLAN).exists():
+            raise HolterError("Give a command: `holter seeds --n 5 -- python train.py`.")
+        return Sweep.load(args.out)
+    variants = variants_of(args.words, _varied(args.vary), args.against)
+    folder = args.out or new_folder("seeds")
+    return Sweep(folder, variants, tuple(range(args.n)))
+
+
+def _varied(given: Sequence[str]) -> dict[str, list[str]]:
+    varied = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        if not equals or not name.isidentifier() or not all(values.split(",")):
+            raise HolterError(f"--vary {text}: write NAME=VALUE,VALUE, for example lr=0.1,0.3.")
+        varied[name] = values.split(",")
+    return varied
+
+
+def _run(args: argparse.Namespace, sweep: "Sweep") -> None:
+    """Run the jobs that are not finished."""
+    from holter.scripts.sweeps.plan import State, last_line
+
+    missing = [job for job in sweep.jobs if job.state() is not State.FINISHED]
+    every = len(sweep.jobs)
+    if not missing:
+        return
+    ended, began = every - len(missing), time.monotonic()
+    if ended:
+        tell(f"{ended} of {every} runs are finished already")
+
+    def done(job: "Job", state: "State") -> None:
+        nonlocal ended
+        ended += 1
+        taken = time.monotonic() - began
+        why = "" if state is State.FINISHED else f": {last_line(job.log)}"
+        tell(f"[{ended}/{every}] {job.name} {state}{why} ({taken:.0f} s)")
+
+    if args.on == "ray":
+        from holter.scripts.sweeps.cluster import run_on_ray
+
+        run_on_ray(missing, done, address=args.address, cpus=args.cpus, gpus=args.gpus)
+        return
+    from holter.scripts.sweeps.local import run_locally
+
+    devices = [each for each in (args.devices or "").split(",") if each]
+    at_once = args.jobs or max(len(devices), 1)
+    run_locally(missing, done, at_once=min(at_once, len(missing)), devices=devices)
+
+
+def _report(args: argparse.Namespace, sweep: "Sweep", metric: "Metric") -> tuple[bool, int]:
+    """Print the sweep; return whether every run has a value, and how many have."""
+    from holter._cli.terminal import text_width, wants_color
+    from holter.diagnosis.comparing.seeds import report
+    from holter.reports.comparisons import seeds
+
+    commands = {variant.name: shlex.join(variant.words) for variant in sweep.variants}
+    made = report(commands, sweep.runs(), metric)
+    if args.plot is not None:
+        from holter.reports.plots import seeds as plot
+
+        plot.draw(made, args.plot)
+        tell(f"plot written to {args.plot}")
+    if args.json:
+        sys.stdout.write(seeds.render_json(made))
+    else:
+        sys.stdout.write(
+            seeds.render(made, width=text_width(sys.stdout), color=wants_color(sys.stdout))
+        )
+    values = sum(len(each.readings) - len(each.missing) for each in made.variants)
+    return made.is_complete, values

@@ -1,0 +1,1 @@
+"""Reports on several runs: a comparison of two, and a sweep over seeds."""

@@ -1,0 +1,1 @@
+"""Sweeps: one script run several times, here or on a cluster, each run in a folder of its own."""
