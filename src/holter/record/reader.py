@@ -17,6 +17,7 @@ from holter.record.events import (
     Occurrence,
     What,
 )
+from holter.record.heartbeat import Heartbeat, read_heartbeat
 from holter.record.journal import read_events, read_meta
 from holter.record.meta import Meta
 from holter.record.segment import open_segments
@@ -104,6 +105,19 @@ class Run:
                     chunks.setdefault(block.signal, []).append(chunk)
         tables = {signal: Table(parts) for signal, parts in chunks.items()}
         return cls(tables, read_events(own / "events.jsonl"), meta, folder, rank)
+
+    def of_rank(self, rank: int) -> "Run":
+        """The recording of another process of the same training."""
+        if rank == self.rank:
+            return self
+        if self.path is None:
+            raise HolterError(f"This run has no rank {rank}; it is not in a folder.")
+        return Run.load(self.path, rank=rank)
+
+    @cached_property
+    def heartbeat(self) -> Heartbeat | None:
+        """The last sign of life of the process, if it was a member of a process group."""
+        return read_heartbeat(self.path / f"rank-{self.rank}") if self.path is not None else None
 
     def reload(self) -> "Run":
         """The same run as it is now."""

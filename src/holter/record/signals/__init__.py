@@ -19,6 +19,7 @@ from holter.record.signals.lr_range import *
 from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
+from holter.record.signals.ranks import *
 from holter.record.signals.replays import *
 from holter.record.signals.watch import *
 from holter.record.signals.weights import *
