@@ -85,6 +85,8 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
 
 
 def _exists(process: int) -> bool:
+    if os.name != "posix":  # elsewhere `os.kill` sends a signal whatever its number
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -66,6 +66,7 @@ class _Step(NamedTuple):
     readings: Sequence[Reading]
     packed: Packed
     timers: Sequence[Timers]
+    wide: Sequence[tuple[Wide, Tensor]]
     settle: Settle
     is_hidden: bool  # the GPU was not yet done with the step before: our host time cost nothing
 
@@ -158,12 +159,14 @@ class Recorder:
         """
         step, self.step = self.step, self.step + 1
         fine = self._send_bunch()
-        values, _ = row.take()
-        tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
-        packed = Packed([*(value for value in values if isinstance(value, Tensor)), *tensors])
+        values, wide = row.take()
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        tensors += [value for _, value in wide]
+        tensors += [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
+        packed = Packed(tensors)
         under_way = bool(self._under_way)
         self._under_way.append(
-            _Step(step, time.time(), values, readings, packed, timers, settle, under_way)
+            _Step(step, time.time(), values, readings, packed, timers, wide, settle, under_way)
         )
         return self._write_arrived() and fine
 
@@ -260,6 +263,8 @@ class Recorder:
     ) -> bool:
         streams: dict[str, list[Record]] = {}
         seen: dict[Signal, Sequence[float]] = {}
+        for kind, _ in step.wide:
+            streams.setdefault(kind.stream, []).extend(_of_wide(kind, step.row, next(arrived)))
         for signal, owners, read in (*_of_row(step.row, layout), *_on_host(readings, arrived)):
             if signal in SEEN:
                 seen[signal] = read[~is_absent(read)].tolist()
@@ -268,6 +273,11 @@ class Recorder:
             self._writer.write(stream, step.number, rows, wall=step.wall)
         odd = self.see is not None and bool(seen) and self.see(step.number, seen)
         return not odd and all(map(math.isfinite, seen.get(LOSS, ())))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this rank."""
+        return self._writer.folder
 
     @property
     def meta(self) -> Meta:
@@ -299,6 +309,14 @@ def _of_row(row: list[float], layout: Sequence[Column]) -> Iterator[Values]:
         start += len(owners)
         if any(value is not ABSENT for value in values):
             yield signal, owners, np.array(values, np.float32)
+
+
+def _of_wide(kind: Wide, row: list[float], read: Floats) -> Iterator[Record]:
+    """The signals of a tensor of many values."""
+    values, start = kind.values(row, read), 0
+    for name, owners in kind.layout:
+        yield name, owners, values[start : start + len(owners)]
+        start += len(owners)
 
 
 def _on_host(readings: Iterable[Reading], arrived: Iterator[Floats]) -> Iterator[Values]:

@@ -29,6 +29,7 @@ from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
+from holter.watching.listening.groups import GroupListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
@@ -36,6 +37,7 @@ from holter.watching.recorder import Recorder
 from holter.watching.taps.autograd import tap_autograd
 from holter.watching.taps.checkpoints import tap_checkpoints
 from holter.watching.taps.clipping import tap_clipping
+from holter.watching.taps.groups import tap_groups
 from holter.watching.taps.loaders import tap_loaders
 from holter.watching.taps.losses import tap_losses
 from holter.watching.taps.modules import tap_modules
@@ -60,6 +62,7 @@ class Watch:
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
         rank: int = 0,
+        silence: float | None = None,
     ) -> None:
         self._recorder = recorder
         self._process = os.getpid()
@@ -83,7 +86,9 @@ class Watch:
             recorder.see = self._loop.black_box.see
             recorder.see_loss = self._loop.black_box.see_loss
         forward = ForwardListener(self._loop)
+        self._group = GroupListener(self._loop, silence=silence)
         self._handles: list[Any] = [
+            *tap_groups(self._group),
             *tap_checkpoints(CheckpointListener(self._loop)),
             *tap_loaders(forward),
             *tap_modules(forward),
@@ -226,6 +231,7 @@ class Watch:
                 box.capture(Alarm("exception", self._recorder.step, sentence))
             box.close()
         self._loop.shield.is_closed = True
+        self._group.close()
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()
@@ -261,6 +267,7 @@ def watch(
     quiet: bool = False,
     black_box: bool = True,
     on_nonfinite: OnNonfinite = "record",
+    silence: float | None = None,
 ) -> Watch:
     """Record the training of `model` by `optimizer` to the folder `out`.
 
@@ -275,6 +282,9 @@ def watch(
     something breaks. When gradients are not finite, `on_nonfinite` can also "skip" the step,
     "raise" a NonfiniteError or "stop" the training, each before the weights are updated; then every
     step waits for its gradients.
+
+    In a process group of torch.distributed, a process that does nothing for `silence` seconds
+    writes its stack to the run; by default that depends on how long its steps take.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
@@ -290,6 +300,7 @@ def watch(
         black_box=black_box,
         on_nonfinite=on_nonfinite,
         rank=rank,
+        silence=silence,
     )
     made.add(model, optimizer)
     if not labelled(optimizer):

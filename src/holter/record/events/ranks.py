@@ -14,10 +14,9 @@ class ProcessGroupSeen(Occurrence):
     backend: str
     rank: int
     world_size: int
-    wrapper: str = ""  # the class that reduces gradients, empty if torch has none at work
+    wrapper: str = ""  # what torch calls that which reduces gradients; empty without any
     replicas: int = 0  # processes that the wrapper trains one model in; 0 without a wrapper
     sharded: bool = False  # each process holds a part of the parameters
-    reduces_otherwise: bool = False  # a communication hook replaces the mean of the gradients
     ignored: tuple[str, ...] = ()  # parameters that the wrapper leaves alone
     batch_norms: int = 0
     synchronised_batch_norms: int = 0
