@@ -5,6 +5,7 @@ A process that is killed leaves both as they were.
 """
 
 import os
+import platform
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,8 +15,7 @@ FILE = "heartbeat"
 STACKS = "stacks.txt"
 LINE = 64  # bytes
 INTERVAL = 1.0  # seconds between two signs of life
-_LATE = 3 * INTERVAL  # after which a process of this machine that has no entry is gone
-_GONE = 30.0  # seconds after which a process of another machine is taken as gone
+_GONE = 30.0  # seconds after which a process that cannot be looked up is taken as gone
 
 
 class Activity(StrEnum):
@@ -40,6 +40,7 @@ class Heartbeat:
     activity: Activity
     wall: float  # of the activity
     process: int
+    space: int  # in which the number of the process means something; 0 if unknown
     alive: float  # wall clock of the last sign of life
 
     @property
@@ -52,15 +53,12 @@ class Heartbeat:
         """Seconds that the process lived on after its last activity."""
         return max(self.alive - self.wall, 0.0)
 
-    def is_alive(self, *, here: bool) -> bool:
-        """Whether the process still runs, as far as can be told from this machine.
-
-        `here` says that it ran on this machine.
-        """
-        age = time.time() - self.alive
-        if here and age > _LATE and not _exists(self.process):
+    def is_alive(self, host: str) -> bool:
+        """Whether the process, which ran on `host`, still runs, as far as can be told from here."""
+        here = host == platform.node() and self.space == _space() != 0
+        if here and not _exists(self.process):
             return False
-        return age < _GONE
+        return time.time() - self.alive < _GONE
 
 
 def activity_line(step: int, activity: Activity) -> bytes:
@@ -70,7 +68,7 @@ def activity_line(step: int, activity: Activity) -> bytes:
 
 def alive_line() -> bytes:
     """Return the second line of the file."""
-    return f"{os.getpid()} {time.time():.3f}".ljust(LINE - 1).encode() + b"\n"
+    return f"{os.getpid()} {_space()} {time.time():.3f}".ljust(LINE - 1).encode() + b"\n"
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
@@ -78,15 +76,23 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
     try:
         text = (folder / FILE).read_bytes()
         step, activity, wall = text[:LINE].decode().split()
-        process, alive = text[LINE:].decode().split()
-        return Heartbeat(int(step), Activity(activity), float(wall), int(process), float(alive))
+        process, space, alive = text[LINE:].decode().split()
+        return Heartbeat(
+            int(step), Activity(activity), float(wall), int(process), int(space), float(alive)
+        )
     except (OSError, ValueError):
         return None
 
 
+def _space() -> int:
+    """Return the number of this process's PID namespace: containers have their own."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0
+
+
 def _exists(process: int) -> bool:
-    if os.name != "posix":  # elsewhere `os.kill` sends a signal whatever its number
-        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -42,7 +42,7 @@ def described(roster: Roster) -> ProcessGroupSeen:
         ignored = tuple(sorted(replicating.parameters_to_ignore))
     elif fully_sharded:
         wrapper, sharded = fully_sharded[0], True
-        replicas = _mesh_size(roster.parameters) or world_size()
+        replicas = _replicas(roster.parameters)
     return ProcessGroupSeen(
         str(_distributed.get_backend()),
         int(_distributed.get_rank()),
@@ -81,9 +81,12 @@ def _fully_sharded(module: nn.Module) -> str:
     return "FullyShardedDataParallel" if is_older else ""
 
 
-def _mesh_size(parameters: Iterable[Any]) -> int | None:
-    """Return the number of processes that a parameter is sharded over, in whatever ways."""
-    for parameter in parameters:
-        if whole(parameter) is None:
-            return int(parameter.device_mesh.size())
-    return None
+def _replicas(parameters: Iterable[Any]) -> int:
+    """Return the number of processes that train one model whose parameters are sharded.
+
+    It is 0 if parameters are split in two ways: then some processes share their batches.
+    """
+    sharded = [parameter for parameter in parameters if whole(parameter) is None]
+    if any(sum(each.is_shard() for each in one.placements) > 1 for one in sharded):
+        return 0
+    return int(sharded[0].device_mesh.size()) if sharded else world_size()

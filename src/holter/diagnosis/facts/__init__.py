@@ -23,6 +23,7 @@ from holter.diagnosis.facts import (
     membership,
     outcome,
     progress,
+    ranks,
     schedule,
     skips,
     terms,
@@ -40,6 +41,7 @@ from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
+from holter.diagnosis.facts.ranks import Ranks
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
 from holter.diagnosis.facts.terms import Terms
 from holter.diagnosis.facts.validation import Curves
@@ -200,6 +202,11 @@ class Facts:
     def discarded_steps(self) -> npt.NDArray[np.int64]:
         """Steps whose non-finite loss the script itself threw away."""
         return skips.discarded_steps(self)
+
+    @cached_property
+    def ranks(self) -> Ranks | str:
+        """The processes of a distributed training, or why there are none to compare."""
+        return ranks.ranks_of(self)
 
     @cached_property
     def median_update(self) -> float | None:
