@@ -79,6 +79,13 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         help="do not keep the last steps and snapshots for replay",
     )
     recording.add_argument(
+        "--silence",
+        type=_seconds,
+        metavar="SECONDS",
+        help="in a process group: write the stack of a process that does nothing for so long"
+        " (default: 10 times its longest pause, at least 20)",
+    )
+    recording.add_argument(
         "--no-check", action="store_true", help="only record; run `holter check` later"
     )
     add_checking(parser)
@@ -100,6 +107,7 @@ def execute(args: argparse.Namespace) -> int:
         black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
+        silence=args.silence,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":
@@ -109,6 +117,13 @@ def execute(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return outcome.exit_code or code
+
+
+def _seconds(given: str) -> float:
+    seconds = float(given)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError("must be a positive number of seconds")
+    return seconds
 
 
 def _budget(given: str) -> float | None:

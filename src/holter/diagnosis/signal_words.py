@@ -111,6 +111,7 @@ _WORDS = {
     "val.loss": "validation loss",
     "val.train_fraction": "modules in training mode at validation",
     "weight.absmax": "largest weight",
+    "weight.hash": "hash of the weights",
     "weight.norm": "weight norm",
     "weight.total_norm": "weight norm",
     "weight.twin_fraction": "equal rows",

@@ -46,6 +46,7 @@ def launch(
     black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
+    silence: float | None = None,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
@@ -64,6 +65,7 @@ def launch(
         "black_box": black_box,
         "on_nonfinite": on_nonfinite,
         "capture_at": capture_at,
+        "silence": silence,
     }
 
     def begin() -> None:

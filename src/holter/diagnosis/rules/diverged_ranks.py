@@ -95,7 +95,7 @@ def diverged_ranks(
             Evidence(
                 WEIGHT_HASH,
                 (split.step if split.before is None else split.before, split.step),
-                f"{len(split.parameters)} parameters differ from those of the other ranks",
+                "the hash on one rank differs from that of the others",
                 first,
             ),
         ),

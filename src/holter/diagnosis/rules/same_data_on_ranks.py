@@ -64,11 +64,11 @@ def same_data_on_ranks(
     if len(same) < 2:
         yield same_data_on_ranks.clear(f"batches differ between {len(ranks.members)} ranks")
         return
-    world = len(ranks.members)
     parts = len(_alike(ranks, prints))
+    counted = "one rank" if parts == 1 else f"{parts} ranks"
     yield same_data_on_ranks.finding(
         f"{named(same)} train on the same batches at all {len(prints)} steps compared: the"
-        f" effective batch is {parts} times that of one rank, not {world} times",
+        f" effective batch is that of {counted}, not of {len(ranks.members)}",
         confidence=Confidence.CERTAIN if ranks.is_wrapped else Confidence.LIKELY,
         onset=int(prints.steps[0]),
         evidence=(
