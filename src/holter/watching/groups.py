@@ -1,8 +1,9 @@
 """Process groups: whether a training is one of several processes, and how it is spread."""
 
 import gc
+import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -32,7 +33,8 @@ def described(roster: Roster) -> ProcessGroupSeen:
     """Say how the models of a roster are spread over the process group."""
     modules = [module for model in roster.models for module in model.module.modules()]
     norms = [module for module in modules if isinstance(module, _BATCH_NORM)]
-    sharded = any(whole(parameter) is None for parameter in roster.parameters)
+    sharded = [parameter for parameter in roster.parameters if whole(parameter) is None]
+    shards = _shards(sharded[0]) if sharded else 1
     wrapper, replicas, ignored = "", 0, ()
     replicating = _replicating(roster)
     fully_sharded = [name for module in modules if (name := _fully_sharded(module))]
@@ -41,15 +43,16 @@ def described(roster: Roster) -> ProcessGroupSeen:
         replicas = _distributed.get_world_size(replicating.process_group)
         ignored = tuple(sorted(replicating.parameters_to_ignore))
     elif fully_sharded:
-        wrapper, sharded = fully_sharded[0], True
-        replicas = _replicas(roster.parameters)
+        wrapper = fully_sharded[0]
+        replicas = _replicas(sharded)
+        shards = shards if sharded else world_size()  # the older wrapper has shards of its own
     return ProcessGroupSeen(
         str(_distributed.get_backend()),
         int(_distributed.get_rank()),
         world_size(),
         wrapper,
         replicas,
-        sharded,
+        shards,
         ignored,
         batch_norms=len(norms),
         synchronised_batch_norms=sum(isinstance(norm, nn.SyncBatchNorm) for norm in norms),
@@ -81,12 +84,18 @@ def _fully_sharded(module: nn.Module) -> str:
     return "FullyShardedDataParallel" if is_older else ""
 
 
-def _replicas(parameters: Iterable[Any]) -> int:
+def _shards(parameter: Any) -> int:
+    """Return the number of processes that a parameter is split over."""
+    mesh = parameter.device_mesh
+    placements = enumerate(parameter.placements)
+    return math.prod(mesh.size(place) for place, each in placements if each.is_shard())
+
+
+def _replicas(sharded: Sequence[Any]) -> int:
     """Return the number of processes that train one model whose parameters are sharded.
 
     It is 0 if parameters are split in two ways: then some processes share their batches.
     """
-    sharded = [parameter for parameter in parameters if whole(parameter) is None]
     if any(sum(each.is_shard() for each in one.placements) > 1 for one in sharded):
         return 0
     return int(sharded[0].device_mesh.size()) if sharded else world_size()

@@ -8,6 +8,7 @@ import pytest
 from holter import check
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.ranks import ALONE, Ranks, named
+from holter.diagnosis.facts.shards import with_global_norms
 from holter.diagnosis.facts.stalls import absence, stall
 from holter.record.events import ExceptionRaised, SilenceSeen, UnevenInputsJoined
 from holter.record.flight_recorder import FOLDER
@@ -210,3 +211,26 @@ def test_a_silence_that_ended_is_none(tmp_path):
     later = time.time() + 60
     process = running(8, Activity.UPDATED, events=(seen,), wall=later, alive=later)
     assert stall(ranks_of(tmp_path, {0: process, 1: process})) is None
+
+
+def test_norms_of_shards_are_those_of_the_whole_for_rules(tmp_path):
+    processes = {
+        rank: Process({GRAD_TOTAL_NORM: {"": norms}}, steps=3, shards=2)
+        for rank, norms in ((0, [3.0, 6.0, 3.0]), (1, [4.0, 8.0, float("nan")]))
+    }
+    run = ranked(tmp_path, processes)
+    whole = with_global_norms(run)[GRAD_TOTAL_NORM][""]
+    assert whole.steps.tolist() == [0, 1, 2]
+    assert whole.values.tolist() == pytest.approx([5.0, 10.0, float("nan")], nan_ok=True)
+
+
+def test_a_replica_of_shards_is_not_counted_twice(tmp_path):
+    norms = {GRAD_TOTAL_NORM: {"": [3.0]}}
+    run = ranked(tmp_path, dict.fromkeys(range(4), Process(norms, steps=1, shards=2)))
+    assert with_global_norms(run)[GRAD_TOTAL_NORM][""].values.tolist() == pytest.approx([18**0.5])
+
+
+def test_norms_of_replicas_stay_as_they_are(tmp_path):
+    norms = {GRAD_TOTAL_NORM: {"": [3.0]}}
+    run = ranked(tmp_path, dict.fromkeys(range(2), Process(norms, steps=1)))
+    assert with_global_norms(run) is run

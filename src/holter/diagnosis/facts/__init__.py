@@ -206,7 +206,7 @@ class Facts:
     @cached_property
     def ranks(self) -> Ranks | str:
         """The processes of a distributed training, or why there are none to compare."""
-        return ranks.ranks_of(self)
+        return ranks.ranks_of(self.run)
 
     @cached_property
     def median_update(self) -> float | None:

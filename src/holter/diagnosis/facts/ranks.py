@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,6 @@ from holter.record.format import Floats
 from holter.record.heartbeat import Activity, Heartbeat
 from holter.record.signals import WEIGHT_HASH, Signal
 from holter.record.table import Rows, Steps
-
-if TYPE_CHECKING:
-    from holter.diagnosis.facts import Facts
 
 ALONE = "one process trained"
 _COMMUNICATION = (
@@ -117,7 +113,7 @@ class Ranks:
     @property
     def is_sharded(self) -> bool:
         """Whether each process holds a part of the parameters."""
-        return self.group is not None and self.group.sharded
+        return self.group is not None and self.group.shards > 1
 
     def owners(self, signal: Signal) -> list[str]:
         """Return the owners of a signal, as the first rank has them."""
@@ -140,9 +136,8 @@ class Ranks:
         return self.is_wrapped or (self.group is not None and self.split is None)
 
 
-def ranks_of(facts: "Facts") -> Ranks | str:
+def ranks_of(run: Run) -> Ranks | str:
     """Return the processes of a training, or why there is nothing to compare."""
-    run = facts.run
     seen = run.events_of(ProcessGroupSeen)
     launched = run.meta.environment.variables.get("WORLD_SIZE", "1")
     world = seen[-1].what.world_size if seen else int(launched) if launched.isdigit() else 1

@@ -16,7 +16,7 @@ class ProcessGroupSeen(Occurrence):
     world_size: int
     wrapper: str = ""  # what torch calls that which reduces gradients; empty without any
     replicas: int = 0  # processes that the wrapper trains one model in; 0 without a wrapper
-    sharded: bool = False  # each process holds a part of the parameters
+    shards: int = 1  # processes that a parameter is split over
     ignored: tuple[str, ...] = ()  # parameters that the wrapper leaves alone
     batch_norms: int = 0
     synchronised_batch_norms: int = 0
