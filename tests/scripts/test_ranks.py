@@ -40,6 +40,7 @@ def test_a_killed_rank_is_named(tmp_path: Path) -> None:
 def test_a_stalled_rank_is_named_with_its_line(tmp_path: Path) -> None:
     ended, run = job("stalled", tmp_path)
     assert ended.code == 0, ended.err
+    assert ended.out == b"[12, 12, 12, 12]\n"  # read while it hung
     rule, summary = leading(run)
     line = next(n for n, text in enumerate(JOB.read_text().splitlines(), 1) if "sleep(36" in text)
     assert rule == "hung-rank"

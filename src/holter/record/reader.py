@@ -91,8 +91,8 @@ class Run:
             rank = ranks[0]
         if rank not in ranks:
             raise HolterError(f"{folder} has no rank {rank}; it has {', '.join(map(str, ranks))}.")
-        own = folder / f"rank-{rank}"
-        meta = Meta.of({**read_meta(folder), **read_meta(own)})
+        own = _folder_of(folder, rank)
+        meta = Meta.of({**read_meta(folder), **read_meta(own.parent), **read_meta(own)})
         chunks: dict[str, list[Chunk]] = {}
         for segment in open_segments(own):
             if len(segment.records):
@@ -117,7 +117,7 @@ class Run:
     @cached_property
     def heartbeat(self) -> Heartbeat | None:
         """The last sign of life of the process, if it was a member of a process group."""
-        return read_heartbeat(self.path / f"rank-{self.rank}") if self.path is not None else None
+        return None if self.path is None else read_heartbeat(_folder_of(self.path, self.rank))
 
     def reload(self) -> "Run":
         """The same run as it is now."""
@@ -163,7 +163,7 @@ def verify(path: str | Path) -> int:
         raise HolterError(_no_run(folder))
     count = 0
     for rank in ranks:
-        for segment in open_segments(folder / f"rank-{rank}"):
+        for segment in open_segments(_folder_of(folder, rank)):
             segment.verify()
             count += len(segment.records)
     return count
@@ -188,8 +188,30 @@ def _state(folder: Path) -> object:
 
 
 def _ranks(folder: Path) -> tuple[int, ...]:
-    names = [path.name.removeprefix("rank-") for path in folder.glob("rank-*") if path.is_dir()]
-    return tuple(sorted(int(name) for name in names if name.isdigit()))
+    if workers := _workers(folder):
+        return tuple(workers)
+    return tuple(_numbered(folder, "rank-"))
+
+
+def _folder_of(run: Path, rank: int) -> Path:
+    workers = _workers(run)
+    return workers[rank] / "rank-0" if rank in workers else run / f"rank-{rank}"
+
+
+def _workers(run: Path) -> dict[int, Path]:
+    """Return the recordings of processes that a script has started, if it trains in them alone.
+
+    They become ranks when the script ends; until then, and if it is killed, they are read here.
+    """
+    if any(run.glob("rank-*/*.seg")):
+        return {}
+    return _numbered(run, "worker-")
+
+
+def _numbered(folder: Path, prefix: str) -> dict[int, Path]:
+    paths = {path.name.removeprefix(prefix): path for path in folder.glob(f"{prefix}*")}
+    found = {int(name): path for name, path in paths.items() if name.isdigit() and path.is_dir()}
+    return dict(sorted(found.items()))
 
 
 def _no_run(folder: Path) -> str:

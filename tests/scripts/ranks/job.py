@@ -14,6 +14,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
+from holter import Run
+
 RANKS, FAULTY, STEP = 4, 2, 12
 
 
@@ -70,6 +72,7 @@ def main(fault, run):
         deadline = time.monotonic() + 60
         while not all_stand(run) and time.monotonic() < deadline:
             time.sleep(0.05)
+        print([Run.load(run).of_rank(rank).heartbeat.step for rank in range(RANKS)])  # as it hangs
         for process in job.processes:
             process.kill()
             process.join()
