@@ -60,6 +60,16 @@ def test_a_diverged_rank_is_named_with_parameter_and_step(tmp_path: Path) -> Non
 
 
 @pytest.mark.exhaustive
+def test_a_missing_set_epoch_is_seen_on_every_rank(tmp_path: Path) -> None:
+    ended, run = job("repeated", tmp_path)
+    assert ended.code == 0, ended.err
+    for rank in run.ranks:
+        (found,) = check(run.of_rank(rank)).findings
+        assert found.rule == "repeated-order"
+        assert "set_epoch" in found.fix
+
+
+@pytest.mark.exhaustive
 def test_a_healthy_job_is_clear(tmp_path: Path) -> None:
     ended, run = job("none", tmp_path)
     assert ended.code == 0, ended.err

@@ -15,7 +15,7 @@ FILE = "heartbeat"
 STACKS = "stacks.txt"
 LINE = 64  # bytes
 INTERVAL = 1.0  # seconds between two signs of life
-_GONE = 30.0  # seconds after which a process that cannot be looked up is taken as gone
+_GONE = 90.0  # seconds after which a process that cannot be looked up is gone: disks are late
 
 
 class Activity(StrEnum):

@@ -32,7 +32,8 @@ def train(rank, store, fault):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     step = 0
     for epoch in range(2):
-        sampler.set_epoch(epoch)
+        if fault != "repeated":
+            sampler.set_epoch(epoch)
         for inputs, targets in loader:
             if step == STEP and rank == FAULTY:
                 disturb(fault, model)

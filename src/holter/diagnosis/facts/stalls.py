@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from holter.diagnosis.facts.ending import first_line
 from holter.diagnosis.facts.ranks import Rank, Ranks, named
 from holter.record.flight_recorder import Collective, last_collective
+from holter.record.heartbeat import Activity
 
 _DOING = {
-    "started": "before its first step",
-    "fetched": "after it fetched a batch, before backward",
-    "backward": "in backward",
-    "gradients": "between backward and the update",
-    "updated": "after the update",
-    "validated": "in validation",
+    Activity.STARTED: "before its first step",
+    Activity.VALIDATED: "in validation",
+    Activity.FETCHED: "before backward",
+    Activity.BACKWARD: "in backward",
+    Activity.GRADIENTS: "between backward and the update",
+    Activity.UPDATED: "after the update",
 }
 
 
@@ -178,7 +179,8 @@ def _at(rank: Rank, collectives: dict[int, Collective | None]) -> str:
     if seen is not None and seen.where:
         parts.append(f"at {seen.where}")
     if beat is not None:
-        parts.append(f"in step {beat.step}")
+        is_after = beat.activity is Activity.UPDATED
+        parts.append(f"after step {beat.step}" if is_after else f"in step {beat.step}")
     return " ".join(parts)
 
 

@@ -10,10 +10,10 @@ from torch.optim import Optimizer
 
 from holter.record.format import ABSENT, Floats
 from holter.record.signals import WEIGHT_HASH, Signal
+from holter.watching.collectors.groups import in_process_group
 from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
-from holter.watching.groups import in_process_group
 from holter.watching.stats.hashing import hashes
 from holter.watching.stats.shards import whole
 

@@ -1,8 +1,8 @@
 """GroupListener: a training that is one of several processes."""
 
 from holter.record.events import UnevenInputsJoined
+from holter.watching.collectors.groups import described, in_process_group, world_size
 from holter.watching.collectors.roster import Roster
-from holter.watching.groups import described, in_process_group, world_size
 from holter.watching.heart import Heart
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
