@@ -28,6 +28,7 @@ class Process:
     wrapper: str = "DistributedDataParallel"
     variables: Mapping[str, str] = field(default_factory=dict)
     shards: int = 1
+    in_group: bool = True
 
 
 def ranked(folder: Path, processes: Mapping[int, Process], *, world: int | None = None) -> Run:
@@ -37,9 +38,10 @@ def ranked(folder: Path, processes: Mapping[int, Process], *, world: int | None 
         environment = Environment(machine=Machine(host=HOST), variables=process.variables)
         writer = Writer(folder, rank=rank, status="running", environment=environment)
         replicas = size if process.wrapper else 0
-        writer.event(
-            ProcessGroupSeen("gloo", rank, size, process.wrapper, replicas, process.shards), 0
-        )
+        if process.in_group:
+            writer.event(
+                ProcessGroupSeen("gloo", rank, size, process.wrapper, replicas, process.shards), 0
+            )
         for signal, owners in process.readings.items():
             for owner, values in owners.items():
                 for step, value in enumerate(values):

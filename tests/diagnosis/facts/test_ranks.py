@@ -11,6 +11,7 @@ from holter.diagnosis.facts.ranks import ALONE, Ranks, named
 from holter.diagnosis.facts.shards import with_global_norms
 from holter.diagnosis.facts.stalls import absence, stall
 from holter.record.events import ExceptionRaised, SilenceSeen, UnevenInputsJoined
+from holter.record.findings import Severity
 from holter.record.flight_recorder import FOLDER
 from holter.record.heartbeat import Activity
 from holter.record.signals import GRAD_TOTAL_NORM, LR, WEIGHT_HASH
@@ -234,3 +235,32 @@ def test_norms_of_replicas_stay_as_they_are(tmp_path):
     norms = {GRAD_TOTAL_NORM: {"": [3.0]}}
     run = ranked(tmp_path, dict.fromkeys(range(2), Process(norms, steps=1)))
     assert with_global_norms(run) is run
+
+
+@pytest.mark.parametrize(("variables", "is_found"), [({"WORLD_SIZE": "2"}, True), ({}, False)])
+def test_processes_of_one_launch_without_a_group_are_a_hint(tmp_path, variables, is_found):
+    norms = {GRAD_TOTAL_NORM: {"": [1.0, 1.0]}}
+    process = Process(norms, steps=2, variables=variables, in_group=False)
+    checkup = check(ranked(tmp_path, dict.fromkeys(range(2), process)))
+    assert ("unreduced-gradients" in {each.rule for each in checkup.findings}) is is_found
+    assert checkup.at_least(Severity.ERROR) == ()
+
+
+def test_ranks_without_a_wrapper_that_part_are_no_error(tmp_path):
+    processes = {
+        rank: Process({WEIGHT_HASH: hashes, GRAD_TOTAL_NORM: {"": [norm] * 4}}, steps=4, wrapper="")
+        for rank, hashes, norm in ((0, EQUAL, 1.0), (1, PARTED, 1.2))
+    }
+    checkup = check(ranked(tmp_path, processes))
+    assert {each.rule for each in checkup.findings} >= {"unreduced-gradients", "diverged-ranks"}
+    assert checkup.at_least(Severity.ERROR) == ()
+
+
+def test_a_rank_that_finished_while_others_needed_it_is_named(tmp_path):
+    processes = {
+        0: Process(events=(LOST,), status="failed", steps=9),
+        1: Process(status="finished", steps=7),
+    }
+    gone = absence(ranks_of(tmp_path, processes))
+    assert gone.ranks == (1,)
+    assert "finished after 7 steps" in gone.says

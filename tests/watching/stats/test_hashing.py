@@ -39,8 +39,19 @@ def test_layout_and_chunks_do_not_matter(monkeypatch):
     tensor = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     value = hash_of(tensor)
     assert hash_of(tensor.to(memory_format=torch.channels_last)) == value
-    monkeypatch.setattr(hashing, "_CHUNK", 7)
+    monkeypatch.setattr(hashing, "_CHUNK_ON_CPU", 7)
     assert hash_of(tensor) == value
+
+
+@pytest.mark.parametrize("length", range(1, 10))
+def test_a_part_of_a_tensor_has_the_hash_of_its_copy(length):
+    whole = torch.arange(20, dtype=torch.float32).add(1)
+    for start in range(3):
+        part = whole[start : start + length]
+        assert hash_of(part) == hash_of(part.clone())
+        other = part.clone()
+        other[-1] += 1
+        assert hash_of(part) != hash_of(other)
 
 
 def test_several_tensors_have_a_value_each():

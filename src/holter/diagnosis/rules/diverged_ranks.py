@@ -64,7 +64,8 @@ def diverged_ranks(
     `DistributedDataParallel` after its last change, or broadcast its state from rank 0.
 
     ## When it is wrong
-    The ranks train separate models on purpose and start from the same weights.
+    The ranks train separate models on purpose and start from the same weights. Without a wrapper of
+    torch it is a warning.
 
     ## How to confirm
     - Print `sum(p.double().sum() for p in model.parameters())` on every rank: they should be equal.
@@ -90,6 +91,7 @@ def diverged_ranks(
         f"ranks diverged: {first} of {named(split.ranks)} differs at step {split.step}, {since}"
         + (f" ({some(split.parameters)})" if len(split.parameters) > 1 else ""),
         confidence=Confidence.CERTAIN if ranks.is_wrapped else Confidence.LIKELY,
+        severity=None if ranks.is_wrapped else Severity.WARNING,  # it may be meant
         onset=split.step,
         evidence=(
             Evidence(

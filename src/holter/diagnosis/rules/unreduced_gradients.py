@@ -46,7 +46,8 @@ def unreduced_gradients(
     training. With `no_sync()`, leave the last micro-batch outside of it.
 
     ## When it is wrong
-    Processes of one launch that are meant to train separately, for example one for each seed.
+    Processes of one launch that are meant to train separately, for example one for each seed, or
+    that average their parameters very rarely. Without a wrapper of torch it is a warning.
 
     ## How to confirm
     - Print the norm of one gradient after `backward()` on every rank: they should be equal.
@@ -91,6 +92,7 @@ def _finding(ranks: Ranks, split: Split, owner: str, norms: Together, place: int
         f" {high:.3g} at step {step} with equal parameters"
         + (f", although {wrapper} is used" if wrapper else ", and the model is not wrapped"),
         confidence=Confidence.CERTAIN if wrapper else Confidence.LIKELY,
+        severity=None if wrapper else Severity.WARNING,  # it may be meant
         onset=step,
         evidence=(
             Evidence(
@@ -121,7 +123,8 @@ def _without_group(facts: Facts, ranks: Ranks) -> Iterator[Verdict]:
     yield unreduced_gradients.finding(
         f"{launched} processes were launched, but the script never calls init_process_group: each"
         " trains a model of its own",
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.HINT,
+        severity=Severity.WARNING,
         onset=0,
         evidence=(
             Evidence(
