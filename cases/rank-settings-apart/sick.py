@@ -22,7 +22,7 @@ def train(rank, world, store):
     model = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
-    for epoch in range(4):
+    for epoch in range(2):
         sampler.set_epoch(epoch)
         for inputs, targets in loader:
             optimizer.zero_grad()

@@ -21,7 +21,7 @@ def train(rank, world, store):
     model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 1))
     model = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for epoch in range(4):
+    for epoch in range(2):
         sampler.set_epoch(epoch)
         for inputs, targets in loader:
             optimizer.zero_grad()

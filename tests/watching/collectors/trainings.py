@@ -313,7 +313,7 @@ def one_of_a_group():
     distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     model = mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
-    loader = DataLoader(classes(), 8)
+    loader = DataLoader(classes(16), 8)
 
     def loop(log):
         for inputs, labels in loader:
