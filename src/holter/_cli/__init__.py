@@ -19,6 +19,7 @@ COMMANDS = (
     "rules",
     "schedule",
     "demo",
+    "mcp",
 )  # modules of this package, in the order of the help
 
 DESCRIPTION = """\

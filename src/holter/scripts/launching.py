@@ -47,6 +47,7 @@ def launch(
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
     silence: float | None = None,
+    samples: bool = True,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
@@ -66,6 +67,7 @@ def launch(
         "on_nonfinite": on_nonfinite,
         "capture_at": capture_at,
         "silence": silence,
+        "samples": samples,
     }
 
     def begin() -> None:
