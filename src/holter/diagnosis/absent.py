@@ -109,6 +109,7 @@ _TRAINED = {
     "val.train_fraction": "no dropout or batch norm ran in a validation pass",
     "watch": "the cost was not measured",
     "weight": "weights were not read",
+    "weight.hash": "one process trained",
     "weight.twin_fraction": "no weight matrix of several rows was read",
     "weight_decay": "no optimizer has a weight decay",
 }

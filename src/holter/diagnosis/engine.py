@@ -17,6 +17,7 @@ from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.replays import advised_replay
+from holter.diagnosis.facts.shards import with_global_norms
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -91,7 +92,7 @@ def check(
     """
     options = options or {}
     _reject_unknown_options(options)
-    facts = Facts(run)
+    facts = Facts(with_global_norms(run))
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))

@@ -17,6 +17,7 @@ from holter.record.events import (
     Occurrence,
     What,
 )
+from holter.record.heartbeat import Heartbeat, read_heartbeat
 from holter.record.journal import read_events, read_meta
 from holter.record.meta import Meta
 from holter.record.rollbacks import without_discarded
@@ -91,8 +92,8 @@ class Run:
             rank = ranks[0]
         if rank not in ranks:
             raise HolterError(f"{folder} has no rank {rank}; it has {', '.join(map(str, ranks))}.")
-        own = folder / f"rank-{rank}"
-        meta = Meta.of({**read_meta(folder), **read_meta(own)})
+        own = _folder_of(folder, rank)
+        meta = Meta.of({**read_meta(folder), **read_meta(own.parent), **read_meta(own)})
         events, rollbacks = without_discarded(read_events(own / "events.jsonl"))
         chunks: dict[str, list[Chunk]] = {}
         for segment in map(rollbacks.applied, open_segments(own)):
@@ -106,6 +107,19 @@ class Run:
                     chunks.setdefault(block.signal, []).append(chunk)
         tables = {signal: Table(parts) for signal, parts in chunks.items()}
         return cls(tables, events, meta, folder, rank)
+
+    def of_rank(self, rank: int) -> "Run":
+        """The recording of another process of the same training."""
+        if rank == self.rank:
+            return self
+        if self.path is None:
+            raise HolterError(f"This run has no rank {rank}; it is not in a folder.")
+        return Run.load(self.path, rank=rank)
+
+    @cached_property
+    def heartbeat(self) -> Heartbeat | None:
+        """The last sign of life of the process, if it was a member of a process group."""
+        return None if self.path is None else read_heartbeat(_folder_of(self.path, self.rank))
 
     def reload(self) -> "Run":
         """The same run as it is now."""
@@ -151,7 +165,7 @@ def verify(path: str | Path) -> int:
         raise HolterError(_no_run(folder))
     count = 0
     for rank in ranks:
-        for segment in open_segments(folder / f"rank-{rank}"):
+        for segment in open_segments(_folder_of(folder, rank)):
             segment.verify()
             count += len(segment.records)
     return count
@@ -176,8 +190,30 @@ def _state(folder: Path) -> object:
 
 
 def _ranks(folder: Path) -> tuple[int, ...]:
-    names = [path.name.removeprefix("rank-") for path in folder.glob("rank-*") if path.is_dir()]
-    return tuple(sorted(int(name) for name in names if name.isdigit()))
+    if workers := _workers(folder):
+        return tuple(workers)
+    return tuple(_numbered(folder, "rank-"))
+
+
+def _folder_of(run: Path, rank: int) -> Path:
+    workers = _workers(run)
+    return workers[rank] / "rank-0" if rank in workers else run / f"rank-{rank}"
+
+
+def _workers(run: Path) -> dict[int, Path]:
+    """Return the recordings of processes that a script has started, if it trains in them alone.
+
+    They become ranks when the script ends; until then, and if it is killed, they are read here.
+    """
+    if any(run.glob("rank-*/*.seg")):
+        return {}
+    return _numbered(run, "worker-")
+
+
+def _numbered(folder: Path, prefix: str) -> dict[int, Path]:
+    paths = {path.name.removeprefix(prefix): path for path in folder.glob(f"{prefix}*")}
+    found = {int(name): path for name, path in paths.items() if name.isdigit() and path.is_dir()}
+    return dict(sorted(found.items()))
 
 
 def _no_run(folder: Path) -> str:

@@ -49,6 +49,7 @@ def launch(
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
     reseed: int | None = None,
+    silence: float | None = None,
     samples: bool = True,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
@@ -69,6 +70,7 @@ def launch(
         "black_box": black_box,
         "on_nonfinite": on_nonfinite,
         "capture_at": capture_at,
+        "silence": silence,
         "samples": samples,
     }
 
