@@ -27,7 +27,7 @@ from holter.record.events import (
     SampleShown,
 )
 from holter.record.findings import Evidence
-from holter.record.signals import GRAD_NORM, LOSS
+from holter.record.signals import GRAD_NORM, LOSS, TIME_DATA_WAIT
 from holter.reports.html import panels, render
 from holter.reports.html._assets import asset, joined_script
 from holter.reports.html._markup import element, with_code
@@ -212,3 +212,10 @@ def test_the_last_evaluation_is_a_matrix_and_a_reliability_diagram() -> None:
     assert matrix["values"] == [4, 2, 1, 3]
     reliability = drawing(page, "Reliability on unnamed data")
     assert [len(series["values"]) for series in reliability["series"][1:]] == [2]
+
+
+def test_the_time_of_phases_is_shown() -> None:
+    waits = {"train_loader": [0.01] * 60, "val_loader": [0.5] * 60}
+    page = written(run_of({LOSS: {"": [1.0] * 60}, TIME_DATA_WAIT: waits}))
+    items = drawing(page, "Time of the phases")["items"]
+    assert [round(item["value"]) for item in items] == [10, 500]
