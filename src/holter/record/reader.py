@@ -132,9 +132,9 @@ def follow(path: str | Path, *, every: float = 1.0) -> Iterator[Run]:
     """The run each time it has grown, until its writer closes it."""
     seen: object = None
     while True:
-        state = _state(Path(path))  # before loading: what comes between is seen the next time
-        if state != seen:
-            seen = state
+        now = state(Path(path))  # before loading: what comes between is seen the next time
+        if now != seen:
+            seen = now
             run = Run.load(path)
             yield run
             if run.finished:
@@ -161,16 +161,30 @@ def _chunk(owner: str, series: Series) -> Chunk:
     return Chunk(Stamps(ordered.steps), (owner,), ordered.values[:, None])
 
 
-def _state(folder: Path) -> object:
-    """What differs whenever a file of the run has been written to."""
-    state = []
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file of a run as it was at one moment."""
+
+    path: Path
+    size: int
+    written: int  # nanoseconds since 1970
+
+
+def state(folder: Path) -> tuple[FileState, ...]:
+    """Return what differs whenever a file of the run has been written to."""
+    files = []
     for path in (folder / "meta.json", *sorted(folder.glob("rank-*/*"))):
         try:
             status = path.stat()
         except FileNotFoundError:
             continue
-        state.append((path, status.st_size, status.st_mtime_ns))
-    return state
+        files.append(FileState(path, status.st_size, status.st_mtime_ns))
+    return tuple(files)
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether the folder is that of a run."""
+    return bool(_ranks(folder))
 
 
 def _ranks(folder: Path) -> tuple[int, ...]:
