@@ -14,10 +14,12 @@ COMMANDS = (
     "doctor",
     "run",
     "check",
+    "show",
     "try",
     "explain",
     "rules",
     "schedule",
+    "playground",
     "demo",
 )  # modules of this package, in the order of the help
 
@@ -34,6 +36,7 @@ examples:
   holter run train.py --epochs 3    run an unmodified script, record and diagnose it
   holter check                      diagnose the newest run in ./holter-runs
   holter check RUN --format json    the same, as JSON
+  holter show                       the runs in the browser, live
   holter try preflight train.py     test a training script before a long run
   holter explain nonfinite-loss     what a rule detects, and how to fix it
   holter rules                      list all rules

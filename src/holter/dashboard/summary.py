@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from holter.dashboard.thinning import thinned
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts.ending import exception_line
@@ -63,15 +64,7 @@ def _curve(run: Run, checkup: Checkup) -> Series:
     outcome = checkup.outcome
     if outcome.signal not in run or outcome.owner not in run[outcome.signal]:
         return _EMPTY
-    series = run[outcome.signal][outcome.owner]
-    if len(series) <= _POINTS:
-        return series
-    kept: list[int] = []
-    for part in np.array_split(np.arange(len(series)), _POINTS // 2):
-        values = series.values[part]
-        order = np.argsort(values, kind="stable")  # NaN last: it counts as the largest
-        kept += sorted({int(part[order[0]]), int(part[order[-1]])})
-    return Series(series.steps[kept], series.values[kept])
+    return thinned(run[outcome.signal][outcome.owner], _POINTS)
 
 
 _EMPTY = Series(np.empty(0, np.int64), np.empty(0, np.float32))
