@@ -70,6 +70,7 @@ def picture(shape: str, rule: str) -> dict[str, Any]:
         "rule": rule,
         "story": ast.get_docstring(ast.parse((CASES / rule / "sick.py").read_text())) or "",
         "state": line.state,
+        "bad": checkup.outcome.bad,
         "numbers": line.says,
         "leading": leading.rule,
         "summary": leading.summary,

@@ -38,6 +38,7 @@ def row(entry: Entry, checked: Checked | None) -> dict[str, Any]:
         "numbers": summary.numbers,
         "bad": summary.bad,
         "ended": summary.ended,
+        "remark": summary.remark,
         "cause": summary.cause,
         "leading": None if summary.leading is None else plain_finding(summary.leading),
         "curve": plain_series(summary.curve),

@@ -30,6 +30,7 @@ class Summary:
     numbers: str = ""  # the measurement behind it
     bad: bool = False
     ended: str = ""  # how the training ended, if it did not finish
+    remark: str = ""  # what it means that nothing was found
     cause: str = ""  # the condition of the leading rule
     leading: Finding | None = None
     known: bool = False  # whether the leading finding is a cause
@@ -49,9 +50,10 @@ def summary_of(run: Run, checkup: Checkup) -> Summary:
         duration=run.meta.duration,
         command=tuple(environment.command),
         state=line.state,
-        numbers=line.says,
+        numbers=line.numbers,
         bad=checkup.outcome.bad,
         ended=ending(run) if exception_line(run) is None else "",
+        remark=line.remark,
         cause=cause,
         leading=leading,
         known=diagnosis.known,

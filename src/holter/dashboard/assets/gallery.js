@@ -2,23 +2,23 @@
 import {lineChart} from "./charts.js";
 import {build, fetchJson, link, numbers, tag, withCode} from "./page.js";
 
+function curve(name, series, color, more = {}) {
+  return {name, steps: series.steps, values: numbers(series.values), colorIndex: color, ...more};
+}
+
 function card(picture) {
   const figure = build("div");
-  const series = [{name: "training", steps: picture.train.steps, values: numbers(picture.train.values)}];
-  if (picture.validation) {
-    series.push({name: "validation", steps: picture.validation.steps, values: numbers(picture.validation.values)});
-  }
-  series.push({
-    name: "after the fix", steps: picture.twin.steps, values: numbers(picture.twin.values), faint: true,
-  });
+  const series = [curve("training", picture.train, 0)];
+  if (picture.validation) series.push(curve("validation", picture.validation, 1));
+  series.push(curve("after the fix", picture.twin, 2, {faint: true}));
   const element = build(
     "section",
     "card",
     build("h2", "", picture.shape),
     figure,
-    build("p", "story", tag(picture.state, "error"), " ", picture.story),
+    build("p", "story", tag(picture.state, picture.bad ? "error" : "warning"), " ", withCode("span", "", picture.story)),
     build("p", "", link(`/rules/${picture.leading}`, picture.leading), `: ${picture.summary}`),
-    withCode("p", "muted", picture.fix),
+    withCode("p", "muted", `Fix: ${picture.fix}`),
   );
   return {element, draw: () => lineChart(figure, {
     series, marks: [], label: picture.shape, height: 170, controls: false,

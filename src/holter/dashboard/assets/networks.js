@@ -64,7 +64,7 @@ function verdict() {
         "div", `finding ${found.severity}`,
         build("div", "", link(`/rules/${found.rule}`, found.rule), ` · ${found.confidence}`),
         build("div", "", found.summary),
-        withCode("div", "muted", found.fix),
+        withCode("div", "muted", `Fix: ${found.fix}`),
       )),
     );
   };
@@ -99,7 +99,7 @@ async function bench(place, lead, names, panels) {
 /** How gradients and activations change with depth. */
 export function showGradients(place) {
   const profile = panel("Gradient norm by layer", "A healthy network keeps it within a factor of about ten.");
-  const spread = panel("Activation spread by layer", "Standard deviation of what each activation returns.");
+  const spread = panel("Activation spread by layer", "Standard deviation of what each activation and the head return.");
   const over = panel("Gradient norm over time", "One row for each weight matrix.");
   return bench(
     place,
@@ -118,7 +118,7 @@ export function showGradients(place) {
 export function showActivations(place) {
   const dead = panel("Dead units", "Share of units that return zero for every sample of a window; ReLU only.");
   const saturated = panel("Saturated units", "Share of outputs at the flat ends of sigmoid or tanh.");
-  const spread = panel("Activation spread over time", "Standard deviation of what each activation returns.");
+  const spread = panel("Activation spread over time", "Standard deviation of what each activation and the head return.");
   const share = {log: false, domain: [0, 1], unit: "share"};
   return bench(
     place,

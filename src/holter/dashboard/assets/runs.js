@@ -32,17 +32,19 @@ function cells(run, box) {
       build("td"), build("td", "muted", "checking …"), build("td"), build("td"), build("td")];
   }
   const running = run.status === "running";
+  const named = link(`/runs/${run.id}`, run.name);
+  named.title = run.name;
   const state = build("div", "", tag(run.error ? "unreadable" : run.state, outcomeKind(run)));
   const found = run.leading
     ? [build("div", "", run.cause), build("div", "muted", link(`/rules/${run.leading.rule}`, run.leading.rule),
         ` · ${run.leading.confidence}`)]
-    : [build("div", "muted", run.error || "no problem found")];
+    : [build("div", "muted", run.error || run.remark)];
   const status = build("div", "", running ? build("span", "dot") : null, running ? "running" : run.status);
   const curve = numbers(run.curve.values);
   const last = curve.length ? formatNumber(curve[curve.length - 1]) : "";
   return [
     build("td", "", box),
-    build("td", "name", link(`/runs/${run.id}`, run.name), build("div", "muted command-line", run.command.join(" "))),
+    build("td", "name", named, build("div", "muted command-line", run.command.join(" "))),
     build("td", "curve", spark(run.curve.steps, curve), build("span", "muted number", last)),
     build("td", "", state, build("div", "muted", run.numbers)),
     build("td", "", ...found),

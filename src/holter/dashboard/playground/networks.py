@@ -200,9 +200,9 @@ def _heat(run: Run, signal: Signal, owners: list[str]) -> dict[str, Any] | None:
 
 
 def _layer(owner: str) -> str:
-    """Return `layer 3` for the owner `2.linear.weight`, and `head` for the last layer."""
+    """Return `3` for the owner `2.linear.weight`, and `head` for the last layer."""
     index, _, rest = owner.partition(".")
-    return f"layer {int(index) + 1}" if "." in rest or rest == "activation" else "head"
+    return f"{int(index) + 1}" if "." in rest or rest == "activation" else "head"
 
 
 def _histograms(distribution: list[tuple[int, list[np.ndarray]]], layer: int) -> dict[str, Any]:
