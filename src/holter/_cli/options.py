@@ -26,10 +26,17 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=REPORTS,
         default="text",
-        help="text (default), checklist (the table of a preflight), json, github (workflow"
-        " annotations) or sarif (code scanning)",
+        help="text (default), html (one page with curves and heat maps), checklist (the table of a"
+        " preflight), json, github (workflow annotations) or sarif (code scanning)",
     )
-    shown.add_argument("--output", type=Path, metavar="FILE", help="write the report to FILE")
+    shown.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the report to FILE; an html report goes to RUN/report.html by default, unless"
+        " standard output is redirected",
+    )
     shown.add_argument(
         "--all",
         action="store_true",

@@ -50,6 +50,9 @@ def write_report(
     render: Callable[..., str] = reports.report(report)
     if report in FOR_PEOPLE:
         render = functools.partial(render, whole=whole)
+    stream = sys.stdout if stream is None else stream
+    if output is None and report == "html" and run.path is not None and stream.isatty():
+        output = run.path / "report.html"
     if output is not None:
         try:
             output.write_text(render(run, checkup), encoding="utf-8")
@@ -57,7 +60,6 @@ def write_report(
             raise HolterError(f"Cannot write {output}: {error.strerror or error}.") from error
         tell(f"report written to {output}")
         return
-    stream = sys.stdout if stream is None else stream
     if report in FOR_PEOPLE:
         render = functools.partial(render, width=text_width(stream), color=wants_color(stream))
     stream.write(render(run, checkup))

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from holter.diagnosis.engine import Checkup
     from holter.record import Run
 
+_SHARED = frozenset({"experiments", "plots"})  # packages that are no reports
+
 REPORTS = tuple(
     sorted(
         module.name
         for module in pkgutil.iter_modules(__path__)
-        if not module.ispkg and not module.name.startswith("_")
+        if module.name not in _SHARED and not module.name.startswith("_")
     )
 )
 

@@ -45,7 +45,7 @@ def hanging(
 
 def painted(lines: Iterable[Line], *, color: bool) -> str:
     """Return all lines as one string: styled with ANSI codes, or plain."""
-    safe = [tuple((_printable(part), style) for part, style in line) for line in lines]
+    safe = [tuple((printable(part), style) for part, style in line) for line in lines]
     if color:
         return _in_colour(safe)
     return "".join("".join(part for part, _ in line).rstrip() + "\n" for line in safe)
@@ -67,7 +67,7 @@ def _with_code(line: str, style: str, code: bool) -> tuple[Line, bool]:
     return tuple(spans), code
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return `text` without control characters: names and messages come from the training."""
     return "".join(char if char.isprintable() else " " for char in text)
 

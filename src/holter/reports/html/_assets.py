@@ -13,7 +13,7 @@ def asset(name: str) -> str:
     return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def joined(entry: str) -> str:
+def joined_script(entry: str) -> str:
     """Return a module and all that it imports as one script.
 
     A page opened from disk cannot import files. Each module becomes a function that returns what

@@ -123,9 +123,9 @@ export function paletteBytes(name) {
   return bytes;
 }
 
-/** Return charts that share cursor and zoom: `cursor` and `range` are steps, or null. */
-export function chartGroup() {
-  return {cursor: null, range: null, members: new Set()};
+/** Return charts that share cursor and zoom, and the range `full` of steps if it is given. */
+export function chartGroup(full = null) {
+  return {cursor: null, range: null, full, members: new Set()};
 }
 
 /** Tell all charts of a group but `origin` that the cursor or the range has changed. */

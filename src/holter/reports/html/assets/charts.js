@@ -23,6 +23,10 @@
  *     marks: [{from, to, kind, text, row?}], height, group,
  *     selected, onSelect,           // row index; called with the index of a clicked row
  *   })
+ *   layerMap(element, {rows, steps, end, high, low?, chosen, marks, unit, log, domain, rowLabel,
+ *                      label, group})
+ *                                   // a heat map of `high` with a filter of rows, and the curves
+ *                                   // of the `chosen` rows below; `low` and `high` of each cell
  *   ridgeline(element, {steps, edges, counts, label, unit, height})
  *                                   // counts: steps x bins; edges: bins + 1 numbers
  *   bars(element, {items: [{name, value, low?, high?, kind?, text?}],
@@ -43,6 +47,7 @@
 export {MISSING_BITS, chartGroup, formatNumber} from "./canvas.js";
 export {lineChart} from "./lines.js";
 export {heatMap} from "./heat.js";
+export {layerMap} from "./layers.js";
 export {ridgeline} from "./ridges.js";
 export {bars, matrix} from "./bars.js";
 export {opGraph} from "./graph.js";

@@ -6,7 +6,7 @@ import {
 
 const KEY = 78; // width of the colour key with its labels
 const DEFAULTS = {
-  rows: [], steps: [], values: [], label: "", unit: "", rowLabel: "layer", palette: "sequential",
+  rows: [], steps: [], values: [], label: "", unit: "", rowLabel: "layer", xLabel: "step", palette: "sequential",
   log: true, marks: [], selected: null, rowFormat: null,
 };
 
@@ -108,11 +108,11 @@ export function heatMap(element, given) {
     const narrow = width < 480;
     context.textAlign = "right";
     const longest = Math.max(30, ...rows.map((name) => context.measureText(rowName(name)).width));
-    const left = Math.ceil(Math.min(longest, width * (narrow ? 0.28 : 0.25))) + 10;
+    const left = Math.ceil(Math.min(longest, width * (narrow ? 0.28 : 0.25))) + 14;
     const right = width - KEY;
     const top = 18;
     const bottom = height - 22;
-    const full = steps.length ? [steps[0], end()] : [0, 1];
+    const full = group.full ?? (steps.length ? [steps[0], end()] : [0, 1]);
     const [first, last] = zoomed(full, group);
     const x = scale(first, last, left, right);
     const tall = (bottom - top) / Math.max(rows.length, 1);
@@ -128,7 +128,7 @@ export function heatMap(element, given) {
     context.textAlign = "left";
     context.textBaseline = "top";
     context.fillText(data.rowLabel, 2, 2);
-    drawStepAxis(context, theme, x, bottom, {format: last - first < 8 ? formatNumber : formatStep});
+    drawStepAxis(context, theme, x, bottom, {label: data.xLabel, format: last - first < 8 ? formatNumber : formatStep});
     if (!rows.length || !steps.length) {
       context.textAlign = "center";
       context.fillText("no readings", (left + right) / 2, (top + bottom) / 2);
@@ -249,7 +249,9 @@ export function heatMap(element, given) {
     }
     const until = (data.steps[column + 1] ?? end()) - 1;
     const from = data.steps[column];
-    const title = until > from ? `steps ${formatStep(from)}–${formatStep(until)}` : `step ${formatStep(from)}`;
+    const title = data.xLabel !== "step"
+      ? `${data.xLabel} ${formatNumber(from)}`
+      : until > from ? `steps ${formatStep(from)}–${formatStep(until)}` : `step ${formatStep(from)}`;
     context.strokeStyle = theme.text;
     context.strokeRect(view.left, view.top + row * view.tall, view.right - view.left, view.tall);
     tip.show(at, view.top + (row + 0.5) * view.tall, title, lines, own === "keys");

@@ -116,6 +116,7 @@ export function lineChart(element, given) {
   }
 
   function fullRange() {
+    if (group.full) return group.full;
     let low = Infinity;
     let high = -Infinity;
     for (const {steps} of data.series) {
@@ -305,15 +306,15 @@ export function lineChart(element, given) {
     context.globalAlpha = 1;
     context.lineWidth = 1;
     context.setLineDash([]);
+    const isDrawn = (value) => Number.isFinite(value) && !(log && value <= 0);
     const sparse = series.steps.length * 6 < x(x.high) - x(x.low);
-    if (data.points || sparse) {
-      for (let i = 0; i < series.steps.length; i += 1) {
-        const value = series.values[i];
-        if (!Number.isFinite(value) || (log && value <= 0)) continue;
-        context.beginPath();
-        context.arc(x(series.steps[i]), y(value), series.steps.length === 1 ? 3.5 : 2.2, 0, 2 * Math.PI);
-        context.fill();
-      }
+    for (let i = 0; i < series.steps.length; i += 1) {
+      if (!isDrawn(series.values[i])) continue;
+      const isAlone = !isDrawn(series.values[i - 1]) && !isDrawn(series.values[i + 1]); // no line shows it
+      if (!data.points && !sparse && !isAlone) continue;
+      context.beginPath();
+      context.arc(x(series.steps[i]), y(series.values[i]), isAlone ? 3.5 : 2.2, 0, 2 * Math.PI);
+      context.fill();
     }
     if (log) {
       for (let i = 0; i < series.steps.length; i += 1) {
