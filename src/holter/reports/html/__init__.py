@@ -1,5 +1,7 @@
 """The report as one HTML file that opens from disk: cause first, then every curve behind it."""
 
+from dataclasses import dataclass
+
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
@@ -12,8 +14,25 @@ from holter.reports.html._view import Panel, View
 from holter.reports.html.panels import Titled, all_panels
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a page shows of a run: the file that opens from disk, or a page of the dashboard."""
+
+    name: str
+    links: tuple[tuple[str, str], ...]  # identifier and title of each section
+    main: Html
+    figures: Figures
+
+
 def render(run: Run, checkup: Checkup) -> str:
     """Return the whole page."""
+    content = content_of(run, checkup)
+    body = joined(_bar(content), content.main)
+    return page(f"{content.name} · holter", body, content.figures, steps=run.steps)
+
+
+def content_of(run: Run, checkup: Checkup) -> Content:
+    """Return the sections of the page, and the data of their charts."""
     view = View(run, checkup, diagnose(checkup))
     figures = Figures()
     panels = all_panels(view)
@@ -29,21 +48,20 @@ def render(run: Run, checkup: Checkup) -> str:
         _titled("environment", "Environment", element("div", environment(view), class_="card")),
         foot(missing),
     )
-    return page(
-        f"{run_name(view)} · holter", joined(_bar(view, shown), main), figures, steps=run.steps
-    )
-
-
-def _bar(view: View, shown: list[Titled]) -> Html:
-    links = [("rules", "Other rules"), ("environment", "Environment")]
-    links = [(titled.name, titled.title) for titled in shown] + links
+    links = [(titled.name, titled.title) for titled in shown]
+    links += [("rules", "Other rules"), ("environment", "Environment")]
     if view.diagnosis.leading is not None:
         links.insert(0, ("diagnosis", "Diagnosis"))
+    return Content(run_name(view), tuple(links), main, figures)
+
+
+def _bar(content: Content) -> Html:
+    links = (element("a", title, href=f"#{name}") for name, title in content.links)
     return element(
         "nav",
         element("span", "holter", class_="brand"),
-        element("span", run_name(view), class_="run"),
-        element("div", *(element("a", title, href=f"#{name}") for name, title in links)),
+        element("span", content.name, class_="run"),
+        element("div", *links),
         element("button", "Theme", type="button", id="theme", title="light or dark"),
         aria_label="sections",
     )

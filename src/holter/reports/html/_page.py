@@ -29,12 +29,21 @@ class Figures:
             class_="wide" if drawing.is_wide else None,
         )
 
+    @property
+    def drawings(self) -> str:
+        """The kind and data of every drawing, as JSON that refers to `arrays`."""
+        return as_json(self._drawings)
+
+    @property
+    def arrays(self) -> str:
+        """The numbers of all drawings, compressed and as text."""
+        return self._pack.data()
+
     def data(self) -> Html:
         """Return the data of all drawings, for the script."""
-        drawings = Html(as_json(self._drawings))
         return joined(
-            element("script", drawings, type="application/json", id="drawings"),
-            element("script", Html(self._pack.data()), type="application/gzip", id="arrays"),
+            element("script", Html(self.drawings), type="application/json", id="drawings"),
+            element("script", Html(self.arrays), type="application/gzip", id="arrays"),
         )
 
 
