@@ -1,5 +1,6 @@
 """What the pages show of runs, as plain dictionaries and lists."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,10 @@ from holter.dashboard.encoding import plain_finding, plain_series
 from holter.dashboard.library import Alert, Checked, Entry
 from holter.dashboard.thinning import thinned
 from holter.diagnosis.differential import diagnose
+from holter.diagnosis.engine import all_rules
 from holter.record import Run
 from holter.record.signals import CATALOGUE, Per, Signal
+from holter.reports.html import content_of
 
 _POINTS = 1500  # of a curve in a comparison
 _MOST_OWNERS = 6  # of one run in a comparison
@@ -57,7 +60,22 @@ def alert(each: Alert) -> dict[str, Any]:
     }
 
 
-def experiments(run: Run, checked: Checked) -> dict[str, Any]:
+def report(entry: Entry, run: Run, checked: Checked) -> dict[str, Any]:
+    """Return the sections of the report with their charts, and the next experiments."""
+    content = content_of(run, checked.checkup)
+    return {
+        "run": row(entry, checked),
+        "steps": run.steps,
+        "links": [list(each) for each in content.links],
+        "main": str(content.main),
+        "drawings": json.loads(content.figures.drawings),
+        "arrays": content.figures.arrays,
+        "rules": list(all_rules()),
+        "next": _experiments(run, checked),
+    }
+
+
+def _experiments(run: Run, checked: Checked) -> dict[str, Any]:
     """Return the exact commands of the next experiments."""
     diagnosis = diagnose(checked.checkup)
     return {

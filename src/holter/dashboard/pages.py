@@ -1,5 +1,6 @@
 """The HTML of the pages: a shell that loads one script, and the pages of rules."""
 
+from functools import cache
 from html import escape
 from importlib.resources import files
 
@@ -24,29 +25,23 @@ def page(title: str, *, script: str = "", main: str = "", current: str = "/") ->
         f'<a href="{path}"{" aria-current=page" if path == current else ""}>{name}</a>'
         for path, name in _LINKS
     )
-    loaded = f'<script type="module" src="/assets/{script}"></script>' if script else ""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)} · holter</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/assets/charts.css">
-<link rel="stylesheet" href="/assets/dashboard.css">
-<script type="module" src="/assets/frame.js"></script>
-{loaded}
-</head>
-<body>
-<a class="skip" href="#main">Skip to content</a>
-<header class="bar"><a class="brand" href="/">holter</a><nav>{links}</nav>
+    body = f"""<header class="bar"><a class="brand" href="/">holter</a><nav>{links}</nav>
 <span id="live" class="live" role="status"></span>
 <button id="theme" class="quiet" type="button">Theme</button></header>
-<main id="main">{main}</main>
-<div id="alerts" class="alerts" role="log" aria-live="polite"></div>
-</body>
-</html>
-""".encode()
+<main id="main">{main}</main>"""
+    return _document(title, ("dashboard.css",), script, body)
+
+
+def run_page() -> bytes:
+    """Return the page of one run; its script fetches the sections of the report."""
+    body = """<nav class="bar" aria-label="sections"><a class="brand" href="/">holter</a>
+<span id="run-name" class="run"></span><div id="sections"></div>
+<span id="live" class="live" role="status"></span>
+<button id="next" class="primary" type="button">Next experiment</button>
+<button id="theme" type="button">Theme</button></nav>
+<main id="main"><p class="loading">Reading the run …</p></main>
+<dialog id="experiments" aria-label="Next experiment"></dialog>"""
+    return _document("Run", ("report.css", "run.css"), "run.js", body)
 
 
 def rule_list() -> bytes:
@@ -78,6 +73,31 @@ def rule_page(name: str) -> bytes | None:
         f"{to_html(body, rules=names)}{_options(rule)}{_exceptions(rule)}{_related(rule)}</article>"
     )
     return page(name, main=main, current="/rules")
+
+
+def _document(title: str, styles: tuple[str, ...], script: str, body: str) -> bytes:
+    sheets = ("charts.css", *styles, "frame.css")
+    linked = "".join(f'<link rel="stylesheet" href="/assets/{sheet}">' for sheet in sheets)
+    loaded = "".join(
+        f'<script type="module" src="/assets/{each}"></script>'
+        for each in filter(None, ("frame.js", script))
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)} · holter</title>
+<link rel="icon" href="data:,">
+{linked}{loaded}
+</head>
+<body>
+<a class="skip" href="#main">Skip to content</a>
+{body}
+<div id="alerts" class="alerts" role="log" aria-live="polite"></div>
+</body>
+</html>
+""".encode()
 
 
 def _row(rule: Rule) -> str:
@@ -118,6 +138,7 @@ def _related(rule: Rule) -> str:
     )
 
 
+@cache
 def _assets() -> dict[str, tuple[bytes, str]]:
     found: dict[str, tuple[bytes, str]] = {}
     for package in ("holter.reports.html", "holter.dashboard"):

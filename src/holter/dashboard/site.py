@@ -45,7 +45,7 @@ class Dashboard:
             case "", []:
                 return _html(pages.page("Runs", script="runs.js"))
             case "runs", [_]:
-                return _html(pages.page("Run", script="run.js"))
+                return _html(pages.run_page())
             case "compare", []:
                 return _html(pages.page("Compare", script="compare.js"))
         return None
@@ -85,18 +85,15 @@ class Dashboard:
         return Answer.of([documents.alert(each) for each in self._library.alerts()])
 
     def _run(self, entry: Entry, what: str, request: Request) -> Answer | None:
+        if what != "report":
+            return None
         checked = self._library.checked(entry)
         version = f"{entry.version}-{checked.version}"
-        if what not in ("summary", "report"):
-            return None
         if request.unless == version:
             return Answer.unchanged()
         if checked.summary.error:
             raise HolterError(checked.summary.error)
-        if what == "summary":
-            summary = documents.row(entry, checked)
-            return Answer.of({**summary, **documents.experiments(_load(entry), checked)})
-        return None
+        return Answer.of(documents.report(entry, _load(entry), checked), version=version)
 
     def _compare(self, request: Request) -> Answer:
         wanted = request.query.get("runs", "").split(",")[:_MOST_COMPARED]

@@ -145,7 +145,7 @@ export function showWeights(place) {
   const draw = drawn(distribution, (figure, answer) => {
     const chosen = answer.distribution[Number(layer.value) || 0];
     return ridgeline(figure, {
-      steps: chosen.steps, edges: numbers(chosen.edges), counts: chosen.counts,
+      steps: chosen.steps, edges: numbers(chosen.edges), counts: chosen.counts.flat(),
       label: "distribution of the weights", unit: "weight", height: 380,
     });
   });

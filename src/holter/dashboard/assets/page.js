@@ -104,7 +104,7 @@ export function command(text) {
     }
     setTimeout(() => { copy.textContent = "Copy"; }, 1500);
   }, "quiet");
-  return build("div", "command", code, copy);
+  return build("div", "shell", code, copy);
 }
 
 /** Make the tag of an outcome or a severity. */
