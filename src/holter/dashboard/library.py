@@ -162,7 +162,7 @@ class Library:
 def _entry(folder: Path, root: Path) -> Entry | None:
     """Return the entry of a run, or None where a link leads out of the folder that was given."""
     files = state(folder)
-    if any(file.path.is_symlink() and not _is_below(file.path, root) for file in files):
+    if any(_leads_out(file.path, root) for file in files):
         return None
     name = folder.name if folder == root else folder.relative_to(root).as_posix()
     identifier = hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:16]
@@ -171,8 +171,9 @@ def _entry(folder: Path, root: Path) -> Entry | None:
     return Entry(identifier, name, folder, version, written)
 
 
-def _is_below(path: Path, root: Path) -> bool:
-    return path.resolve().is_relative_to(root)
+def _leads_out(file: Path, root: Path) -> bool:
+    is_linked = file.is_symlink() or file.parent.is_symlink()
+    return is_linked and not file.resolve().is_relative_to(root)
 
 
 def _check(entry: Entry) -> Checked:
