@@ -7,7 +7,7 @@ from holter.diagnosis.engine import Checkup
 from holter.record import Run
 from holter.reports._card import on_card
 from holter.reports.html._findings import leading_card, other_card
-from holter.reports.html._markup import Html, element, joined
+from holter.reports.html._markup import Html, element, joined, with_code
 from holter.reports.html._page import Figures, page
 from holter.reports.html._summary import environment, foot, hero, rule_lists, run_name
 from holter.reports.html._view import Panel, View
@@ -82,7 +82,7 @@ def _section(titled: Titled, figures: Figures) -> Html:
     return _titled(
         titled.name,
         titled.title,
-        element("p", panel.intro, class_="intro") if panel.intro else joined(),
+        element("p", with_code(panel.intro), class_="intro") if panel.intro else joined(),
         charts if panel.drawings else joined(),
         element("div", panel.below, class_="card") if panel.below else joined(),
     )

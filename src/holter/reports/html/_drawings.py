@@ -83,6 +83,7 @@ def layers(
     domain: tuple[float, float] | None = None,
     row: str = "parameter",
     note: str = "",
+    is_folded: bool = False,
 ) -> Drawing | None:
     """Return a heat map of a signal of parameters or modules, with curves of chosen rows."""
     if signal not in view.run:
@@ -100,7 +101,7 @@ def layers(
     data = {
         "rows": list(grid.owners),
         "steps": grid.steps,
-        "end": grid.end,
+        "end": max(grid.end, view.run.steps),
         "high": grid.high,
         "marks": marks,
         "unit": unit,
@@ -112,7 +113,8 @@ def layers(
     }
     if not grid.is_exact:
         data["low"] = grid.low
-    return Drawing("layers", data, title, "; ".join(filter(None, (note, drawn))), is_wide=True)
+    note = "; ".join(filter(None, (note, drawn)))
+    return Drawing("layers", data, title, note, is_wide=True, is_folded=is_folded)
 
 
 def present(*drawings: Drawing | None) -> tuple[Drawing, ...]:

@@ -150,6 +150,7 @@ def _drawing(
         unit=signal.unit,
         marks=marks,
         height=_HEIGHT,
+        controls=False,
         own=signal.per is Per.TRIAL,
     )
 

@@ -21,13 +21,25 @@ class Figures:
         """Return the element that the page's script draws in."""
         number = str(len(self._drawings))
         self._drawings.append({"kind": drawing.kind, "data": self._pack.spelled(drawing.data)})
-        return element(
-            "figure",
-            element("figcaption", drawing.title) if drawing.title else joined(),
-            element("div", class_="drawing", data_drawing=number, data_kind=drawing.kind),
-            element("p", drawing.note, class_="note") if drawing.note else joined(),
-            class_="wide" if drawing.is_wide else None,
-        )
+        place = element("div", class_="drawing", data_drawing=number, data_kind=drawing.kind)
+        note = element("p", drawing.note, class_="note") if drawing.note else joined()
+        wide = "wide" if drawing.is_wide else ""
+        if drawing.is_folded:
+            figure = element("figure", place, note)
+            return element(
+                "details", element("summary", drawing.title), figure, class_=f"card {wide}"
+            )
+        return element("figure", element("figcaption", drawing.title), place, note, class_=wide)
+
+    @property
+    def drawings(self) -> str:
+        """The kind and data of every drawing, as JSON that refers to `arrays`."""
+        return as_json(self._drawings)
+
+    @property
+    def arrays(self) -> str:
+        """The numbers of all drawings, compressed and as text."""
+        return self._pack.data()
 
     @property
     def drawings(self) -> str:

@@ -24,6 +24,7 @@ class Drawing:
     title: str = ""
     note: str = ""
     is_wide: bool = False
+    is_folded: bool = False  # shown when the reader opens it
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_RATE, LR_RANGE_S
 from holter.reports.plots._figure import figure
 
 _ROOM = 0.25  # of the fall, above the start, that is drawn
+_FEW_DECADES = 1.5  # that have room for three ticks each
+_MOST_TICKS = 7
 
 
 def draw(run: Run, path: Path) -> None:
@@ -68,22 +70,26 @@ def _estimators(test: RangeTest, axes: Any, height: float) -> None:
 
 
 def _trials(test: RangeTest, axes: Any) -> None:
-    kept = [trial for trial in test.trials if np.isfinite(trial.level)]
+    fall = max(test.level - test.best.level, 1e-3 * abs(test.level), 1e-12)
+    top = test.level + _ROOM * fall
+    kept = [trial for trial in test.trials if trial.level <= top]
     rates, levels = [trial.rate for trial in kept], [trial.level for trial in kept]
     errors = [_standard_error(trial, test.best) for trial in kept]
     axes.errorbar(rates, levels, yerr=errors, fmt="o-", color="tab:blue", markersize=4, capsize=2)
-    for trial in test.trials:
-        if not np.isfinite(trial.level):
-            axes.plot(trial.rate, test.level, "x", color="tab:red")
+    worse = [trial.rate for trial in test.trials if not trial.level <= top]
+    if worse:
+        height = [test.level + 0.8 * _ROOM * fall] * len(worse)
+        axes.plot(worse, height, "x", color="tab:red", label="ends higher, or not finite")
     axes.axhline(test.level, color="grey", linewidth=0.8, linestyle=":", label="at the start")
     axes.set(
         xscale="log",
         xlabel="learning rate of the first group",
         ylabel="loss of the held batches at the end",
         title="short trainings from the same start",
+        ylim=(min(test.best.level, test.level) - 0.05 * fall, top),
     )
-    ticks = _ticks(min(rates), max(rates))
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ticks = _ticks(test.trials[0].rate, test.trials[-1].rate)
+    axes.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
     axes.minorticks_off()
     if not test.problem:
         _mark(test, axes)
@@ -97,10 +103,13 @@ def _trials(test: RangeTest, axes: Any) -> None:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return the rates between two that have one significant digit: 0.001, 0.002, 0.005."""
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    rates = [first * 10.0**power for power in powers for first in (1, 2, 5)]
-    return [rate for rate in rates if low <= rate <= high]
+    """Return round rates between two, fewer in each decade the more decades there are."""
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    digits = (1, 2, 5) if high < 10**_FEW_DECADES * low else (1,)
+    every = max(1, -(-(last - first) // _MOST_TICKS))
+    rates = [digit * 10.0**power for power in range(first, last + 1, every) for digit in digits]
+    inside = [rate for rate in rates if 0.99 * low <= rate <= 1.01 * high]
+    return inside if len(inside) > 1 else sorted({low, high})
 
 
 def _standard_error(trial: RateTrial, best: RateTrial) -> float:

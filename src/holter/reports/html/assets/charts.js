@@ -33,6 +33,7 @@
  *                  reference: {value, text}, label, unit, log = false})
  *   matrix(element, {rows, columns, values, label, rowLabel, columnLabel, text?})
  *   opGraph(element, {nodes: [{id, name, detail?, kind?}], edges: [[from, to, text?]], guilty, label})
+ *                                   // kind "spoiled": not finite because of the `guilty` node
  *
  * A step without a reading has no entry in a series. In the cells of a heat map a missing reading
  * is `null`, `undefined` or, in a Float32Array, the NaN with the bits `MISSING_BITS`. Every other

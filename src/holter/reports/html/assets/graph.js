@@ -46,13 +46,14 @@ export function opGraph(element, given) {
     const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", class: "chart-graph"});
     picture.setAttribute("aria-label", data.label);
     const places = new Map();
+    const spoiled = new Set(nodes.flatMap(({id, kind}) => (kind === "spoiled" ? [id] : [])));
     rows.forEach((row, r) => row.forEach((node, n) => {
       const free = width - row.length * (BOX.width + BOX.gapX) + BOX.gapX;
       places.set(node.id, {x: free / 2 + n * (BOX.width + BOX.gapX), y: 4 + r * (BOX.height + BOX.gapY)});
     }));
     for (const [from, to, text] of edges) {
       const [a, b] = [places.get(from), places.get(to)];
-      if (a && b) drawEdge(picture, a, b, from === guilty, text);
+      if (a && b) drawEdge(picture, a, b, from === guilty || spoiled.has(from), text);
     }
     for (const node of nodes) drawNode(picture, node, places.get(node.id), node.id === guilty);
     const scroller = make("div", "chart-graph-scroller");

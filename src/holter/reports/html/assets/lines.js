@@ -38,6 +38,18 @@ export function nearest(steps, step) {
   return low > 0 && step - steps[low - 1] < steps[low] - step ? low - 1 : low;
 }
 
+/** Return marked ranges without their overlaps, so that none is shaded twice. */
+function mergedRanges(marks) {
+  const merged = [];
+  for (const {from, to, kind} of [...marks].sort((a, b) => a.from - b.from)) {
+    if (kind === "onset") continue;
+    const before = merged.findLast((range) => range.kind === kind);
+    if (before && from <= before.to) before.to = Math.max(before.to, to);
+    else merged.push({from, to, kind});
+  }
+  return merged;
+}
+
 export function lineChart(element, given) {
   let data = {...DEFAULTS, ...given};
   let group = data.group ?? chartGroup();
@@ -79,7 +91,7 @@ export function lineChart(element, given) {
         legend.append(entry);
       });
     }
-    tools.append(legend);
+    if (legend.firstChild) tools.append(legend);
     if (!data.controls) return;
     const controls = make("div", "chart-controls");
     const smooth = make("label", "chart-smoothing");
@@ -203,12 +215,12 @@ export function lineChart(element, given) {
 
     context.save();
     context.beginPath();
-    context.rect(left, 0, right - left, height);
+    context.rect(left - 4, 0, right - left + 8, height);
     context.clip();
     drawRanges(context, theme, x, top - rail, bottom);
     context.save();
     context.beginPath();
-    context.rect(left, top - 2, right - left, bottom - top + 4);
+    context.rect(left - 4, top - 4, right - left + 8, bottom - top + 8); // whole points at the edges
     context.clip();
     for (const {value, text} of data.references) drawReference(context, theme, y(value), left, right, text);
     data.series.forEach((series, n) => {
@@ -229,13 +241,12 @@ export function lineChart(element, given) {
   }
 
   function drawRanges(context, theme, x, top, bottom) {
-    for (const {from, to, kind} of data.marks) {
-      if (kind === "onset") continue;
+    for (const {from, to, kind} of mergedRanges(data.marks)) {
       const low = x(Math.max(from, x.low));
       const wide = Math.max(x(Math.min(to, x.high)) - low, 2);
       if (to < x.low || from > x.high) continue;
       context.fillStyle = theme[kind] ?? theme.info;
-      context.globalAlpha = 0.13;
+      context.globalAlpha = wide > 0.9 * (x(x.high) - x(x.low)) ? 0.06 : 0.13; // all of it marks nothing
       context.fillRect(low, top, wide, bottom - top);
       context.globalAlpha = 0.75;
       context.fillRect(low, bottom - 3, wide, 3);

@@ -43,7 +43,7 @@ def _graph(birth: Birth) -> Drawing:
     for place, operation in enumerate(birth.went_into[:_AFTER]):
         nodes.append({"id": f"after-{place}", "name": operation, "kind": "spoiled"})
         edges.append(["birth" if place == 0 else f"after-{place - 1}", f"after-{place}"])
-    label = f"Operations around the birth of {birth.kind} in {birth.operation}"
+    label = "Operations around the first value that is not finite"
     note = "the last operations before it, its operands, and the first that it was passed on to"
     data = {"nodes": nodes, "edges": edges, "guilty": "birth", "label": label}
     return Drawing("graph", data, label, note, is_wide=True)

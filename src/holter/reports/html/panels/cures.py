@@ -4,6 +4,7 @@ import math
 
 from holter.diagnosis.facts.cures import Effect, TriedChange, cures_of
 from holter.record.signals import CURE_LOSS
+from holter.record.trials import UNCHANGED
 from holter.reports.experiments import cures as cures_table
 from holter.reports.html._drawings import curves, present
 from holter.reports.html._markup import joined
@@ -12,7 +13,7 @@ from holter.reports.html._view import Drawing, Panel, View
 
 TITLE = "Cures"
 _KINDS = {Effect.CURES: "good", Effect.HELPS: "", Effect.WORSE: "error"}
-_MOST_CURVES = 8
+_MOST_CURVES = 7  # beside the unchanged training
 
 
 def panel(view: View) -> Panel | None:
@@ -38,14 +39,10 @@ def panel(view: View) -> Panel | None:
         "bars: median of the repeats; lines: from the lowest to the highest repeat",
         is_wide=True,
     )
-    shown = [change.name for change in tried[:_MOST_CURVES]]
     recorded = view.run[CURE_LOSS]
+    shown = (UNCHANGED, *(change.name for change in tried[:_MOST_CURVES]))
     losses = curves(
-        {
-            name: recorded[name]
-            for name in (*recorded.keys() - set(cures.tried), *shown)
-            if name in recorded
-        },
+        {name: recorded[name] for name in shown if name in recorded},
         title="Loss under the changes that end lowest",
         unit="loss",
         own=True,

@@ -31,6 +31,7 @@ def panel(view: View) -> Panel | None:
             unit="share",
             log=False,
             domain=(0.0, 1.0),
+            is_folded=True,
         ),
     )
     return Panel(drawings) if drawings else None

@@ -26,18 +26,26 @@ def panel(view: View) -> Panel | None:
         {"name": f"sweep {n}", "steps": sweep.rates, "values": _within(test, sweep.curve)}
         for n, sweep in enumerate(test.sweeps, 1)
     ]
-    drawings = [_chart("Sweeps from the same start", sweeps, test)]
+    cut = f"smoothed; losses above {number(_ceiling(test))} are drawn there"
+    drawings = [_chart("Sweeps from the same start", sweeps, test, note=cut)]
     if kept := [trial for trial in test.trials if np.isfinite(trial.level)]:
         trained = {
             "name": "short trainings",
             "steps": np.array([trial.rate for trial in kept]),
             "values": np.array([trial.level for trial in kept]),
         }
-        drawings.append(_chart("Short trainings from the same start", [trained], test))
+        drawings.append(_chart("Short trainings from the same start", [trained], test, log=True))
     return Panel(tuple(drawings), test.problem and f"No suggestion: {test.problem}.")
 
 
-def _chart(title: str, series: list[Mapping[str, Any]], test: RangeTest) -> Drawing:
+def _chart(
+    title: str,
+    series: list[Mapping[str, Any]],
+    test: RangeTest,
+    *,
+    log: bool = False,
+    note: str = "",
+) -> Drawing:
     data = {
         "series": series,
         "marks": _marks(test),
@@ -46,9 +54,10 @@ def _chart(title: str, series: list[Mapping[str, Any]], test: RangeTest) -> Draw
         "xLabel": "learning rate",
         "unit": "loss of the held batches",
         "label": title,
+        "log": log,
         "own": True,
     }
-    return Drawing("lines", data, title)
+    return Drawing("lines", data, title, note)
 
 
 def _marks(test: RangeTest) -> list[Mark]:
@@ -64,7 +73,10 @@ def _marks(test: RangeTest) -> list[Mark]:
     return marks
 
 
+def _ceiling(test: RangeTest) -> float:
+    """Return the loss above which a sweep has diverged: as far above the start as it fell."""
+    return test.level + max(test.fall[0], 1e-12)
+
+
 def _within(test: RangeTest, curve: Values) -> Values:
-    """Return a curve cut off where it rises far above its start."""
-    fall = max(test.fall[0], 0.0)
-    return np.minimum(curve, test.level + max(fall, 1e-12))
+    return np.minimum(curve, _ceiling(test))
