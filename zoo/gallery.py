@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from holter.dashboard.encoding import numbers
-from holter.dashboard.thinning import thinned
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import check
 from holter.record import Run, Series
 from holter.record.signals import VAL_LOSS
 from holter.reports._outcome import headline
+from holter.reports.html._sampling import thinned
 from zoo.recording import recording
 from zoo.specimens import CASES, Specimen
 
@@ -92,8 +92,8 @@ def _validation(run: Run) -> Series | None:
 
 
 def _curve(series: Series) -> dict[str, Any]:
-    series = thinned(series, _POINTS)
-    return {"steps": series.steps.tolist(), "values": [_short(v) for v in numbers(series.values)]}
+    curve = thinned(series, most=_POINTS)
+    return {"steps": curve.steps.tolist(), "values": [_short(v) for v in numbers(curve.values)]}
 
 
 def _short(value: float | str) -> float | str:

@@ -9,14 +9,14 @@ from served import Serve
 
 from holter.dashboard.access import COOKIE, Access, RefusedError
 
-HOST = {"Host": "localhost:8770"}
+HOST = {"host": "localhost:8770"}
 
 
 @pytest.mark.parametrize(
     "host", ["localhost", "localhost:8770", "127.0.0.1:9", "[::1]:8770", "127.0.0.1", "LOCALHOST"]
 )
 def test_loopback_names_are_answered(host: str) -> None:
-    Access.for_host("127.0.0.1").require({"Host": host})
+    Access.for_host("127.0.0.1").require({"host": host})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_loopback_names_are_answered(host: str) -> None:
 )
 def test_a_foreign_host_is_refused(host: str) -> None:
     with pytest.raises(RefusedError):
-        Access.for_host("127.0.0.1").require({"Host": host})
+        Access.for_host("127.0.0.1").require({"host": host})
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,18 @@ def test_a_foreign_host_is_refused(host: str) -> None:
 )
 def test_a_foreign_origin_is_refused(origin: str) -> None:
     access = Access.for_host("127.0.0.1")
-    access.require({**HOST, "Origin": "http://localhost:8770"})
+    access.require({**HOST, "origin": "http://localhost:8770"})
     with pytest.raises(RefusedError):
-        access.require({**HOST, "Origin": origin})
+        access.require({**HOST, "origin": origin})
 
 
 def test_another_site_may_link_but_not_embed() -> None:
     access = Access.for_host("127.0.0.1")
-    foreign = {**HOST, "Sec-Fetch-Site": "cross-site"}
-    access.require({**foreign, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"})
+    foreign = {**HOST, "sec-fetch-site": "cross-site"}
+    access.require({**foreign, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"})
     for mode, kind in (("no-cors", "image"), ("no-cors", "script"), ("cors", "empty")):
         with pytest.raises(RefusedError):
-            access.require({**foreign, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": kind})
+            access.require({**foreign, "sec-fetch-mode": mode, "sec-fetch-dest": kind})
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "training.example"])
@@ -70,6 +70,7 @@ def test_the_server_refuses_foreign_host_and_origin(serve: Serve, tmp_path: Path
     assert served.get("/api/runs").status == 200
     assert served.get("/api/runs", Host="evil.example").status == 403
     assert served.get("/api/runs", Origin="http://evil.example").status == 403
+    assert served.get("/api/runs", oRIGIN="http://evil.example").status == 403
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         assert served.get("/api/runs", method=method).status == 501
 

@@ -74,7 +74,16 @@ def test_a_training_is_followed_while_it_runs(page: "Page", serve: Serve, tmp_pa
     served = serve(tmp_path / "runs")
     page.goto(served.address("/"))
     page.get_by_text("There is no run in").wait_for()
-    command = [sys.executable, "-m", "holter", "run", "--no-check", "--out", "runs/live", "train.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "holter",
+        "run",
+        "--no-check",
+        "--out",
+        "runs/live",
+        "train.py",
+    ]
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ) as training:
         try:
             page.get_by_role("link", name="live").click(timeout=60_000)
@@ -250,7 +259,11 @@ def test_the_range_test_is_drawn(page: "Page", playground: Served) -> None:
 
 def test_the_tree_is_walked_to_a_rule(page: "Page", three: Served) -> None:
     page.goto(three.address("/playground/tree"))
-    for reply in ("The training loss does not fall", "No, the loss stays where it is", "No, not at all"):
+    for reply in (
+        "The training loss does not fall",
+        "No, the loss stays where it is",
+        "No, not at all",
+    ):
         page.get_by_role("button", name=reply).click()
     page.get_by_role("button", name="The optimizer holds other parameters").click()
     page.get_by_role("link", name="parameters-outside-model").click()

@@ -1,7 +1,6 @@
 """The runs below the folders that were given, and what is found while they grow."""
 
 import math
-import os
 import time
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
     write_run(given / "mixed", [1.0])
     (given / "linked").symlink_to(tmp_path / "secret" / "run")
     (given / "parent").symlink_to(tmp_path / "secret")
-    os.replace(given / "mixed" / "meta.json", tmp_path / "meta.json")
+    (given / "mixed" / "meta.json").replace(tmp_path / "meta.json")
     (given / "mixed" / "meta.json").symlink_to(tmp_path / "meta.json")
     (given / "borrowed").mkdir()
     (given / "borrowed" / "rank-0").symlink_to(tmp_path / "secret" / "run" / "rank-0")

@@ -125,9 +125,7 @@ def test_the_tree_ends_at_rules_and_every_question_is_reached() -> None:
 
 
 def test_the_commands_of_the_tree_exist() -> None:
-    commands = next(
-        action.choices for action in make_parser()._actions if action.dest == "command"
-    )
+    commands = next(action.choices for action in make_parser()._actions if action.dest == "command")
     for question in TREE.values():
         if question.command:
             _, command, *words = question.command.split()

@@ -22,9 +22,10 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "playground",
         help="loss-curve gallery, gradient simulator, schedules and diagnosis tree in the browser",
-        description="Serve the playground: the gallery of loss curves with their diagnoses, networks"
-        " that are\ntrained as you choose (gradients, activations, weights), learning-rate range and"
-        "\nschedules, and the diagnosis tree. The dashboard (`holter show`) has it too.",
+        description="Serve the playground: the gallery of loss curves with their diagnoses,"
+        " networks that are\ntrained as you choose (gradients, activations, weights),"
+        " learning-rate range and schedules,\nand the diagnosis tree. The dashboard"
+        " (`holter show`) has it too.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -58,7 +58,9 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
         " token in the printed address",
     )
     parser.add_argument(
-        "--port", type=_port, default=DEFAULT_PORT,
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
         help="port (default: 8770, or a free one if that is in use)",
     )
     parser.add_argument(

@@ -9,5 +9,5 @@ conclusion comes from `diagnosis`, every curve from `record`.
 - `pages`: the HTML of pages, and of rules.
 - `server`: from a request to an answer.
 - `notebook`: `holter.show(run)`.
-- `playground/`: the gallery, the networks that are trained on request, schedules, the diagnosis tree.
+- `playground/`: the gallery, networks that are trained on request, schedules, the diagnosis tree.
 """

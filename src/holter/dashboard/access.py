@@ -58,15 +58,18 @@ class Access:
         return cls(host, secrets.token_urlsafe(24) if needs_token else None, framed)
 
     def require(self, headers: Mapping[str, str]) -> None:
-        """Raise `RefusedError` unless Host and Origin are this server's own."""
-        host = headers.get("Host", "")
+        """Raise `RefusedError` unless Host and Origin are this server's own.
+
+        The names of headers are in lower case.
+        """
+        host = headers.get("host", "")
         name = _hostname(f"//{host}")
         if name is None or (self.token is None and not is_loopback(name)):
             raise RefusedError("This server answers only requests for localhost.")
-        origin = headers.get("Origin")
+        origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             raise RefusedError("This server answers only its own pages.")
-        if headers.get("Sec-Fetch-Site") == "cross-site" and not _opens_a_page(headers):
+        if headers.get("sec-fetch-site") == "cross-site" and not _opens_a_page(headers):
             raise RefusedError("This server answers only its own pages.")
 
     def knows(self, given: str | None) -> bool:
@@ -83,7 +86,7 @@ class Access:
 def token_of(headers: Mapping[str, str]) -> str | None:
     """Return the token that the browser sends back."""
     try:
-        morsel = SimpleCookie(headers.get("Cookie", "")).get(COOKIE)
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return None
     return None if morsel is None else morsel.value
@@ -108,7 +111,7 @@ def _hostname(address: str) -> str | None:
 
 def _opens_a_page(headers: Mapping[str, str]) -> bool:
     """Return whether the request follows a link, which shows nothing to the page with the link."""
-    return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") in (
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") in (
         "document",
         "iframe",
     )

@@ -7,12 +7,12 @@ from typing import Any
 from holter.dashboard.commands import next_commands, working_directory
 from holter.dashboard.encoding import plain_finding, plain_series
 from holter.dashboard.library import Alert, Checked, Entry
-from holter.dashboard.thinning import thinned
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import all_rules
 from holter.record import Run
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.reports.html import content_of
+from holter.reports.html._sampling import thinned
 
 _POINTS = 1500  # of a curve in a comparison
 _MOST_OWNERS = 6  # of one run in a comparison
@@ -98,7 +98,7 @@ def comparison(runs: Sequence[tuple[Entry, Run]], name: str) -> dict[str, Any]:
         owners = list(run[signal])[:_MOST_OWNERS]
         for owner in owners:
             label = entry.name if len(owners) == 1 or not owner else f"{entry.name} · {owner}"
-            curve = plain_series(thinned(run[signal][owner], _POINTS))
+            curve = plain_series(thinned(run[signal][owner], most=_POINTS))
             series.append({"id": entry.id, "name": label, **curve})
     return {
         "signals": [{"name": each.name, "doc": each.doc} for each in signals],

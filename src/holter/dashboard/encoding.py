@@ -8,6 +8,7 @@ import numpy as np
 
 from holter.record import Series
 from holter.record.findings import Finding
+from holter.reports.html._sampling import Thinned
 
 
 def numbers(values: Iterable[float]) -> list[float | str]:
@@ -15,7 +16,7 @@ def numbers(values: Iterable[float]) -> list[float | str]:
     return [_number(float(value)) for value in np.asarray(values, np.float64).tolist()]
 
 
-def plain_series(series: Series) -> dict[str, Any]:
+def plain_series(series: Series | Thinned) -> dict[str, Any]:
     """Return the steps and values of a series."""
     return {"steps": series.steps.tolist(), "values": numbers(series.values)}
 

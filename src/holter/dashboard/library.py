@@ -67,7 +67,9 @@ class Library:
     def __init__(self, folders: Sequence[Path]) -> None:
         for folder in folders:
             if not folder.is_dir():
-                raise HolterError(f"There is no folder {folder}; `holter run train.py` records one.")
+                raise HolterError(
+                    f"There is no folder {folder}; `holter run train.py` records one."
+                )
         self.folders = tuple(dict.fromkeys(folder.resolve() for folder in folders))
         self._kept: dict[str, _Kept] = {}
         self._alerts: list[Alert] = []

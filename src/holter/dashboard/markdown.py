@@ -28,7 +28,9 @@ def _blocks(lines: list[str], rules: frozenset[str]) -> Iterator[str]:
     while at < len(lines):
         line = lines[at]
         if line.startswith("```"):
-            end = next((n for n in range(at + 1, len(lines)) if lines[n].startswith("```")), len(lines))
+            end = next(
+                (n for n in range(at + 1, len(lines)) if lines[n].startswith("```")), len(lines)
+            )
             yield f"<pre><code>{_example(lines[at + 1 : end])}</code></pre>"
             at = end + 1
         elif line.startswith("## "):
@@ -38,7 +40,11 @@ def _blocks(lines: list[str], rules: frozenset[str]) -> Iterator[str]:
             at += 1
         else:
             end = at + 1
-            while end < len(lines) and lines[end].strip() and not lines[end].startswith(("## ", "```")):
+            while (
+                end < len(lines)
+                and lines[end].strip()
+                and not lines[end].startswith(("## ", "```"))
+            ):
                 end += 1
             yield _paragraph(lines[at:end], rules)
             at = end

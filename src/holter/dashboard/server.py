@@ -113,13 +113,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a malformed or unsupported request in one sentence, without echoing it."""
         del message, explain
         self.close_connection = True
-        phrase = HTTPStatus(code).phrase if code in HTTPStatus else "refused"
-        self._send(Answer.failure(f"{phrase}.", code))
+        self._send(Answer.failure(f"{self.responses[code][0]}.", code))
 
     def _answer(self) -> Answer:
         access = self.server.access
+        given = {name.lower(): value for name, value in self.headers.items()}
         try:
-            access.require(self.headers)
+            access.require(given)
         except RefusedError as refusal:
             return Answer.failure(str(refusal), HTTPStatus.FORBIDDEN)
         if len(self.path) > _LONGEST:
@@ -130,11 +130,11 @@ class _Handler(BaseHTTPRequestHandler):
             # From here on the cookie has it: an address may be copied or logged.
             headers = {"Location": address.path, "Set-Cookie": access.cookie()}
             return Answer(b"", "text/plain", HTTPStatus.SEE_OTHER, headers)
-        if not access.knows(token_of(self.headers)):
+        if not access.knows(token_of(given)):
             sentence = "Open the address that `holter show` printed: it carries the token."
             return Answer.failure(sentence, HTTPStatus.UNAUTHORIZED)
         parts = tuple(unquote(part) for part in address.path.split("/") if part)
-        unless = self.headers.get("If-None-Match", "").strip('"')
+        unless = given.get("if-none-match", "").strip('"')
         return self._from_site(Request(parts, query, unless))
 
     def _from_site(self, request: Request) -> Answer:

@@ -71,7 +71,9 @@ class Dashboard:
         return None
 
     def _list(self) -> Answer:
-        rows = [documents.row(entry, self._library.known(entry)) for entry in self._library.entries()]
+        rows = [
+            documents.row(entry, self._library.known(entry)) for entry in self._library.entries()
+        ]
         return Answer.of(
             {
                 "folders": [str(folder) for folder in self._library.folders],
@@ -140,4 +142,3 @@ def _gallery() -> bytes:
     text = files("holter.dashboard.playground").joinpath("gallery.json").read_text(encoding="utf-8")
     pictures: list[dict[str, Any]] = json.loads(text)
     return json.dumps(pictures, separators=(",", ":")).encode()
-

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from holter.dashboard.thinning import thinned
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts.ending import exception_line
@@ -13,8 +12,10 @@ from holter.record.findings import Finding
 from holter.reports._card import title
 from holter.reports._facts import ending
 from holter.reports._outcome import headline
+from holter.reports.html._sampling import thinned
 
 _POINTS = 120  # of the small curve
+_EMPTY = Series(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,5 @@ def _curve(run: Run, checkup: Checkup) -> Series:
     outcome = checkup.outcome
     if outcome.signal not in run or outcome.owner not in run[outcome.signal]:
         return _EMPTY
-    return thinned(run[outcome.signal][outcome.owner], _POINTS)
-
-
-_EMPTY = Series(np.empty(0, np.int64), np.empty(0, np.float32))
+    curve = thinned(run[outcome.signal][outcome.owner], most=_POINTS)
+    return Series(curve.steps, curve.values)

@@ -24,7 +24,8 @@ const keyOf = (section, place) => section.id || section.tagName + place;
 /** Return the drawings of a section with what tells them apart. */
 function places(section) {
   return [...section.querySelectorAll("[data-drawing]")].map((place) => {
-    const caption = place.parentElement.querySelector("figcaption");
+    const figure = place.parentElement;
+    const caption = figure.querySelector("figcaption") ?? figure.previousElementSibling; // of a folded one
     return {place, key: `${place.dataset.kind} ${caption ? caption.textContent : ""}`};
   });
 }

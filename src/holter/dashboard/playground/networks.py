@@ -108,7 +108,8 @@ def train(options: Mapping[str, Any]) -> dict[str, Any]:
                     if step % every == 0:
                         distribution.append((step, _weights(model)))
                     optimizer.zero_grad()
-                    nn.functional.cross_entropy(model(inputs), labels).backward()
+                    loss: Tensor = nn.functional.cross_entropy(model(inputs), labels)
+                    torch.autograd.backward(loss)
                     optimizer.step()
                     step += 1
                     if step == steps:

@@ -13,7 +13,7 @@ from holter.lab.running import run as conduct
 from holter.lab.setup import Setup
 from holter.reports.experiments import all_results
 
-_QUICK = {"points": 60, "repeats": 2, "confirm": 3, "steps": 60}  # a few seconds
+_QUICK: Mapping[str, Any] = {"points": 60, "repeats": 2, "confirm": 3, "steps": 60}  # a few seconds
 
 
 def test_rates(options: Mapping[str, Any]) -> dict[str, Any]:

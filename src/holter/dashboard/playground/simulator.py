@@ -72,7 +72,7 @@ class Simulator:
 
 
 def _start() -> "subprocess.Popen[str]":
-    return subprocess.Popen(  # noqa: S603  (our own module)
+    return subprocess.Popen(
         [sys.executable, "-m", "holter.dashboard.playground.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -205,7 +205,9 @@ TREE: Mapping[str, Question] = MappingProxyType(
                     "growing-attention-logits",
                 ),
                 _leaf(
-                    "Gradients add up", "uncleared-gradients", "repeated-backward",
+                    "Gradients add up",
+                    "uncleared-gradients",
+                    "repeated-backward",
                     "undivided-accumulation",
                 ),
                 _leaf("At single batches", "loss-spike", "poisonous-batch"),
@@ -288,7 +290,9 @@ TREE: Mapping[str, Question] = MappingProxyType(
 def document() -> dict[str, Any]:
     """Return the tree with what the page shows of each rule at its ends."""
     rules = all_rules()
-    named = {name for question in TREE.values() for reply in question.replies for name in reply.rules}
+    named = {
+        name for question in TREE.values() for reply in question.replies for name in reply.rules
+    }
     return {
         "root": ROOT,
         "questions": {

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -14,6 +15,7 @@ def main() -> None:
     tasks = {"network": networks.train, "rates": rates.test_rates}
     for line in sys.stdin:
         task, options = json.loads(line)
+        answer: dict[str, Any]
         try:
             answer = {"answer": tasks[task](options)}
         except Exception as error:

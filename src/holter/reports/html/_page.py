@@ -41,16 +41,6 @@ class Figures:
         """The numbers of all drawings, compressed and as text."""
         return self._pack.data()
 
-    @property
-    def drawings(self) -> str:
-        """The kind and data of every drawing, as JSON that refers to `arrays`."""
-        return as_json(self._drawings)
-
-    @property
-    def arrays(self) -> str:
-        """The numbers of all drawings, compressed and as text."""
-        return self._pack.data()
-
     def data(self) -> Html:
         """Return the data of all drawings, for the script."""
         return joined(
