@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from holter._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from holter.dashboard.notebook import show
     from holter.diagnosis.differential import Diagnosis, diagnose
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
@@ -51,6 +52,7 @@ _HOMES = {
     "diagnose": "diagnosis.differential",
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
+    "show": "dashboard.notebook",
     "warmup_cosine": "lab.schedules",
     "watch": "watching.watch",
 }
@@ -78,6 +80,7 @@ __all__ = [
     "diagnose",
     "one_cycle",
     "rule",
+    "show",
     "warmup_cosine",
     "watch",
 ]

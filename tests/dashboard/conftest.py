@@ -25,20 +25,17 @@ FLAGS = (
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Return a function that serves folders until the test ends."""
-    running: list[tuple[Server, Dashboard]] = []
+    running: list[Server] = []
 
     def start(*folders: Path, token: bool = False) -> Served:
-        site = Dashboard(Library(folders))
-        server = Server(site, Access.for_host("127.0.0.1", token=token))
+        server = Server(Dashboard(Library(folders)), Access.for_host("127.0.0.1", token=token))
         server.start()
-        running.append((server, site))
+        running.append(server)
         return Served(server)
 
     yield start
-    for server, site in running:
-        server.shutdown()
-        server.server_close()
-        site.close()
+    for server in running:
+        server.stop()
 
 
 @pytest.fixture(scope="session")

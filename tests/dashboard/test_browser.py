@@ -216,13 +216,11 @@ def test_every_control_of_the_schedule_changes_its_picture(page: "Page", three: 
 @pytest.fixture(scope="module")
 def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return a dashboard without runs, whose worker process is started once."""
-    site = Dashboard(Library([tmp_path_factory.mktemp("runs")]))
-    server = Server(site, Access.for_host("127.0.0.1"))
+    library = Library([tmp_path_factory.mktemp("runs")])
+    server = Server(Dashboard(library), Access.for_host("127.0.0.1"))
     server.start()
     yield Served(server)
-    server.shutdown()
-    server.server_close()
-    site.close()
+    server.stop()
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,10 @@ def serve(args: argparse.Namespace, library: "Library", page: str) -> int:
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        return 0
+        pass
     finally:
-        site.close()
         server.server_close()
+        site.close()
     return 0
 
 

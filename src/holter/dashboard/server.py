@@ -4,11 +4,11 @@ import json
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from holter._version import __version__
@@ -53,7 +53,14 @@ class Answer:
         return cls(json.dumps({"error": sentence}).encode(), status=status)
 
 
-Site = Callable[[Request], Answer | None]  # None: there is no such page
+class Site(Protocol):
+    """What is served."""
+
+    def __call__(self, request: Request) -> Answer | None:
+        """Answer a request, or return None where there is nothing at the address."""
+
+    def close(self) -> None:
+        """End what runs in the background."""
 
 
 class Server(ThreadingHTTPServer):
@@ -86,6 +93,12 @@ class Server(ThreadingHTTPServer):
     def start(self) -> None:
         """Serve in a thread that ends with the process."""
         threading.Thread(target=self.serve_forever, name="holter-server", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop serving, and end what the site runs in the background."""
+        self.shutdown()
+        self.server_close()
+        self.site.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Stay silent where a browser has gone away."""

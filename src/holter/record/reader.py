@@ -19,6 +19,7 @@ from holter.record.events import (
 )
 from holter.record.journal import read_events, read_meta
 from holter.record.meta import Meta
+from holter.record.rich import card
 from holter.record.segment import open_segments
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.record.table import Chunk, Series, Stamps, Table, in_order
@@ -126,6 +127,20 @@ class Run:
     def finished(self) -> bool:
         """Whether the writer has closed the run."""
         return self.meta.status not in (None, "running")
+
+    def _repr_html_(self) -> str:
+        meta = self.meta
+        models = [f"{model.class_name}, {model.parameters:,} parameters" for model in meta.model]
+        rows = (
+            ("status", meta.status or ""),
+            ("steps", f"{self.steps:,}"),
+            ("duration", "" if meta.duration is None else f"{meta.duration:.3g} s"),
+            ("model", "; ".join(models)),
+            ("command", " ".join(meta.environment.command)),
+            ("started", meta.environment.started or ""),
+            ("signals", f"{len(self.tables)}"),
+        )
+        return card(f"Run {'in memory' if self.path is None else self.path}", rows)
 
 
 def follow(path: str | Path, *, every: float = 1.0) -> Iterator[Run]:
