@@ -21,7 +21,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "playground",
-        help="loss-curve gallery, gradient simulator, schedules and diagnosis tree in the browser",
+        help="loss curves, gradient simulator, schedules and diagnosis tree to try out",
         description="Serve the playground: the gallery of loss curves with their diagnoses,"
         " networks that are\ntrained as you choose (gradients, activations, weights),"
         " learning-rate range and schedules,\nand the diagnosis tree. The dashboard"
