@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from browsing import browser, page
+
+__all__ = ["browser", "page"]  # fixtures
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
@@ -19,6 +23,7 @@ SLOW = (
     "lab/experiments/",
     "lab/replay/",
     "record/test_durability.py",
+    "reports/html/test_in_a_browser.py",
     "scripts/",
     "test_bench_lr_range.py",
     "test_bench_peers.py",
