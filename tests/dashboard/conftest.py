@@ -1,8 +1,7 @@
-"""A dashboard over a folder of runs, and a browser to look at it."""
+"""A dashboard over a folder of runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from served import Serve, Served
@@ -11,15 +10,6 @@ from holter.dashboard.access import Access
 from holter.dashboard.library import Library
 from holter.dashboard.server import Server
 from holter.dashboard.site import Dashboard
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 
 
 @pytest.fixture
@@ -36,27 +26,3 @@ def serve() -> Iterator[Serve]:
     yield start
     for server in running:
         server.stop()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator["Browser"]:
-    if not CHROMIUM.is_file():
-        pytest.skip(f"needs a browser at {CHROMIUM}")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def page(browser: "Browser") -> Iterator["Page"]:
-    """Return a page that fails its test if a script of ours fails or says anything."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    said: list[str] = []
-    opened.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    yield opened
-    opened.close()
-    assert said == []

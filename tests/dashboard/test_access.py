@@ -4,8 +4,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from made import write_run
 from served import Serve
+from shown_runs import write_run
 
 from holter.dashboard.access import COOKIE, Access, RefusedError
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from made import write_run
 from served import Serve, Served
+from shown_runs import write_run
 
 from holter.dashboard.access import Access
 from holter.dashboard.library import Library
@@ -21,8 +21,6 @@ from holter.dashboard.site import Dashboard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
-
-pytestmark = pytest.mark.slow
 
 HOSTILE = (
     "<script>document.title='broken'</script>".replace("/", "\u2215"),

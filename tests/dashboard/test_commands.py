@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from made import write_run
+from shown_runs import write_run
 
 from holter._cli import main
 

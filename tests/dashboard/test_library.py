@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made import extend, write_run
+from shown_runs import extend, write_run
 
 from holter.dashboard.library import Checked, Library
 from holter.record import Writer

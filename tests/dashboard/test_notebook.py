@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from made import write_run
+from shown_runs import write_run
 
 import holter
 from holter import Run, check

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made import write_run
 from served import Serve
+from shown_runs import write_run
 
 from holter import Run, check, diagnose
 from holter.dashboard.commands import next_commands
