@@ -79,6 +79,12 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         help="do not keep the last steps and snapshots for replay",
     )
     recording.add_argument(
+        "--no-status",
+        dest="status",
+        action="store_false",
+        help="do not show steps, loss and alerts in the title of the terminal",
+    )
+    recording.add_argument(
         "--no-check", action="store_true", help="only record; run `holter check` later"
     )
     add_checking(parser)
@@ -100,6 +106,7 @@ def execute(args: argparse.Namespace) -> int:
         black_box=args.black_box,
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
+        status=args.status,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":

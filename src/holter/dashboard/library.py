@@ -12,7 +12,7 @@ from holter.dashboard.summary import Summary, summary_of
 from holter.diagnosis.engine import Checkup, check
 from holter.record import Run
 from holter.record.errors import HolterError
-from holter.record.findings import Finding
+from holter.record.findings import Confidence, Finding, Severity
 from holter.record.reader import is_run, state
 
 _DEPTH = 4  # folders below the one that was given in which runs are looked for
@@ -136,7 +136,7 @@ class Library:
         if kept.rules is not None:
             with self._lock:
                 for rule, finding in findings.items():
-                    if rule not in kept.rules:
+                    if rule not in kept.rules and _is_alarming(finding):
                         number = self._alerts[-1].number + 1 if self._alerts else 1
                         alert = Alert(number, entry.id, entry.name, time.time(), finding)
                         self._alerts.append(alert)
@@ -176,6 +176,12 @@ def _entry(folder: Path, root: Path) -> Entry | None:
 def _leads_out(file: Path, root: Path) -> bool:
     is_linked = file.is_symlink() or file.parent.is_symlink()
     return is_linked and not file.resolve().is_relative_to(root)
+
+
+def _is_alarming(finding: Finding) -> bool:
+    """Return whether to interrupt somebody; a hint in the middle of a run may pass."""
+    is_sure = finding.confidence >= Confidence.LIKELY and not finding.preview
+    return is_sure and finding.severity >= Severity.WARNING
 
 
 def _check(entry: Entry) -> Checked:

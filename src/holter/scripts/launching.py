@@ -14,6 +14,7 @@ from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.folders import new_folder, require_free
 from holter.record.meta import Environment
 from holter.record.notices import tell
+from holter.scripts import terminal_title
 from holter.scripts.discovery import Discovery
 from holter.scripts.running import AfterTorch, find_module, find_script, report_end
 from holter.scripts.spawned import Recording, Workers, tap_processes
@@ -46,11 +47,13 @@ def launch(
     black_box: bool = True,
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
+    status: bool = False,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
     Exit code, output and traceback are the script's own. Torch is imported only when the script
-    imports it, so that environment variables set by the script take effect.
+    imports it, so that environment variables set by the script take effect. With `status`, the
+    title of the terminal shows steps, loss and alerts.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
@@ -75,6 +78,8 @@ def launch(
         )
         recorder = _recorder(found.name, out, described, resume=resume)
         began.append(_begin(recorder, **options))
+        if status and _rank() == 0 and terminal_title.is_wanted():
+            terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
             folder = recorder.path.absolute()  # a process may change its working directory
             taps.extend(tap_processes(Recording(folder, described, options)))
