@@ -24,6 +24,7 @@ COMMANDS = {
     "test": "run the tests; --quick leaves out the slow ones, --all adds exhaustive ones;"
     " other arguments go to pytest",
     "lint": "check format, lint, types and layers",
+    "docs": "build the documentation site to ./site",
     "run": "run holter from this checkout: python3 dev.py run check holter-runs/...",
 }
 
@@ -50,6 +51,9 @@ def main(arguments: Sequence[str]) -> int:
         return test(rest)
     if command == "lint":
         return lint()
+    if command == "docs":
+        os.environ["NO_MKDOCS_2_WARNING"] = "1"  # which is of no use to who builds this
+        return call("mkdocs", "build", "--strict", *rest)
     return call("holter", *(rest if command == "run" else ["demo", *rest]))
 
 

@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import runpy
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.context import ForkServerContext
@@ -110,6 +112,9 @@ def script_of(specimen: Specimen, seed: int, how: str | None = None) -> str:
 
 def _record_apart(wanted: Recorded, how: str | None, processes: ForkServerContext) -> Recorded:
     specimen, seed, folder = wanted
+    if how == "doctor":
+        _examine(specimen, seed, folder)
+        return specimen, seed, folder / "run"
     process = processes.Process(target=_record, args=(*wanted, how))
     process.start()
     process.join(LIMIT)
@@ -123,8 +128,23 @@ def _record_apart(wanted: Recorded, how: str | None, processes: ForkServerContex
     return specimen, seed, folder / "run"
 
 
+def _examine(specimen: Specimen, seed: int, folder: Path) -> None:
+    """Run `holter doctor` as a user does: its time is a multiple of that of the whole process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / specimen.path.name
+    script.write_text(script_of(specimen, seed, "doctor"))
+    command = [sys.executable, "-m", "holter", "doctor", "--out", "run", script.name]
+    with (folder / "output.txt").open("w") as output:
+        subprocess.run(  # noqa: S603
+            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, check=False, timeout=LIMIT
+        )
+    if not (folder / "run").exists():
+        raise RuntimeError(f"{specimen.name} with seed {seed} failed: see {folder}/output.txt")
+    (folder / "done").touch()
+
+
 def _record(specimen: Specimen, seed: int, folder: Path, how: str | None) -> None:
-    """Run `holter run --no-check` on the script in this process, with its output in a file."""
+    """Run one command of holter on the script in this process, with its output in a file."""
     from holter._cli import main
 
     experiment = None if how in _REGIMES else how

@@ -88,7 +88,7 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
             "exception",
         ),
         *("order", "optimizer", "experiment failed", "batch", "handwritten loss", "weights edited"),
-        *("gradients unapplied", "cure tried"),
+        *("gradients unapplied", "cure tried", "rate cut"),
         *("holter failed", "capture", "tried", "experiment", "not applicable", "out of time"),
         *("trial failed", "overfit floor", "lr-range note", "lr-range stop", "sample"),
         *(

@@ -5,10 +5,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter._cli.options import (
+    EXIT_CODES,
+    add_checking,
+    add_script,
+    check_and_report,
+    settings_of,
+)
 from holter._cli.values import positive, positive_whole
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.notices import tell
@@ -55,9 +62,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         usage="holter doctor [options] [-m] SCRIPT [script arguments ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", metavar="SCRIPT", help="script to run, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
+    add_script(parser, "target")
     depth = parser.add_argument_group("examination")
     depth.add_argument(
         "--minutes",
@@ -154,9 +159,8 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
     def preflown() -> str:
         seconds = _PREFLIGHT * clock.left
         steps = min(run.steps, _STEPS)
-        why = bench.apart(
-            "preflight", preflight, command, path, steps, seconds / 2, seconds=seconds
-        )
+        examine = partial(preflight, failed=bad)
+        why = bench.apart("preflight", examine, command, path, steps, seconds / 2, seconds=seconds)
         return why or _preflight_summary(path)
 
     def replayed() -> str:

@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from holter.scripts.cures.trial import Command
 
 
-def preflight(command: "Command", run: Path, steps: int, seconds: float) -> int:
+# Experiments that tell most about a training that learned nothing: it has no time for all.
+_TELLING = ("label-control", "overfit-batch", "input-control", "data")
+
+
+def preflight(command: "Command", run: Path, steps: int, seconds: float, *, failed: bool) -> int:
     """Recognise the training step of a script, and run the preflight experiments on it."""
     from holter.lab.experiments import all_experiments
     from holter.lab.running import conduct
@@ -16,6 +20,8 @@ def preflight(command: "Command", run: Path, steps: int, seconds: float) -> int:
     from holter.scripts.recognition import Recognised, recognise
 
     chosen = [experiment for experiment in all_experiments().values() if experiment.preflight]
+    if failed:
+        chosen.sort(key=lambda experiment: experiment.name not in _TELLING)
 
     def then(recognised: Recognised) -> int:
         with Lab(run) as lab:

@@ -68,6 +68,14 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_script(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add a script, whose own arguments follow it, and `-m`."""
+    parser.add_argument(name, metavar="SCRIPT", help="script to run, or with -m a module")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    rest.required = False  # or argparse asks for arguments where the script is missing
+    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
+
+
 def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings from the arguments and pyproject.toml; call it before any long work."""
     return read_settings(

@@ -7,7 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter._cli.options import (
+    EXIT_CODES,
+    add_checking,
+    add_script,
+    check_and_report,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -40,9 +46,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         usage="holter run [options] [-m] SCRIPT [script arguments ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("script", metavar="SCRIPT", help="script to run, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
+    add_script(parser, "script")
     recording = parser.add_argument_group("recording")
     recording.add_argument(
         "--out",

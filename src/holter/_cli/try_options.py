@@ -61,6 +61,12 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
     trial = parser.add_argument_group("experiment")
     trial.add_argument(
+        "--trust",
+        action="store_true",
+        help="replay, cures: execute the script that recorded RUN although it has changed or is"
+        " not of this project",
+    )
+    trial.add_argument(
         "--only",
         action="append",
         metavar="CHECK,...",
@@ -116,12 +122,6 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         "--no-ladder",
         action="store_true",
         help="only reproduce the failure and find its origin; try no interventions",
-    )
-    failure.add_argument(
-        "--trust",
-        action="store_true",
-        help="execute the script that recorded RUN although it has changed or is not of this"
-        " project",
     )
     failure.add_argument(
         "--export",

@@ -20,6 +20,7 @@ class Discovery:
         self._watch = watch
         self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._held: dict[int, weakref.ref[Tensor]] = {}  # by an optimizer, now or earlier
         watch.send(self)
 
     def optimizer_made(self, optimizer: "Optimizer") -> None:
@@ -42,6 +43,12 @@ class Discovery:
         optimizers = list(self._waiting)
         self._waiting.clear()
         self._unsettled.update(optimizers)
+        self._held |= {
+            id(each): weakref.ref(each)
+            for optimizer in optimizers
+            for group in optimizer.param_groups
+            for each in group["params"]
+        }
         self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
 
     def before_step(self, optimizer: "Optimizer") -> None:
@@ -98,11 +105,13 @@ class Discovery:
             self._watch.add(trained, [])
 
     def _look_for_forgotten_models(self) -> None:
-        """Watch models in train mode that receive gradients and that no optimizer holds.
+        """Watch models in train mode that receive gradients and that no optimizer has ever held.
 
-        A network that only measures (a perceptual loss, a teacher) is frozen or in eval mode.
+        A network that only measures (a perceptual loss, a teacher) is frozen or in eval mode; one
+        that was trained in an earlier stage has its gradients from there.
         """
         known = {id(p) for p in self._watch.roster.parameters} | _parameters_of(list(self._waiting))
+        known |= {key for key, held in self._held.items() if held() is not None}
         forgotten = [
             module
             for module in live_models()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch.optim import lr_scheduler
 
-from holter.record.events import SchedulerSeen
+from holter.record.events import RateCut, SchedulerSeen
 
 Scheduler = lr_scheduler.LRScheduler
 
@@ -24,6 +24,7 @@ class Schedules:
         self._known: weakref.WeakSet[Scheduler] = weakref.WeakSet()
         self._waiting: list[tuple[SchedulerSeen, weakref.ref[Scheduler]]] = []
         self._calls: weakref.WeakKeyDictionary[Scheduler, int] = weakref.WeakKeyDictionary()
+        self._rates: weakref.WeakKeyDictionary[Scheduler, float] = weakref.WeakKeyDictionary()
 
     @property
     def are_waiting(self) -> bool:
@@ -43,6 +44,17 @@ class Schedules:
         self._calls[scheduler] = 1
         self._waiting.append((facts(scheduler), weakref.ref(scheduler)))
         return None
+
+    def cut(self, scheduler: Scheduler, metric: object) -> RateCut | None:
+        """The cut that a scheduler has made for a metric that did not improve, or None."""
+        if not isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+            return None
+        rate = max(map(float, scheduler.get_last_lr()))
+        before, self._rates[scheduler] = self._rates.get(scheduler), rate
+        if before is None or rate >= before:
+            return None
+        # Torch has read the metric, so it is not waited for.
+        return RateCut(scheduler.mode, float(metric), before, rate)  # type: ignore[arg-type]
 
     def began(self) -> Iterator[SchedulerSeen]:
         """An optimizer was stepped: the facts of all schedulers that have waited for it."""

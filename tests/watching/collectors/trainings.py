@@ -218,7 +218,7 @@ def modules_of_all_kinds():
 
 
 def losses_of_all_kinds():
-    """Tokens with some of them ignored, yes or no, and a number: a loss function for each."""
+    """Tokens with some of them ignored, yes or no, a number, distributions: a loss for each."""
 
     class Heads(nn.Module):
         def __init__(self):
@@ -238,9 +238,15 @@ def losses_of_all_kinds():
             tokens = torch.randint(0, 7, (3, 5))
             logits, flag, number = model(tokens)
             following = torch.where(tokens == 0, -100, tokens.roll(-1, 1))
-            loss = functional.cross_entropy(logits, following, label_smoothing=0.1)
+            weight = torch.linspace(1, 2, 7)
+            loss = functional.cross_entropy(logits, following, weight, label_smoothing=0.1)
             loss += functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
             loss += functional.mse_loss(number, target=torch.randn(3, 1), reduction="sum")
+            logs = logits.log_softmax(1)
+            loss += functional.kl_div(logs, torch.rand(3, 7, 5).softmax(1), reduction="batchmean")
+            loss += functional.ctc_loss(
+                logs.permute(2, 0, 1), tokens[:, :2] % 6 + 1, [5, 5, 4], [2, 1, 2]
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

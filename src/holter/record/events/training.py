@@ -101,6 +101,17 @@ class SchedulerSeen(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class RateCut(Occurrence):
+    """ReduceLROnPlateau lowers the learning rate for a metric that it finds no better."""
+
+    kind: ClassVar[str] = "rate cut"
+    mode: str  # min or max: what it takes for better
+    metric: float
+    before: float  # the learning rate
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
 class ModeChanged(Occurrence):
     """A model goes from training to eval mode, or back."""
 

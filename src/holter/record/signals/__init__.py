@@ -9,6 +9,7 @@ from holter.record.signals.controls import *
 from holter.record.signals.cures import *
 from holter.record.signals.data import *
 from holter.record.signals.datasets import *
+from holter.record.signals.distributions import *
 from holter.record.signals.geometry import *
 from holter.record.signals.gradients import *
 from holter.record.signals.graphs import *

@@ -111,6 +111,16 @@ TARGET_CLASSES = Signal(
     "Number of distinct classes seen among the labels so far.",
 )
 
+TARGET_WEIGHT_SLOPE = Signal(
+    "target.weight_slope",
+    Per.LOSS_FUNCTION,
+    Phase.DATA,
+    "",
+    "Slope of the logarithm of the class weights (`weight`, `pos_weight`) over the logarithm of how"
+    " often each class was a target so far: -1 where weights are the inverse frequencies, 1 where"
+    " they are the frequencies.",
+)
+
 TARGET_COUNT = Signal(
     "target.count",
     Per.LOSS_FUNCTION,

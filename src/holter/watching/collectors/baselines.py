@@ -14,6 +14,7 @@ from holter.record.signals import (
     TARGET_LARGEST_CLASS_FRACTION,
     TARGET_MEAN,
     TARGET_STD,
+    TARGET_WEIGHT_SLOPE,
     Signal,
 )
 from holter.watching.collectors.loss_calls import Family, Given, wide
@@ -44,11 +45,14 @@ class Labels:
 
     def of_all(self) -> Scalars:
         """The signals of all targets so far."""
-        return {
+        values = {
             TARGET_ENTROPY: self._entropy(),
             TARGET_CLASSES: (self.counts > 0).sum(),
             TARGET_LARGEST_CLASS_FRACTION: self.counts.amax() / self.counts.sum(),
         }
+        if self.weight is not None:
+            values[TARGET_WEIGHT_SLOPE] = _slope(self.counts, self.weight)
+        return values
 
     def of_batch(self) -> Scalars:
         """The signals of the targets of one step."""
@@ -109,6 +113,11 @@ class Moments:
         values = {TARGET_LARGEST_CLASS_FRACTION: torch.maximum(mean, 1 - mean).mean()}
         if self.has_entropy:
             values[TARGET_ENTROPY] = self._entropy()
+        if self.weight is not None and mean.numel() == 1:
+            counts = torch.cat([1 - mean, mean]) * self.samples
+            values[TARGET_WEIGHT_SLOPE] = _slope(
+                counts, torch.cat([torch.ones_like(self.weight), self.weight])
+            )
         return values
 
     def of_batch(self) -> Scalars:
@@ -200,3 +209,12 @@ def _least_loss(shares: Tensor) -> Tensor:
     """The least -sum(share * log q) of all distributions q: the entropy, if shares add to 1."""
     total = shares.sum(0)
     return torch.xlogy(total, total) - torch.xlogy(shares, shares).sum(0)
+
+
+def _slope(counts: Tensor, weight: Tensor) -> Tensor:
+    """The slope of log weight over log count, over the classes that occur; NaN where none has."""
+    seen = (counts > 0) & (weight > 0)
+    sizes, weights = (torch.where(seen, each, 1).log() for each in (counts, weight))
+    number = seen.sum()
+    away = torch.where(seen, sizes - sizes.sum() / number, 0)
+    return (away * weights).sum() / away.square().sum()

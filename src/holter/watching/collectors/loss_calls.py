@@ -165,7 +165,7 @@ def given(function: str, arguments: Mapping[str, Any]) -> Given | None:
     if (
         family is None
         or not (isinstance(prediction, Tensor) and isinstance(target, Tensor))
-        or not (_readable(prediction) and _readable(target))
+        or not (readable(prediction) and readable(target))
         or prediction.dtype not in _FLOATS
         or target.is_complex()
         or prediction.device != target.device
@@ -200,7 +200,8 @@ def wide(tensor: Tensor) -> torch.dtype:
     return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
-def _readable(tensor: Tensor) -> bool:
+def readable(tensor: Tensor) -> bool:
+    """Whether a tensor has values that can be read, and read without a sync."""
     return (
         type(tensor) in (Tensor, nn.Parameter)  # no DTensor, fake, functional and the like
         and tensor.layout is torch.strided

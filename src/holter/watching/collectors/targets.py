@@ -20,6 +20,7 @@ from holter.record.signals import (
     TARGET_MEAN,
     TARGET_MIN,
     TARGET_STD,
+    TARGET_WEIGHT_SLOPE,
     Signal,
 )
 from holter.watching.collectors import Reading
@@ -53,6 +54,7 @@ class Targets:
         TARGET_ENTROPY,
         TARGET_BATCH_ENTROPY,
         TARGET_CLASSES,
+        TARGET_WEIGHT_SLOPE,
         TARGET_COUNT,
         TARGET_LARGEST_CLASS_FRACTION,
         TARGET_IGNORED_FRACTION,

@@ -134,12 +134,15 @@ class UpdateListener:
             self._lane.tell(self._lane.at_scaler, scale, flag)
 
     @shielded
-    def scheduler_stepped(self, scheduler: LRScheduler) -> None:
-        """Record a scheduler; count its step once training has begun."""
+    def scheduler_stepped(self, scheduler: LRScheduler, given: object) -> None:
+        """Record a scheduler and its cuts; count its step once training has begun."""
         trained = self._stepper.has_trained
-        schedule = self._loop.schedules.stepped(scheduler, trained=trained)
-        if schedule is not None:
-            self._loop.recorder.event(schedule)
+        for event in (
+            self._loop.schedules.stepped(scheduler, trained=trained),
+            self._loop.schedules.cut(scheduler, given),
+        ):
+            if event is not None:
+                self._loop.recorder.event(event)
         if trained:
             self._lane.tell(self._lane.at_schedule)
 

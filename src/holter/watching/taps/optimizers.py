@@ -24,8 +24,8 @@ class OptimizerListener(Protocol):
     def scaler_stepped(self, optimizer: Optimizer) -> None:
         """A GradScaler has stepped an optimizer, or skipped the step."""
 
-    def scheduler_stepped(self, scheduler: lr_scheduler.LRScheduler) -> None:
-        """A learning-rate scheduler was stepped."""
+    def scheduler_stepped(self, scheduler: lr_scheduler.LRScheduler, given: object) -> None:
+        """A learning-rate scheduler was stepped, with a metric or an epoch where it takes one."""
 
 
 def tap_optimizers(listener: OptimizerListener) -> list[Tap]:
@@ -101,7 +101,8 @@ def _scheduling(listener: OptimizerListener) -> list[Tap]:
             finally:
                 depth -= 1
             if depth == 0:
-                listener.scheduler_stepped(self)
+                given = next(iter((*args, *kwargs.values())), None)
+                listener.scheduler_stepped(self, given)
             return result
 
         return stepped

@@ -1,0 +1,75 @@
+"""Class weights favour the frequent classes."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import last
+from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import TARGET_CLASSES, TARGET_LARGEST_CLASS_FRACTION, TARGET_WEIGHT_SLOPE
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.PROCEDURE,
+    needs=(TARGET_WEIGHT_SLOPE,),
+)
+def inverted_class_weights(
+    facts: Facts,
+    *,
+    slope: Annotated[float, "slope of log weight over log frequency that is reported"] = 0.5,
+    share: Annotated[float, "share of the most frequent class, over an equal share"] = 1.5,
+) -> Iterator[Verdict]:
+    """Class weights favour the frequent classes.
+
+    ## What it does
+    Compares the class weights of a loss function (`weight`, `pos_weight`) with how often each class
+    is a target. It reports weights that grow with the frequency of their class.
+
+    ## Why it matters
+    Weights are meant to make rare classes count. These do the opposite: they add to the imbalance
+    of the data, and the rare classes are predicted even less than without weights.
+
+    ## Example
+    ```python
+    nn.BCEWithLogitsLoss(pos_weight=positives / negatives)   # bad
+    nn.BCEWithLogitsLoss(pos_weight=negatives / positives)   # good
+    ```
+
+    ## What to do
+    Use the inverse of the frequency: `weight = len(labels) / (classes * labels.bincount())`.
+
+    ## When it is wrong
+    A task in which a false alarm of a rare class costs much more than a miss.
+
+    ## How to confirm
+    - Print the class weights beside `labels.bincount()`.
+    """
+    for function, slopes in facts.run[TARGET_WEIGHT_SLOPE].items():
+        found = float(slopes.values[-1])
+        largest = last(facts, TARGET_LARGEST_CLASS_FRACTION, function) or 0.0
+        equal = 1 / (last(facts, TARGET_CLASSES, function) or 2)
+        if not found > slope or largest < share * equal:
+            yield inverted_class_weights.clear(
+                f"class weights of {function} change with the frequency to the power {found:.2g}"
+            )
+            continue
+        yield inverted_class_weights.finding(
+            f"{function} weights frequent classes more than rare ones: weights go with the"
+            f" frequency to the power {found:.2g} (-1 balances classes), and the most frequent"
+            f" class is {percent(largest)} of the targets",
+            confidence=Confidence.LIKELY,
+            onset=int(slopes.steps[0]),
+            evidence=(
+                Evidence(
+                    TARGET_WEIGHT_SLOPE,
+                    (int(slopes.steps[0]), int(slopes.steps[-1])),
+                    f"{found:.2g}",
+                    function,
+                ),
+            ),
+            fix="invert the weights: `len(labels) / (classes * labels.bincount())`, or"
+            " `pos_weight = negatives / positives`",
+        )
