@@ -156,6 +156,7 @@ def test_runs_are_filtered_and_compared(page: "Page", three: Served) -> None:
     legend = page.locator(".chart-legend").inner_text()
     assert "good" in legend
     assert "flat" in legend
+    page.locator("td .tag", has_text="learned nothing").wait_for()
 
 
 def test_the_page_of_a_run_leads_to_rules(page: "Page", three: Served) -> None:

@@ -93,6 +93,7 @@ def test_runs_are_compared_by_any_signal_that_one_has(serve: Serve, tmp_path: Pa
     norms = served.get(f"/api/compare?runs={runs}&signal=clip.norm").json
     assert [series["name"] for series in norms["series"]] == ["a"]
     assert served.get(f"/api/compare?runs={runs}&signal=nothing").json["series"] == []
+    assert [row["name"] for row in norms["runs"]] == ["a", "b"]
 
 
 def commands_of(path: Path) -> list[str]:

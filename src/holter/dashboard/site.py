@@ -1,5 +1,6 @@
 """The addresses of the dashboard, and what answers each of them."""
 
+import hashlib
 import json
 from functools import cache
 from importlib.resources import files
@@ -100,8 +101,14 @@ class Dashboard:
     def _compare(self, request: Request) -> Answer:
         wanted = request.query.get("runs", "").split(",")[:_MOST_COMPARED]
         entries = {entry.id: entry for entry in self._library.entries()}
-        chosen = [(entries[each], _load(entries[each])) for each in wanted if each in entries]
-        return Answer.of(documents.comparison(chosen, request.query.get("signal", "loss")))
+        chosen = [entries[each] for each in wanted if each in entries]
+        rows = [documents.row(entry, self._library.known(entry)) for entry in chosen]
+        version = hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+        if request.unless == version:
+            return Answer.unchanged()
+        runs = [(entry, _load(entry)) for entry in chosen]
+        compared = documents.comparison(runs, request.query.get("signal", "loss"))
+        return Answer.of({**compared, "runs": rows}, version=version)
 
     def _play(self, part: str, request: Request) -> Answer | None:
         match part:
