@@ -99,6 +99,7 @@ def _owners(signal: Signal) -> tuple[str, ...]:
         Per.LOSS_FUNCTION: ("cross_entropy",),
         Per.MODEL: ("Net",),
         Per.LOADER: ("train",),
+        Per.METRIC: ("val_accuracy",),
     }.get(signal.per, ("",))
 
 

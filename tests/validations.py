@@ -1,10 +1,11 @@
 """Runs with validation passes, made by hand: a cross-entropy over ten classes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from holter.record import Run, Series
+from holter.record import Event, Run, Series
+from holter.record.events import Occurrence
 from holter.record.signals import (
     ACCURACY,
     LOSS,
@@ -33,6 +34,7 @@ def validated(
     noise: float = 0.05,
     seed: int = 0,
     more: Mapping[Signal, Mapping[str, Series]] | None = None,
+    events: Sequence[Event[Occurrence]] = (),
 ) -> Run:
     """A run whose training loss has a level before each pass, with noise from step to step."""
     rng = np.random.default_rng(seed)
@@ -52,4 +54,4 @@ def validated(
         signals[VAL_ACCURACY] = {FUNCTION: series(val_accuracy, after)}
     if accuracy is not None:
         signals[ACCURACY] = {FUNCTION: np.repeat(accuracy, STEPS)}
-    return run_of({**signals, **(more or {})})  # type: ignore[arg-type]
+    return run_of({**signals, **(more or {})}, events=events)  # type: ignore[arg-type]

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
     from holter.diagnosis.rule import Rule, rule
+    from holter.imports import import_log
+    from holter.lab.preprocessing import compare_preprocessing
     from holter.lab.schedules import one_cycle, warmup_cosine
     from holter.lab.setup import Setup
     from holter.record import Run, Series
@@ -49,7 +51,10 @@ _HOMES = {
     "Severity": "record.findings",
     "Watch": "watching.watch",
     "check": "diagnosis.engine",
+    "compare_preprocessing": "lab.preprocessing",
     "diagnose": "diagnosis.differential",
+    "import_log": "imports",
+    "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
     "show": "dashboard.notebook",
@@ -77,7 +82,9 @@ __all__ = [
     "Severity",
     "Watch",
     "check",
+    "compare_preprocessing",
     "diagnose",
+    "import_log",
     "one_cycle",
     "rule",
     "show",

@@ -121,6 +121,6 @@ def test_a_finding_of_a_rule_that_is_not_installed_is_no_error() -> None:
 def test_the_replay_of_a_captured_failure_is_advised_first() -> None:
     for rule in ("nonfinite-loss", "nonfinite-weights", "exploding-gradients", "huge-updates"):
         advice = "`holter try replay runs/1` repeats the captured steps."
-        diagnosis = diagnose(Checkup((finding(rule, 8),), replay=advice))
+        diagnosis = diagnose(Checkup((finding(rule, 8),), advice=advice))
         assert diagnosis.experiments[0] == advice
         assert sum("holter try replay" in each for each in diagnosis.experiments) == 1

@@ -57,7 +57,7 @@ def test_keys_on_disk_are_those_that_older_runs_have() -> None:
             "python",
             "versions",
         ),
-        *("machine", "variables", "git"),
+        *("machine", "variables", "git", "source"),
     }
     assert document["parameters"] == {"0.weight": [[2, 3], "float32"]}
     assert document["optimizers"] == [{"label": "", "class": "SGD", "groups": 2}]

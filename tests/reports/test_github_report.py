@@ -1,7 +1,9 @@
 """Workflow commands: one line each, escaped."""
 
 import dataclasses
+import re
 
+import pytest
 from situations import FLAT, SITUATIONS, run
 
 from holter.diagnosis.engine import Checkup
@@ -49,3 +51,22 @@ def test_nothing_found_is_a_notice() -> None:
         "::notice file=train.py,title=holter%3A learned"
         "::loss 2.25 → 0.154; no problem found; 2 rules clear, 2 not examined\n"
     )
+
+
+# What the runner of GitHub Actions parses: a command, properties that it knows, a message.
+COMMAND = re.compile(
+    r"::(?:error|warning|notice)"
+    r"(?: (?:file|line|endLine|col|endColumn|title)=[^,:\r\n]*"
+    r"(?:,(?:file|line|endLine|col|endColumn|title)=[^,:\r\n]*)*)?"
+    r"::(?P<message>[^\r\n]+)"
+)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_every_line_is_a_command_that_the_runner_knows(situation: str) -> None:
+    lines = github.render(*SITUATIONS[situation]).split("\n")
+    assert lines.pop() == ""
+    for line in lines:
+        parsed = COMMAND.fullmatch(line)
+        assert parsed is not None, line
+        assert not re.search(r"%(?!25|0D|0A)", parsed["message"])

@@ -1,16 +1,92 @@
-"""SARIF 2.1.0: the essentials by hand, for want of the schema in a test without network."""
+"""SARIF 2.1.0: what the standard says of the properties in use, and no other property."""
 
 import dataclasses
 import json
 import re
 from typing import Any
 
+import jsonschema
 import pytest
 from situations import FLAT, ODD, RULES, SITUATIONS, run
 
 from holter.diagnosis.engine import Checkup
 from holter.record.meta import Environment
 from holter.reports import sarif
+
+
+def closed(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    """Return the schema of an object that has nothing else."""
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+TEXT = closed({"text": {"type": "string", "minLength": 1}}, markdown={"type": "string"})
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+BAG = {"type": "object"}
+RULE = closed(
+    {"id": {"type": "string"}},
+    shortDescription=TEXT,
+    help=TEXT,
+    defaultConfiguration=closed({"level": LEVEL}),
+    properties=BAG,
+)
+LOCATION = closed(
+    {
+        "physicalLocation": closed(
+            {
+                "artifactLocation": closed(
+                    {"uri": {"type": "string", "format": "uri-reference"}},
+                    uriBaseId={"type": "string"},
+                ),
+                "region": closed({"startLine": {"type": "integer", "minimum": 1}}),
+            }
+        )
+    }
+)
+RESULT = closed(
+    {"message": TEXT, "ruleId": {"type": "string"}},
+    ruleIndex={"type": "integer", "minimum": -1},
+    level=LEVEL,
+    locations={"type": "array", "items": LOCATION},
+    partialFingerprints={"type": "object", "additionalProperties": {"type": "string"}},
+    properties=BAG,
+)
+NOTIFICATION = closed(
+    {"message": TEXT}, level=LEVEL, associatedRule=closed({"id": {"type": "string"}})
+)
+INVOCATION = closed(
+    {"executionSuccessful": {"type": "boolean"}},
+    toolExecutionNotifications={"type": "array", "items": NOTIFICATION},
+)
+DRIVER = closed(
+    {"name": {"type": "string"}},
+    semanticVersion={"type": "string"},
+    rules={"type": "array", "items": RULE, "uniqueItems": True},
+)
+LOG = closed(
+    {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": closed(
+                {"tool": closed({"driver": DRIVER})},
+                invocations={"type": "array", "items": INVOCATION},
+                results={"type": "array", "items": RESULT},
+            ),
+        },
+    },
+    **{"$schema": {"type": "string", "format": "uri"}},
+)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_keeps_to_the_standard(situation: str) -> None:
+    log = json.loads(sarif.render(*SITUATIONS[situation]))
+    jsonschema.Draft202012Validator(LOG).validate(log)
 
 
 def rendered(run_and_checkup: Any) -> dict[str, Any]:

@@ -42,6 +42,7 @@ SPECIMENS = (
         ('logits, x, reduction="sum") / len(x)', "logits, x)"),
         why="the error is a mean over pixels, the divergence a sum: the latents carry nothing",
         cause="loss-at-constant-predictor",
+        accepts=("collapsed-embeddings",),
         level=Level.PROCEDURE,
         by=300,
         source="T21",

@@ -21,6 +21,7 @@ COMMANDS = (
     "schedule",
     "playground",
     "demo",
+    "mcp",
 )  # modules of this package, in the order of the help
 
 DESCRIPTION = """\

@@ -43,6 +43,11 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         help="show everything: all findings and evidence, ruled-out causes, clear rules;"
         " do not truncate lists in the text report",
     )
+    shown.add_argument(
+        "--evidence",
+        action="store_true",
+        help="with --format json: include the readings behind each finding",
+    )
     rules = parser.add_argument_group(
         "rules", "Command-line options override [tool.holter] in pyproject.toml."
     )
@@ -98,7 +103,13 @@ def check_and_report(
         run, select=settings.select, ignore=settings.ignore, options=settings.rule_options
     )
     write_report(
-        run, checkup, report=args.format, output=args.output, stream=stream, whole=args.all
+        run,
+        checkup,
+        report=args.format,
+        output=args.output,
+        stream=stream,
+        whole=args.all,
+        readings=args.evidence,
     )
     shows_checks = args.format == "checklist" or (args.format == "json" and run.is_experiment)
     return exit_code(checkup, settings.fail_on, rows(run, checkup) if shows_checks else None)

@@ -89,6 +89,13 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         help="do not show steps, loss and alerts in the title of the terminal",
     )
     recording.add_argument(
+        "--no-samples",
+        dest="samples",
+        action="store_false",
+        help="store no samples of the data: the black box writes no captures, and hashes are salted"
+        " (for personal data)",
+    )
+    recording.add_argument(
         "--no-check", action="store_true", help="only record; run `holter check` later"
     )
     add_checking(parser)
@@ -111,6 +118,7 @@ def execute(args: argparse.Namespace) -> int:
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
         status=args.status,
+        samples=args.samples,
     )
     code = 0
     if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 FOR_PEOPLE = ("text", "checklist")  # reports that adapt to a terminal
+WITH_READINGS = "json"  # the report that can hold the readings of evidence
 
 
 def wants_color(stream: TextIO) -> bool:
@@ -43,13 +44,19 @@ def write_report(
     output: Path | None = None,
     stream: TextIO | None = None,
     whole: bool = False,
+    readings: bool = False,
 ) -> None:
-    """Render a checkup to the file `output`, else to `stream` or standard output."""
+    """Render a checkup to the file `output`, else to `stream` or standard output.
+
+    `whole` is for people, `readings` of the evidence for programs.
+    """
     from holter import reports
 
     render: Callable[..., str] = reports.report(report)
     if report in FOR_PEOPLE:
         render = functools.partial(render, whole=whole)
+    if report == WITH_READINGS:
+        render = functools.partial(render, readings=readings)
     stream = sys.stdout if stream is None else stream
     if output is None and report == "html" and run.path is not None and stream.isatty():
         output = run.path / "report.html"

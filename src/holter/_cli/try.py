@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import check_and_report, settings_of
-from holter._cli.try_options import parser_of
+from holter._cli.try_options import EVALUATED_SECONDS, SECONDS, STEPS, parser_of
 from holter._cli.values import cast, kind
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holter.lab.setup import Setup
     from holter.record import Run
 
-PREFLIGHT, REPLAY, CURES = "preflight", "replay", "cures"
+PREFLIGHT, REPLAY, CURES, EVALUATE = "preflight", "replay", "cures", "evaluate"
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -94,12 +94,14 @@ def execute(args: argparse.Namespace) -> int:
         _conduct(chosen, recognised.setup, recognised.path, options, began)
         return report(recognised.path)
 
+    is_whole = args.experiment == EVALUATE  # its trained model is evaluated
+    steps, seconds = (None, EVALUATED_SECONDS) if is_whole else (STEPS, SECONDS)
     return recognise(
         args.target,
         args.arguments,
         as_module=args.as_module,
-        steps=args.steps,
-        seconds=args.seconds,
+        steps=steps if args.steps is None else args.steps,
+        seconds=seconds if args.seconds is None else args.seconds,
         out=args.out,
         then=then,
         writes=(args.plot, args.output),
@@ -149,7 +151,7 @@ def _on_function(
 
     path: Path = args.out or new_folder(args.experiment)
     require_free(path, 0)
-    record_first_steps(setup, path, args.steps)
+    record_first_steps(setup, path, STEPS if args.steps is None else args.steps)
     _conduct(chosen, setup, path, options, began)
     return path
 
@@ -217,7 +219,11 @@ def _chosen(args: argparse.Namespace) -> "list[Experiment]":
 def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     from holter.lab.experiments import named_experiment
 
-    options: dict[str, dict[str, Any]] = {}
+    asked = {"slice": args.slice, "worst": args.worst, "labels": args.labels or None}
+    given = {name: value for name, value in asked.items() if value is not None}
+    if given and args.experiment != EVALUATE:
+        raise HolterError(f"--{next(iter(given))} is an option of `holter try evaluate` only.")
+    options: dict[str, dict[str, Any]] = {EVALUATE: given} if given else {}
     for text in args.option:
         target, equals, value = text.partition("=")
         owner, dot, name = target.strip().rpartition(".")

@@ -6,6 +6,9 @@ from pathlib import Path
 from holter._cli.options import add_checking
 from holter._cli.values import positive, positive_whole
 
+STEPS, SECONDS = 150, 20.0  # of a script before an experiment
+EVALUATED_SECONDS = 300.0  # of a script whose trained model is evaluated
+
 EPILOG = """\
 examples:
   holter try                                   list the experiments
@@ -15,6 +18,7 @@ examples:
   holter try preflight --only overfit,padding train.py
   holter try overfit-batch --option samples=4 train.py
   holter try preflight --format json train.py
+  holter try evaluate --worst 20 train.py      on which validation samples is the model wrong?
   holter try replay RUN                        replay a captured failure: its origin and its cure
   holter try replay RUN --export repro.py --synthetic
   holter try cures train.py                    which change makes a failed training learn?
@@ -82,14 +86,12 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     trial.add_argument(
         "--steps",
         type=int,
-        default=150,
-        help="training steps to record before the experiment (default: 150)",
+        help=f"training steps to record before the experiment (default: {STEPS}; evaluate: all)",
     )
     trial.add_argument(
         "--seconds",
         type=float,
-        default=20.0,
-        help="stop recording the script after this many seconds (default: 20)",
+        help="stop recording the script after this many seconds (default: 20; evaluate: 300)",
     )
     trial.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
@@ -101,6 +103,24 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="write a plot of the result (lr-range, sharpness)",
     )
     trial.add_argument("--json", action="store_true", help="same as --format json")
+    evaluation = parser.add_argument_group("evaluate", "options of `holter try evaluate`")
+    evaluation.add_argument(
+        "--slice",
+        metavar="FEATURE",
+        help="group samples by label, length, brightness or the number of an input column"
+        " (default: by what explains most of the error)",
+    )
+    evaluation.add_argument(
+        "--worst",
+        type=positive_whole,
+        metavar="N",
+        help="number of samples with the largest losses to list (default: 10)",
+    )
+    evaluation.add_argument(
+        "--labels",
+        action="store_true",
+        help="also look for validation labels that are likely wrong (needs cleanlab)",
+    )
     failure = parser.add_argument_group("replay", "options of `holter try replay RUN`")
     failure.add_argument(
         "--capture",

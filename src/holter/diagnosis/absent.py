@@ -75,7 +75,9 @@ _TRAINED = {
     "output.log_probability_fraction": "the loss function has no classes",
     "output.probability_fraction": "the loss function takes no logits",
     "parameter": "no optimizer with parameters was seen",
+    "response": "the outputs of whole models were not read",
     "schedule": "the training uses no learning-rate scheduler",
+    "stream": "no batches of a training loader were read",
     "target": "no loss function of torch was given targets",
     "target.batch_entropy": "the targets are not class labels",
     "target.broadcast": "the loss function is not elementwise",
@@ -100,10 +102,22 @@ _TRAINED = {
     "weight_decay": "no optimizer has a weight decay",
 }
 
+# What a log of another tool may hold.
+_LOGGED = {
+    "accuracy": "training accuracy",
+    "grad.total_norm": "gradient norm",
+    "loss": "training loss",
+    "lr": "learning rate",
+    "val.accuracy": "validation accuracy",
+    "val.loss": "validation loss",
+}
+
 
 def absent(run: Run, signals: Iterable[str]) -> str:
     """Return why rules that need `signals`, of which the run has none, could not be applied."""
     names = sorted(signals, key=_rank)
+    if run.meta.source is not None:  # what a log leaves out, the training may have had
+        return _not_logged(names)
     for name in names:
         if _per(name) is Per.TRIAL:
             return _not_examined(name)
@@ -115,6 +129,14 @@ def absent(run: Run, signals: Iterable[str]) -> str:
     if per in _GROUPS and not names[0].startswith("val.") and not _has_any(run, per):
         return _GROUPS[per]
     return _longest(_TRAINED, names[0]) or "what it needs was not recorded"
+
+
+def _not_logged(names: Iterable[str]) -> str:
+    """Return what a log would have to hold; of most signals no log does."""
+    words = [_LOGGED.get(name) for name in names]
+    if all(words):
+        return f"the log has no {' and no '.join(filter(None, words))}"
+    return "a log does not show it; `holter run` records it"
 
 
 def _not_examined(name: str) -> str:

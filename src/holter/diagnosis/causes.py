@@ -11,7 +11,10 @@ from types import MappingProxyType
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "no-learning": (
+            "collapsed-embeddings",
+            "collapsed-outputs",
             "flat-loss",
+            "imbalance-collapse",
             "loss-at-constant-predictor",
             "loss-plateau",
             "underfitting",
@@ -96,6 +99,13 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("unnormalised-distributions", "impossible-alignments"), (*_LEARNING, *_SIZE)),
     (("impossible-alignments",), ("fading", "motionless")),
     (("sorted-batches",), (*_LEARNING, *_SIZE, "repeated-order")),
+    (
+        ("drifting-inputs", "collapsed-batch", "few-distinct-samples", "misused-sampler-weights"),
+        (*_LEARNING, *_SIZE, "sorted-batches", "mismatched-validation-inputs"),
+    ),
+    (("misused-sampler-weights",), ("few-distinct-samples", "repeated-batches")),
+    (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
+    (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (
@@ -253,7 +263,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"), ("non-finite",)),
     (("nonfinite-loss",), ("unfittable-batch",)),
     (("unfittable-batch",), ("no-learning", "constant-validation")),
+    (("imbalance-collapse",), ("no-learning",)),
     (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
+    (("outweighed-term",), ("collapsed-embeddings",)),
+    (("collapsed-embeddings", "collapsed-outputs"), ("flat-loss", "loss-plateau")),
     (("loss-accuracy-parting",), ("loss-at-constant-predictor",)),
     (("underfitting",), ("loss-plateau",)),
 )

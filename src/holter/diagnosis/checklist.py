@@ -58,7 +58,10 @@ CHECKS = (
     Check(
         "data-order",
         "Are batches shuffled and distinct?",
-        ("sorted-batches", "repeated-batches"),
+        (
+            *("sorted-batches", "repeated-batches", "few-distinct-samples", "collapsed-batch"),
+            *("misused-sampler-weights", "duplicated-workers", "drifting-inputs"),
+        ),
     ),
     Check("splits", "Are training and validation disjoint?", ("overlapping-splits",)),
     Check(

@@ -84,8 +84,11 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
 
     A condition is as severe as what it costs: a stale optimizer is an error in a run that learned
     nothing, and a warning in one that learned. A run whose validation never is better than the best
-    constant prediction has failed as well.
+    constant prediction has failed as well. A log does not tell a loss that is level because nothing
+    was learned from one that had converged before: its findings stay as severe as they are.
     """
+    if facts.run.meta.source is not None and not facts.training_outcome.sure:
+        return list(findings)
     baseline = facts.baseline
     failure = _failure(facts)
     if not isinstance(baseline, str) and validation_at_chance(facts, baseline) is not None:

@@ -74,16 +74,16 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         unexamined=_nearest_first(
             [each for each in checkup.not_examined if _could_explain(each.rule, symptoms)], leading
         ),
-        experiments=_advised(checkup.replay, rule.experiments if rule is not None else ()),
+        experiments=_advised(checkup.advice, rule.experiments if rule is not None else ()),
     )
 
 
-def _advised(replay: str, experiments: Sequence[str]) -> tuple[str, ...]:
+def _advised(advice: str, experiments: Sequence[str]) -> tuple[str, ...]:
     """The replay of a captured failure comes first: it takes seconds, and names the cause."""
-    if not replay:
+    if not advice:
         return tuple(experiments[:_MOST])
     others = [each for each in experiments if "holter try replay" not in each]
-    return (replay, *others[: _MOST - 1])
+    return (advice, *others[: _MOST - 1])
 
 
 def _could_explain(name: str, symptoms: set[str]) -> bool:

@@ -48,7 +48,7 @@ class Checkup:
     not_examined: tuple[NotExamined, ...] = ()
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
     outcome: Outcome = NOT_JUDGED
-    replay: str = ""  # how to replay the failure that was captured, if nobody has
+    advice: str = ""  # what to run first: the replay of a captured failure, or a recording
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -120,7 +120,7 @@ def check(
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
         _outcome(facts, options),
-        advised_replay(run),
+        _advice(run),
     )
 
 
@@ -138,6 +138,15 @@ def named_rule(name: str) -> Rule:
         return all_rules()[name]
     except KeyError:
         raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
+
+
+def _advice(run: Run) -> str:
+    if run.meta.source is None:
+        return advised_replay(run)
+    return (
+        "`holter run train.py` records what the log does not hold: gradients, weights, updates,"
+        " data and modes."
+    )
 
 
 def _outcome(facts: Facts, options: Options) -> Outcome:
@@ -170,7 +179,8 @@ def _without_known_failure(verdicts: list[Verdict], facts: Facts) -> list[Verdic
 
 def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:
     missing = [signal.name for signal in each.needs if signal not in facts.run]
-    if missing:
+    by_events = not each.needs and facts.run.meta.source is not None  # which no log has
+    if missing or by_events:
         return [_without(each, facts.run, missing)]
     try:
         said = list(each.function(facts, **options))

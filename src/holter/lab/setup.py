@@ -95,6 +95,9 @@ class Setup:
     objects: tuple[str, ...] = ()  # and numbers of the script that the step uses, by name
     accumulation: int = 1  # batches that make one step
     source: str = ""  # where the step is written, for people
+    # Weights that a script had reached when it was paused, by model and name: its models are as
+    # they were before the first step.
+    reached: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import re
 
+ALSO = "also."  # before the name of a task that `watch(also=...)` was given
 _ON = " on "
 _WORDS = {
     "train": "train",

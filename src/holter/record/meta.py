@@ -69,6 +69,17 @@ class ParameterSummary(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class LogSource:
+    """The log of another tool that a run was imported from."""
+
+    kind: str
+    path: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)  # signal -> name in the log
+    ignored: tuple[str, ...] = ()  # names that stand for no signal
+    competing: str = ""  # a name of a training whose losses may compete, if there is one
+
+
+@dataclass(frozen=True, slots=True)
 class Meta:
     """What is known of a run; empty or None where nothing is."""
 
@@ -81,6 +92,7 @@ class Meta:
     parameters: Mapping[str, ParameterSummary] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what could not be recorded, a sentence each
     lost_records: int = 0
+    source: LogSource | None = None  # if it was imported
     environment: Environment = field(default_factory=Environment)
 
     @classmethod

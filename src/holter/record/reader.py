@@ -63,7 +63,7 @@ class Run:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks that recorded into this run's folder."""
-        return _ranks(self.path) if self.path is not None else (self.rank,)
+        return (_ranks(self.path) if self.path is not None else ()) or (self.rank,)
 
     @classmethod
     def of(
@@ -108,7 +108,7 @@ class Run:
 
     def reload(self) -> "Run":
         """The same run as it is now."""
-        if self.path is None:
+        if self.path is None or self.meta.source is not None:
             return self
         return Run.load(self.path, rank=self.rank)
 

@@ -25,6 +25,7 @@ class WatchCost:
 
     seconds: float | None = None
     duration: float | None = None
+    imported: bool = False  # from the log of another tool
 
     @property
     def share(self) -> float | None:
@@ -37,7 +38,7 @@ class WatchCost:
     def says(self) -> str:
         """The cost as a phrase: seconds for short runs, a percentage for long ones."""
         if self.seconds is None:
-            return "cost not measured"
+            return "imported from a log" if self.imported else "cost not measured"
         if self.share is None or self.duration is None or self.duration < _SHORT:
             return f"holter took {self.seconds:.1f} s"
         return f"holter took {percent(self.share)} of the time"
@@ -46,7 +47,7 @@ class WatchCost:
 def cost(run: Run) -> WatchCost:
     """Return the sum of the watch's own times, and the run's duration."""
     if WATCH_TIME not in run:
-        return WatchCost()
+        return WatchCost(imported=run.meta.source is not None)
     readings = [series.values.astype(np.float64) for series in run[WATCH_TIME].values()]
     seconds = sum(float(values[np.isfinite(values)].sum()) for values in readings)
     duration = run.meta.duration

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.record import Run
+from holter.record.findings import Clear, Normal
+from holter.reports._numbers import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,20 @@ def headline(run: Run, checkup: Checkup) -> Headline:
         return Headline("no training step was recorded", nothing)
     outcome = checkup.outcome
     is_unknown = outcome.state is OutcomeState.UNKNOWN
-    remark = "" if checkup.findings or outcome.bad else _without_findings(checkup)
+    remark = "" if checkup.findings or outcome.bad else _without_findings(run, checkup)
     return Headline("outcome unknown" if is_unknown else outcome.title, outcome.says, remark)
 
 
-def _without_findings(checkup: Checkup) -> str:
-    examined = checkup.clear or checkup.normal
-    return "no problem found" if examined else "no rule could be applied"
+def _without_findings(run: Run, checkup: Checkup) -> str:
+    """Return what the absence of findings means; a log shows little of a training."""
+    verdicts: tuple[Clear | Normal, ...] = (*checkup.clear, *checkup.normal)
+    examined = {verdict.rule for verdict in verdicts}
+    if not examined:
+        return "no rule could be applied"
+    if run.meta.source is None:
+        return "no problem found"
+    unseen = len({verdict.rule for verdict in checkup.not_examined} - examined)
+    return (
+        f"no problem found in what the log holds; {count(unseen, 'rule')} of"
+        f" {unseen + len(examined)} not examined"
+    )

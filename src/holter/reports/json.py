@@ -3,48 +3,66 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from typing import Any
+
+import numpy as np
 
 from holter._version import __version__
 from holter.diagnosis.checklist import rows
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
 from holter.record.typed import to_json
+from holter.reports._evaluation import evaluation_document
 from holter.reports._facts import cost
+from holter.reports._next import next_command
 from holter.reports.experiments import ResultTable, all_results
 
 SCHEMA = 3
+MOST_READINGS = 2000  # of one piece of evidence
 
 
-def render(run: Run, checkup: Checkup) -> str:
-    """Return the whole checkup and its diagnosis; NaN and infinities are strings."""
-    return json.dumps(_spelled(document(run, checkup)), indent=2, allow_nan=False) + "\n"
+def json_schema() -> str:
+    """Return the schema of the report, as JSON."""
+    return (files("holter.reports") / f"schema-{SCHEMA}.json").read_text(encoding="utf-8")
 
 
-def document(run: Run, checkup: Checkup) -> dict[str, Any]:
+def render(run: Run, checkup: Checkup, *, readings: bool = False) -> str:
+    """Return the whole checkup and its diagnosis; NaN and infinities are strings.
+
+    With `readings`, evidence carries the readings that it is made of.
+    """
+    told = document(run, checkup, readings=readings)
+    return json.dumps(spelled(told), indent=2, allow_nan=False) + "\n"
+
+
+def document(run: Run, checkup: Checkup, *, readings: bool = False) -> dict[str, Any]:
     """Return the report as plain dictionaries and lists."""
     diagnosis, spent = diagnose(checkup), cost(run)
+    read = run if readings else None
     return {
         "schema": SCHEMA,
         "holter": __version__,
         "run": _run(run),
         "outcome": _outcome(checkup.outcome),
         "diagnosis": {
-            "leading": None if diagnosis.leading is None else _finding(diagnosis.leading),
+            "leading": None if diagnosis.leading is None else _finding(diagnosis.leading, read),
             "known": diagnosis.known,
-            "explains": [_finding(finding) for finding in diagnosis.explained],
-            "others": [_finding(finding) for finding in diagnosis.others],
+            "explains": [_finding(finding, read) for finding in diagnosis.explained],
+            "others": [_finding(finding, read) for finding in diagnosis.others],
             "ruled_out": _reasons(diagnosis.ruled_out),
             "unexamined": _reasons(diagnosis.unexamined),
             "experiments": list(diagnosis.experiments),
         },
-        "findings": [_finding(finding) for finding in checkup.findings],
-        "normal": [_normal(normal) for normal in checkup.normal],
+        "next": next_command(run, checkup),
+        "findings": [_finding(finding, read) for finding in checkup.findings],
+        "normal": [_normal(normal, read) for normal in checkup.normal],
         "clear": _reasons(checkup.clear),
         "not_examined": _reasons(checkup.not_examined),
         "failures": list(checkup.failures),
@@ -57,6 +75,7 @@ def document(run: Run, checkup: Checkup) -> dict[str, Any]:
             }
             for row in (rows(run, checkup) if run.is_experiment else ())
         ],
+        "evaluation": evaluation_document(Facts(run)),
         "experiments": [_table(table) for table in all_results(run)],
         "replay": _replay(replayed(run)),
         "cost": {"seconds": spent.seconds, "share": spent.share},
@@ -177,6 +196,7 @@ def _run(run: Run) -> dict[str, Any]:
         "git": to_json(environment.git),
         "seed": meta.seed,
         "notes": list(meta.notes),
+        "source": to_json(meta.source),
         "exceptions": [
             {"step": event.step, "type": event.what.type, "message": event.what.message}
             for event in run.events_of(ExceptionRaised)
@@ -184,7 +204,7 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, read: Run | None) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "severity": str(finding.severity),
@@ -194,39 +214,53 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "confirmed_by": finding.confirmed_by or None,
         "summary": finding.summary,
         "onset": finding.onset,
-        "evidence": [_evidence(reading) for reading in finding.evidence],
+        "evidence": [_evidence(reading, read) for reading in finding.evidence],
         "fix": finding.fix,
     }
 
 
-def _normal(normal: Normal) -> dict[str, Any]:
+def _normal(normal: Normal, read: Run | None) -> dict[str, Any]:
     return {
         "rule": normal.rule,
         "summary": normal.summary,
         "exception": normal.exception or None,
-        "evidence": [_evidence(reading) for reading in normal.evidence],
+        "evidence": [_evidence(reading, read) for reading in normal.evidence],
     }
 
 
-def _evidence(evidence: Evidence) -> dict[str, Any]:
+def _evidence(evidence: Evidence, read: Run | None) -> dict[str, Any]:
     return {
         "signal": evidence.signal.name,
         "owner": evidence.owner,
         "steps": list(evidence.steps),
         "says": evidence.says,
+        "readings": None if read is None else readings_of(evidence, read),
     }
+
+
+def readings_of(evidence: Evidence, run: Run) -> dict[str, list[Any]]:
+    """Return the readings behind a piece of evidence; of many, evenly chosen ones and the last."""
+    table = run.tables.get(evidence.signal.name)
+    series = None if table is None else table.get(evidence.owner)
+    if series is None or series.values.ndim > 1:
+        return {"steps": [], "values": []}
+    first, last = evidence.steps
+    inside = np.flatnonzero((series.steps >= first) & (series.steps <= last))
+    if len(inside) > MOST_READINGS:
+        inside = inside[np.linspace(0, len(inside) - 1, MOST_READINGS).astype(np.intp)]
+    return {"steps": series.steps[inside].tolist(), "values": series.values[inside].tolist()}
 
 
 def _reasons(verdicts: Iterable[Clear | NotExamined]) -> list[dict[str, str]]:
     return [{"rule": verdict.rule, "because": verdict.because} for verdict in verdicts]
 
 
-def _spelled(value: Any) -> Any:
+def spelled(value: Any) -> Any:
     """Return the value with NaN and infinities as strings, which JSON cannot hold as numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): _spelled(item) for key, item in value.items()}
+        return {str(key): spelled(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_spelled(item) for item in value]
+        return [spelled(item) for item in value]
     return value

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
+from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.ending import exception_line
 from holter.diagnosis.signal_words import in_words
 from holter.record import Run
 from holter.record.findings import Finding, Severity
 from holter.record.signals import CATALOGUE
 from holter.reports._card import COLOR, brief_card, full_card, on_card, some, tag
+from holter.reports._evaluation import evaluation_tables
 from holter.reports._facts import (
     by_rule,
     clear_rules,
@@ -52,7 +54,7 @@ def _body(
     if diagnosis.leading is None:
         return [
             *_cost_line(run, checkup, width),
-            *_advised_replay(checkup, width),
+            *_advice(checkup, width),
             *_details(run, checkup, width),
         ]
     return [*brief_card(diagnosis, width, evidence=evidence), *_more(run, diagnosis, width)]
@@ -69,6 +71,7 @@ def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) ->
         _top(run, checkup, width),
         [] if diagnosis.leading is None else full_card(diagnosis, width),
         *_experiments(run, width, whole=True),
+        *(table_lines(table, width) for table in evaluation_tables(Facts(run))),
         _section("also found", _findings(others, width)),
         _section("odd but normal", _pairs(normal.items(), width)),
         _section("clear", _clear(checkup, named, width)),
@@ -103,11 +106,11 @@ def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
     return [table_lines(table, width, most_rows=rows) for table in tables]
 
 
-def _advised_replay(checkup: Checkup, width: int) -> list[Line]:
-    """Return the command that replays a captured failure which no rule reports."""
-    if not checkup.replay:
+def _advice(checkup: Checkup, width: int) -> list[Line]:
+    """Return what to run first although no rule reports anything."""
+    if not checkup.advice:
         return []
-    return hanging(checkup.replay, width=width, lead=(("next:    ", "dim"),))
+    return hanging(checkup.advice, width=width, lead=(("next:    ", "dim"),))
 
 
 def _details(run: Run, checkup: Checkup, width: int) -> list[Line]:

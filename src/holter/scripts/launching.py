@@ -48,6 +48,7 @@ def launch(
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
     status: bool = False,
+    samples: bool = True,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
@@ -67,6 +68,7 @@ def launch(
         "black_box": black_box,
         "on_nonfinite": on_nonfinite,
         "capture_at": capture_at,
+        "samples": samples,
     }
 
     def begin() -> None:

@@ -10,6 +10,7 @@ from torch.utils.data import (
     BatchSampler,
     DataLoader,
     DistributedSampler,
+    IterableDataset,
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
@@ -105,7 +106,24 @@ def facts(label: str, loader: DataLoader[Any]) -> LoaderSeen:
         shuffled=isinstance(loader.sampler, RandomSampler),
         drop_last=loader.drop_last,
         order=_order(loader),
+        samples=_length(loader.dataset),
+        drawable=_drawable(loader),
+        iterable=isinstance(loader.dataset, IterableDataset),
     )
+
+
+def _length(dataset: Any) -> int | None:
+    """Return the number of samples that a data set says it has, or None."""
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _drawable(loader: DataLoader[Any]) -> int | None:
+    """Return how many samples a sampler with weights can draw, or None for other samplers."""
+    sampler = loader.sampler
+    return len(sampler.weights) if isinstance(sampler, WeightedRandomSampler) else None
 
 
 def _order(loader: DataLoader[Any]) -> str:

@@ -73,6 +73,10 @@ class Loop:
         self._handwritten: set[str] = set()  # loss functions that the script computes itself
         self._frames = Frames()
         self.has_called_loss = False  # a torch loss function, since the last backward
+        self.loss_function = ""  # the last torch loss function that was trained with
+        self.at_epoch: list[
+            Callable[[], None]
+        ] = []  # called when an epoch begins or evaluation ends
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""
@@ -108,13 +112,14 @@ class Loop:
         """Publish values that the script gives for the open step."""
         lane = self.stepper.lane
         lane.tell(lane.at_log, values)
-        if "val_loss" in values:
+        if values.keys() != {"loss"}:
             self.stepper.publish(Logged(values))
 
     @shielded
     def finish(self) -> None:
         """Close the last step, if it was updated."""
         self.stepper.publish(Closing())
+        self.stepper.lane.tell(self.stepper.lane.at_close)
         self.record_schedules()
         if self.stepper.open.is_updated:
             self.close_step()

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from holter.watching.collectors import Collector, Hooked, Reading
+from holter.watching.collectors import Collector, Hooked, Reading, Tally
 from holter.watching.collectors.moments import Closing, Depth, Moment, StepEnds
 
 Listening = dict[Depth, dict[type, tuple[Collector, ...]]]
@@ -22,6 +22,7 @@ class Publisher:
         self._known: dict[frozenset[Collector], Listening] = {}  # by who is asleep
         self._sleep(collector for collector in self._collectors if collector.wakes_at)
         self._readings: list[Reading] = []
+        self._tallies: list[Tally] = []
         self._timers: list[tuple[Any, Any]] = []
         self._timers_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
         self._hook_time = 0.0
@@ -33,7 +34,7 @@ class Publisher:
     @property
     def has_readings(self) -> bool:
         """Whether anything was read of the open step."""
-        return bool(self._readings or self._timers)
+        return bool(self._readings or self._tallies or self._timers)
 
     def publish(self, moment: Moment, depth: Depth, *, on_gpu: bool, ahead: bool = False) -> None:
         """Let all who listen read; the work of a GPU is put between two of its events.
@@ -49,6 +50,9 @@ class Publisher:
         for collector in listening:
             try:
                 for reading in collector.read(moment):
+                    if isinstance(reading, Tally):
+                        self._tallies.append(reading)
+                        continue
                     if depth > Depth.LIGHT:  # runs begin with full steps: by now it is known
                         reading.check()
                     self._readings.append(reading)
@@ -64,10 +68,11 @@ class Publisher:
         if kind is StepEnds and any(map(_sleeps_again, listening)):
             self._sleep(self._asleep.union(filter(_sleeps_again, listening)))
 
-    def take(self) -> tuple[list[Reading], list[tuple[Any, Any]]]:
-        """The readings of the step that ends, and the events around the work of a GPU."""
-        taken = self._readings, self._timers
-        self._readings, self._timers, self._timers_ahead = [], self._timers_ahead, []
+    def take(self) -> tuple[list[Reading], list[Tally], list[tuple[Any, Any]]]:
+        """The readings and tallies of the step that ends, and the events around a GPU's work."""
+        taken = self._readings, self._tallies, self._timers
+        self._readings, self._tallies = [], []
+        self._timers, self._timers_ahead = self._timers_ahead, []
         return taken
 
     def spent_in_hooks(self) -> float:

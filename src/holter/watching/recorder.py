@@ -31,7 +31,7 @@ from holter.record.signals import (
     Signal,
 )
 from holter.record.writer import Row as Record
-from holter.watching.collectors import STEP, Reading
+from holter.watching.collectors import STEP, Reading, Tally
 from holter.watching.collectors.lane import ABSENT, Column, Lane, Row, Wide
 from holter.watching.stats import Packed
 
@@ -64,6 +64,7 @@ class _Step(NamedTuple):
     wall: float
     row: list[Any]
     readings: Sequence[Reading]
+    tallies: Sequence[Tally]
     packed: Packed
     timers: Sequence[Timers]
     settle: Settle
@@ -149,7 +150,12 @@ class Recorder:
         return self._write_arrived() and fine if self._under_way else fine
 
     def write_step(
-        self, row: Row, readings: list[Reading], timers: Sequence[Timers], settle: Settle
+        self,
+        row: Row,
+        readings: list[Reading],
+        tallies: list[Tally],
+        timers: Sequence[Timers],
+        settle: Settle,
     ) -> bool:
         """Start the transfer of a step's readings; return False if something odd has arrived.
 
@@ -160,10 +166,11 @@ class Recorder:
         fine = self._send_bunch()
         values, _ = row.take()
         tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
+        tensors += [tally.values for tally in tallies]
         packed = Packed([*(value for value in values if isinstance(value, Tensor)), *tensors])
         under_way = bool(self._under_way)
         self._under_way.append(
-            _Step(step, time.time(), values, readings, packed, timers, settle, under_way)
+            _Step(step, time.time(), values, readings, tallies, packed, timers, settle, under_way)
         )
         return self._write_arrived() and fine
 
@@ -249,7 +256,11 @@ class Recorder:
             readings.append(Reading(WATCH_DEVICE_TIME, STEP, [worked]))
         assert self._lane is not None
         self._lane.tell(self._lane.at_arrival, step.row)
-        return self._put(step, readings, arrived, self._lane.row.layout)
+        fine = self._put(step, readings, arrived, self._lane.row.layout)
+        for tally, values in zip(step.tallies, arrived, strict=True):
+            if (event := tally.told(values)) is not None:
+                self._writer.event(event, step.number)
+        return fine
 
     def _put(
         self,

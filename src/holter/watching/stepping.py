@@ -1,6 +1,7 @@
 """Stepper: reads the open step through the collectors, ends it, and has it recorded."""
 
 import time
+import zlib
 from collections.abc import Iterable
 
 import torch
@@ -56,6 +57,9 @@ class Stepper:
         self.loss_scale = LossScale()
         self.device = torch.device("cpu")  # of the first parameter
         self.lane = Lane([c for c in chosen if isinstance(c, LightCollector)], shield.fail)
+        self.lane.share, self.lane.event = budget, recorder.event
+        # No secret: it keeps hashes of one run from being compared with those of another.
+        self.lane.salt = zlib.crc32(str(recorder.path.absolute()).encode())
         self._recorder, self._budget, self._shield = recorder, Budget(budget), shield
         self._publisher = Publisher([c for c in chosen if isinstance(c, Collector)], shield.fail)
         self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
@@ -155,10 +159,10 @@ class Stepper:
         cost = self._shield.cost
         hooks = self._publisher.spent_in_hooks()
         cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
-        readings, timers = self._publisher.take()
+        readings, tallies, timers = self._publisher.take()
         settle = self._settlement(now)
         self._begin_step(now)
-        return self._recorder.write_step(self.lane.row, readings, timers, settle)
+        return self._recorder.write_step(self.lane.row, readings, tallies, timers, settle)
 
     def _begin_step(self, now: float) -> None:
         self.open.end(now)

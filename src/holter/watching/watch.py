@@ -32,6 +32,7 @@ from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
+from holter.watching.old_tasks import OldTasks, Task
 from holter.watching.recorder import Recorder
 from holter.watching.taps.autograd import tap_autograd
 from holter.watching.taps.checkpoints import tap_checkpoints
@@ -44,6 +45,11 @@ from holter.watching.taps.optimizers import tap_optimizers
 Models = nn.Module | Sequence[nn.Module] | Mapping[str, nn.Module]
 Optimizers = Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer]
 Named = Iterable[tuple[str, Tensor]]
+
+_NO_SAMPLES = (
+    "No samples are stored: the black box keeps no batches, and a failure cannot be replayed from"
+    " this run."
+)
 
 
 class Watch:
@@ -59,7 +65,9 @@ class Watch:
         black_box: bool = True,
         on_nonfinite: OnNonfinite = "record",
         capture_at: int | None = None,
+        samples: bool = True,
         rank: int = 0,
+        also: Mapping[str, Task] | None = None,
     ) -> None:
         self._recorder = recorder
         self._process = os.getpid()
@@ -67,6 +75,9 @@ class Watch:
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # that were recorded
+        self._old_tasks = OldTasks(self._loop, also) if also else None
+        if self._old_tasks is not None:
+            self._loop.at_epoch.append(self._old_tasks.mark)
         self._unseen = UnseenUpdates(self._loop, self._updates, self._tapped)
         if black_box or on_nonfinite != "record":
             self._loop.black_box = BlackBox(
@@ -79,9 +90,12 @@ class Watch:
                 capture_at=capture_at,
                 rank=rank,
                 announce=announce,
+                samples=samples,
             )
             recorder.see = self._loop.black_box.see
             recorder.see_loss = self._loop.black_box.see_loss
+        if not samples:
+            self.note(_NO_SAMPLES)
         forward = ForwardListener(self._loop)
         self._handles: list[Any] = [
             *tap_checkpoints(CheckpointListener(self._loop)),
@@ -137,6 +151,9 @@ class Watch:
                 optimizer.register_step_pre_hook(self._updates.before_step),
                 optimizer.register_step_post_hook(self._updates.after_step),
             )
+            if self._old_tasks is not None:
+                before = self._old_tasks.before_step
+                self._handles.append(optimizer.register_step_pre_hook(before))
             weakref.finalize(optimizer, self._loop.let_go).atexit = False
             self._note_optimizer(optimizer)
         self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
@@ -170,10 +187,17 @@ class Watch:
         self._handles.append(register_optimizer_step_pre_hook(hook))
 
     def log(
-        self, *, loss: Tensor | float | None = None, val_loss: Tensor | float | None = None
+        self,
+        *,
+        loss: Tensor | float | None = None,
+        val_loss: Tensor | float | None = None,
+        **metrics: Tensor | float,
     ) -> None:
-        """Record values for the open step, without waiting for a device."""
-        given = {"loss": loss, "val_loss": val_loss}
+        """Record values for the open step, without waiting for a device.
+
+        Metrics such as `val_accuracy` are compared with those that holter computes itself.
+        """
+        given = {"loss": loss, "val_loss": val_loss, **metrics}
         self._loop.log(
             {
                 name: torch.as_tensor(value, dtype=torch.float32).detach().mean()
@@ -205,6 +229,8 @@ class Watch:
         if self._loop.shield.is_closed or os.getpid() != self._process:
             return
         self._unseen.look()
+        if self._old_tasks is not None:
+            self._old_tasks.evaluate()
         self._loop.finish()
         subjects = self.roster.subjects
         if subjects and self._updates.backwards and not self._loop.stepper.has_trained:
@@ -261,6 +287,8 @@ def watch(
     quiet: bool = False,
     black_box: bool = True,
     on_nonfinite: OnNonfinite = "record",
+    also: Mapping[str, Task] | None = None,
+    samples: bool = True,
 ) -> Watch:
     """Record the training of `model` by `optimizer` to the folder `out`.
 
@@ -275,6 +303,13 @@ def watch(
     something breaks. When gradients are not finite, `on_nonfinite` can also "skip" the step,
     "raise" a NonfiniteError or "stop" the training, each before the weights are updated; then every
     step waits for its gradients.
+
+    `also` names tasks that the model should not forget, each with a function that returns its loss,
+    or with batches of inputs and targets. They are evaluated before the first step, after each
+    epoch and at the end.
+
+    Captures of the black box hold the batches of the last steps. With `samples=False` none are
+    written: the run holds statistics and salted hashes only.
     """
     if budget is not None and not 0 < budget <= 1:
         raise ValueError(f"budget is a share of the time between 0 and 1, or None; not {budget}")
@@ -289,7 +324,9 @@ def watch(
         announce=not quiet and rank == 0,
         black_box=black_box,
         on_nonfinite=on_nonfinite,
+        samples=samples,
         rank=rank,
+        also=also,
     )
     made.add(model, optimizer)
     if not labelled(optimizer):

@@ -2,7 +2,7 @@ import pytest
 
 from holter.diagnosis.rules.ignored_inputs import ignored_inputs
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 from synthetic import found, run_of, said
 
@@ -35,11 +35,11 @@ def test_one_measurement_is_too_few() -> None:
     assert isinstance(verdict, NotExamined)
 
 
-def test_one_input_of_several_is_normal() -> None:
-    normal, clear = said(ignored_inputs, controlled(2.0, 2.0, x=[2.0, 2.0], mask=[0.0, 0.0]))
-    assert isinstance(normal, Normal)
-    assert normal.summary.startswith("mask")
-    assert isinstance(clear, Clear)
+def test_one_input_of_several_is_a_hint() -> None:
+    (finding,) = said(ignored_inputs, controlled(2.0, 2.0, x=[2.0, 2.0], mask=[0.0, 0.0]))
+    assert isinstance(finding, Finding)
+    assert (finding.confidence, finding.severity) == (Confidence.HINT, Severity.WARNING)
+    assert "the input mask" in finding.summary
 
 
 def test_boundary() -> None:

@@ -57,7 +57,7 @@ def classes(
     [
         numbers([0.9, 0.4, 1.0]),
         numbers([0.9, 1e-4, 1.0]),  # it predicts well
-        numbers([0.3, 0.9], [0.99, 0.1]),
+        numbers([0.3, 0.9], [0.97, 0.1]),
         classes([0] * 5),
         classes([1, 0, 0, 0], [100, 100, 100]),  # one class is known by one column
         classes([0] * 5, order=([0.5, 0, 0, 0, 0], [0.1, 0, 0, 0, 0])),

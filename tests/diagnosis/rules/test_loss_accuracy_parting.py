@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.loss_accuracy_parting import loss_accuracy_parting
-from holter.record import Run
+from holter.record import Event, Run
+from holter.record.events import ClassCounts, PassMeasured, ReliabilityBin
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import ACCURACY, LOSS
 from synthetic import found, run_of, said
-from validations import validated
+from validations import FUNCTION, validated
 
 STEPS = 300
 T = np.arange(STEPS)
@@ -67,5 +68,20 @@ def test_calibration_is_normal() -> None:
     assert isinstance(note, Normal)
     assert "calibration" in note.summary
     assert isinstance(verdict, Clear)
+    assert "temperature" not in note.summary
+    for confidence, says in ((95.0, True), (72.0, False), (50.0, False)):
+        bins = (ReliabilityBin(0, 0.0, 0),) * 14 + (ReliabilityBin(100, confidence, 70),)
+        counts = ClassCounts(10, 10, 70, 10, 0.7, reliability=bins)
+        measured = PassMeasured(FUNCTION, 100, classes=counts)
+        run = validated(
+            training,
+            validation,
+            val_accuracy=accuracy,
+            accuracy=accuracy,
+            events=[Event(319, 0.0, measured)],
+        )
+        note, *_ = said(loss_accuracy_parting, run)
+        assert isinstance(note, Normal)
+        assert ("temperature" in note.summary) is says
     worse = validated(training, validation, val_accuracy=0.7 - 0.01 * t, accuracy=accuracy)
     assert not [each for each in said(loss_accuracy_parting, worse) if isinstance(each, Normal)]

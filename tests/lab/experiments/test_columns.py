@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from holter.lab.experiments._samples.columns import copies, distinct, order, residue
+from holter.lab.experiments._samples.columns import (
+    best_pair,
+    copies,
+    distinct,
+    information,
+    order,
+    residue,
+)
 
 NUMBERS = np.random.default_rng(0)
 
@@ -50,3 +57,26 @@ def test_copies_of_the_class() -> None:
         axis=1,
     ).astype(float)
     assert copies(rows, targets, np.array([0.0, 1.0, 2.0])).tolist() == [2, 1, 0, 0, 0]
+
+
+def test_information_of_any_relation() -> None:
+    numbers = np.random.default_rng(1)
+    hidden = numbers.normal(size=1500)
+    rows = np.stack([hidden, numbers.normal(size=1500), np.ones(1500)], axis=1)
+    told = information(rows, np.abs(hidden), classes=False)
+    assert told[0] > 0.9
+    assert told[1] < 0.05
+    assert told[2] == 0
+    classes = np.digitize(np.abs(hidden), [0.4, 1.0]).astype(float)
+    assert information(rows, classes, classes=True)[0] > 0.93
+
+
+def test_the_two_columns_that_give_the_target() -> None:
+    numbers = np.random.default_rng(1)
+    rows = numbers.normal(size=(500, 9))
+    rows[:, 5] = 3 * rows[:, 2] + 0.5 * rows[:, 5]
+    pair = best_pair(rows, 2 * rows[:, 5] - 6 * rows[:, 2])
+    assert pair is not None
+    assert pair.columns == (2, 5)
+    assert pair.order == pytest.approx(1)
+    assert pair.next_order < 0.3

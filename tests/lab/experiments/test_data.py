@@ -161,6 +161,58 @@ def test_copies_made_before_splitting_are_a_hint(tmp_path: Path) -> None:
     assert finding.confidence is Confidence.HINT
 
 
+def noisy_copies() -> Setup:
+    x, y = table(300), torch.randint(3, (300,))
+    x = torch.cat([x, torch.randn(300, 4)], 1).repeat(3, 1)
+    order = torch.randperm(900)
+    return split(
+        (x + 0.01 * torch.randn_like(x))[order], y.repeat(3)[order], model=nn.Linear(10, 3)
+    )
+
+
+def test_copies_with_noise_before_splitting_are_a_hint(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    (finding,) = found(noisy_copies(), tmp_path)
+    assert finding.rule == "overlapping-splits"
+    assert finding.confidence is Confidence.HINT
+    assert "almost equal" in finding.summary
+
+
+def two_columns_of_the_price() -> Setup:
+    x = torch.randn(600, 9)
+    y = x[:, 3:4] - x[:, 7:8]
+    return split(x, y, model=nn.Linear(9, 1), loss=nn.MSELoss())
+
+
+def distance_from_the_middle() -> Setup:
+    x = torch.randn(600, 6)
+    return split(x, x[:, 4:5].abs(), model=nn.Linear(6, 1), loss=nn.MSELoss())
+
+
+def nearly_in_order() -> Setup:
+    x = torch.randn(600, 6)
+    y = x[:, 2:3] + 0.15 * torch.randn(600, 1)
+    return split(x, y, model=nn.Linear(6, 1), loss=nn.MSELoss())
+
+
+@pytest.mark.parametrize(
+    ("setup", "columns"),
+    [
+        (two_columns_of_the_price, (3, 7)),
+        (distance_from_the_middle, (4, 4)),
+        (nearly_in_order, (2, 2)),
+    ],
+)
+def test_finds_leaks_of_other_kinds(
+    setup: Callable[[], Setup], columns: tuple[int, int], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    (finding,) = found(setup(), tmp_path)
+    assert finding.rule == "leaking-features"
+    assert finding.confidence is Confidence.HINT
+    assert finding.evidence[0].steps == columns
+
+
 def test_finds_data_that_is_there_twice(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x, y = table(), torch.randint(3, (600,))

@@ -98,7 +98,7 @@ def test_the_same_batch_again_and_again_tells_by_its_samples(tmp_path: Path) -> 
         assert bool(said.clear) is not ignored
 
 
-def test_one_input_of_two_is_normal(tmp_path: Path) -> None:
+def test_one_input_of_two_is_a_hint(tmp_path: Path) -> None:
     class Conditioned(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -111,8 +111,9 @@ def test_one_input_of_two_is_normal(tmp_path: Path) -> None:
         return functional.cross_entropy(model(batch[0], batch[0][:, :1]), batch[1])
 
     said = checkup(trained(Conditioned(), loss), tmp_path / "run")
-    assert said.findings == ()
-    assert "condition" in said.normal[0].summary
+    (finding,) = said.findings
+    assert finding.confidence is Confidence.HINT
+    assert "the input condition" in finding.summary
 
 
 def test_labels_given_to_the_model_are_no_inputs(tmp_path: Path) -> None:

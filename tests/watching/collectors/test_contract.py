@@ -59,7 +59,8 @@ class Overheard:
 
     def read(self, moment):
         for reading in self._inner.read(moment):
-            self._heard.append((type(self._inner).__name__, reading))
+            if isinstance(reading, Reading):
+                self._heard.append((type(self._inner).__name__, reading))
             yield reading
 
 

@@ -71,6 +71,7 @@ def everything():
             with torch.no_grad():
                 for x, y in valid:
                     functional.cross_entropy(model(x), y)
+            log(val_accuracy=0.5)
 
     return Training([model], [optimizer], loop)
 
@@ -218,7 +219,7 @@ def modules_of_all_kinds():
 
 
 def losses_of_all_kinds():
-    """Tokens with some of them ignored, yes or no, a number, distributions: a loss for each."""
+    """Tokens, some of them ignored, yes or no, a number, distributions: a loss for each."""
 
     class Heads(nn.Module):
         def __init__(self):
@@ -250,6 +251,11 @@ def losses_of_all_kinds():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            with torch.no_grad():
+                logits, flag, number = model(tokens)
+                functional.cross_entropy(logits, following)
+                functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
+                functional.mse_loss(number, tokens[:, :1].float())
 
     return Training([model], [optimizer], loop)
 

@@ -13,6 +13,7 @@ from holter.diagnosis.facts import (
     baseline,
     chance,
     coefficients,
+    collapse,
     cures,
     curve,
     depth,
@@ -20,11 +21,13 @@ from holter.diagnosis.facts import (
     evaluations,
     gradient_scale,
     layers,
+    measured,
     membership,
     outcome,
     progress,
     schedule,
     skips,
+    stream,
     terms,
     trained,
     validation,
@@ -32,15 +35,18 @@ from holter.diagnosis.facts import (
 )
 from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.chance import Chance
+from holter.diagnosis.facts.collapse import Response
 from holter.diagnosis.facts.cures import Cures
 from holter.diagnosis.facts.curve import Curve
 from holter.diagnosis.facts.depth import DepthProfile
 from holter.diagnosis.facts.evaluations import Evaluation
 from holter.diagnosis.facts.gradient_scale import GradientScale
 from holter.diagnosis.facts.layers import Layer, Sample
+from holter.diagnosis.facts.measured import Measured
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
+from holter.diagnosis.facts.stream import Stream
 from holter.diagnosis.facts.terms import Terms
 from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.facts.weight_growth import Decay, Growth
@@ -112,6 +118,16 @@ class Facts:
         return terms.terms_of(self)
 
     @cached_property
+    def responses(self) -> list[Response]:
+        """What models return in training, and how much it varies between samples."""
+        return collapse.responses(self)
+
+    @cached_property
+    def streams(self) -> list[Stream]:
+        """The samples that streamed by, by training loader; the one with most samples first."""
+        return stream.streams(self)
+
+    @cached_property
     def loss_function(self) -> str | None:
         """The only loss function the model trains by."""
         return baseline.only_function(self)
@@ -120,6 +136,16 @@ class Facts:
     def evaluation(self) -> Evaluation | str:
         """The evaluation pass that is the validation."""
         return evaluations.validation_of(self)
+
+    @cached_property
+    def measured(self) -> list[Measured]:
+        """The evaluation passes whose predictions were counted."""
+        return measured.measured(self)
+
+    @cached_property
+    def measured_validation(self) -> Measured | str:
+        """The counted passes of the validation."""
+        return measured.measured_validation(self)
 
     @cached_property
     def validation(self) -> Curves | str:
@@ -193,8 +219,13 @@ class Facts:
 
     @cached_property
     def skipped_steps(self) -> npt.NDArray[np.int64]:
-        """Steps whose update a GradScaler left out."""
+        """Steps whose update was left out, by a GradScaler as far as it is known."""
         return skips.skipped_steps(self)
+
+    @property
+    def skipped_by(self) -> str:
+        """Who skipped them."""
+        return skips.skipped_by(self)
 
     @cached_property
     def discarded_steps(self) -> npt.NDArray[np.int64]:

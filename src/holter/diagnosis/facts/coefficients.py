@@ -20,8 +20,14 @@ def no_order(facts: "Facts") -> str | None:
     """Return why a lower loss is not a better one, or None if nothing speaks against that.
 
     The terms of a policy gradient are multiplied by returns or advantages. Such a loss has the
-    gradient of the expected return, but its value says nothing of it.
+    gradient of the expected return, but its value says nothing of it. Of a log, names tell.
     """
+    source = facts.run.meta.source
+    if source is not None and source.competing:
+        return (
+            f"the log has {source.competing}, as reinforcement learning or adversarial training"
+            " does: a lower loss need not be a better one"
+        )
     balance, size = (
         _values(facts, signal) for signal in (LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE)
     )

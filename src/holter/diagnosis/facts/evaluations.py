@@ -31,7 +31,7 @@ def evaluations(facts: "Facts") -> list[Evaluation]:
     """Return all losses that were computed without a backward pass, or logged as validation."""
     if VAL_LOSS not in facts.run:
         return []
-    splits = _splits(facts)
+    splits = splits_of(facts)
     passes = []
     for owner, losses in facts.run[VAL_LOSS].items():
         function, data = parts_of(owner)
@@ -79,7 +79,7 @@ def _told_apart(facts: "Facts", passes: list[Evaluation]) -> Evaluation | str:
     return f"{len(longest)} data sets are evaluated ({names}); which is the validation is unknown"
 
 
-def _splits(facts: "Facts") -> dict[str, str]:
+def splits_of(facts: "Facts") -> dict[str, str]:
     """Return the split of each evaluated data set by its name."""
     seen = {event.what.name: event.what for event in facts.run.events_of(EvaluationSeen)}
     return {name: _split(data, seen) for name, data in seen.items()}

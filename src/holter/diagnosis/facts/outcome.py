@@ -252,7 +252,11 @@ def _without_constant(facts: "Facts", course: Course) -> Outcome:
         state = OutcomeState.LEARNED
     if state is OutcomeState.LEARNED_NOTHING and course.level and continues(facts):
         state = OutcomeState.STALLED
-    return replace(_outcome(course, state, None), sure=course.is_extreme)
+    outcome = replace(_outcome(course, state, None), sure=course.is_extreme)
+    if facts.run.meta.source is not None and outcome.bad and course.level and not outcome.sure:
+        says = f"{outcome.says}, as that of a model does that had converged before"
+        return replace(outcome, says=says)
+    return outcome
 
 
 def _state(course: Course, *, memorised: bool) -> OutcomeState:

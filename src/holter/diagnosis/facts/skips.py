@@ -17,11 +17,21 @@ _RARE = 0.1  # largest share of the steps that a guard against rare bad batches 
 
 
 def skipped_steps(facts: "Facts") -> Steps:
-    """Return the steps whose update a GradScaler skipped; empty without AMP."""
+    """Return the steps whose update a GradScaler skipped; empty without AMP.
+
+    A log does not say which steps were skipped, but what follows does.
+    """
+    if facts.run.meta.source is not None and LOSS in facts.run:
+        return _survived_in_log(facts)
     if AMP_SKIPPED not in facts.run:
         return np.empty(0, np.int64)
     skipped = facts.run[AMP_SKIPPED][""]
     return skipped.steps[skipped.values > 0]
+
+
+def skipped_by(facts: "Facts") -> str:
+    """Return who skipped these steps, as far as it is known."""
+    return "GradScaler" if facts.run.meta.source is None else "the training"
 
 
 def discarded_steps(facts: "Facts") -> Steps:
@@ -48,6 +58,23 @@ def discarded_steps(facts: "Facts") -> Steps:
     if not guarded.all() or len(bad) > _RARE * max(map(len, losses)):
         return none
     return bad
+
+
+def _survived_in_log(facts: "Facts") -> Steps:
+    """Return the steps of a log with a non-finite loss or gradient and a finite loss later on.
+
+    An update by such a gradient makes weights non-finite, and every later loss with them.
+    """
+    finite = [loss.steps[np.isfinite(loss.values)] for loss in facts.run[LOSS].values()]
+    last = max((int(steps[-1]) for steps in finite if len(steps)), default=-1)
+    read = [
+        series
+        for signal in (LOSS, GRAD_TOTAL_NORM)
+        if signal in facts.run
+        for series in facts.run[signal].values()
+    ]
+    bad = np.concatenate([series.steps[~np.isfinite(series.values)] for series in read])
+    return np.unique(bad[bad < last])
 
 
 def _survived(loss: Series) -> Steps:

@@ -54,13 +54,21 @@ def continues(facts: "Facts") -> bool:
 
     A loss that stays where it is may be that of a model that has converged.
     """
-    if facts.run.events_of(Resumed):
+    if facts.run.events_of(Resumed) or _begins_late(facts):
         return True
     loaded = facts.run[CHECKPOINT_WEIGHTS].values() if CHECKPOINT_WEIGHTS in facts.run else ()
     ages = facts.run[OPTIMIZER_AGE].values() if OPTIMIZER_AGE in facts.run else ()
     return any(len(share) and share.values[0] > 0.5 for share in loaded) or any(
         len(age) and age.values[0] - age.first > _OLD for age in ages
     )
+
+
+def _begins_late(facts: "Facts") -> bool:
+    """Return whether a log begins in the middle of a training: later than it has gaps."""
+    if facts.run.meta.source is None:
+        return False
+    losses = [loss for loss in recorded_losses(facts).values() if len(loss) > 1]
+    return any(loss.first > _OLD * np.diff(loss.steps).max() for loss in losses)
 
 
 def _are_equal(one: Series, other: Series) -> bool:

@@ -27,8 +27,8 @@ def ignored_inputs(
 
     ## What it does
     Reads the experiment input-control: the model is given the inputs of another batch, before and
-    after some training. It reports when no output changes by more than rounding both times. One of
-    several inputs that changes nothing is noted as normal.
+    after some training. It reports when no output changes by more than rounding both times, and
+    gives a hint if that is so for one of several inputs alone, such as a time step or a condition.
 
     ## Why it matters
     Such a model can only learn the best constant prediction: the class frequencies, or the mean of
@@ -46,6 +46,7 @@ def ignored_inputs(
 
     ## When it is wrong
     Models without an input, such as a model of one distribution, that are given data nevertheless.
+    An input that is passed along and not meant to matter.
 
     ## How to confirm
     - Print the output for two very different samples.
@@ -75,9 +76,19 @@ def ignored_inputs(
             fix="follow the input through `forward()`: it is dropped, masked or zeroed",
         )
     else:
-        if ignored:
-            yield ignored_inputs.normal(f"{some(ignored)} changes no output; other inputs do")
-        yield ignored_inputs.clear(_measured(facts, float(responses[_ALL].max())))
+        measured = _measured(facts, float(responses[_ALL].max()))
+        if not ignored or any(len(responses[name]) < 2 for name in ignored):
+            yield ignored_inputs.clear(measured)
+            return
+        yield ignored_inputs.finding(
+            f"other values of the input {some(ignored)} change no output, before and after some"
+            " training; other inputs do",
+            confidence=Confidence.HINT,
+            severity=Severity.WARNING,
+            onset=0,
+            evidence=(Evidence(INPUT_RESPONSE, (0, 1), f"0 (rounding: {limit:.1g})", ignored[0]),),
+            fix=f"follow `{ignored[0]}` through `forward()`: it is overwritten or not used",
+        )
 
 
 def _measured(facts: Facts, response: float) -> str:

@@ -7,19 +7,24 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.data_sets import listed, measured, series
+from holter.diagnosis.facts.data_sets import listed, measured, named, series
 from holter.diagnosis.rule import exception, rule
+from holter.diagnosis.wording import percent
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_CLASS_COUNT,
     DATASET_COLUMN_COPY,
+    DATASET_COLUMN_INFORMATION,
     DATASET_COLUMN_ORDER,
     DATASET_COLUMN_RESIDUE,
     DATASET_COLUMN_VALUES,
     DATASET_EXAMINED,
+    DATASET_PAIR_ORDER,
     Signal,
 )
+
+_EXACT = 0.999  # rank correlation without exceptions worth mentioning
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class Leak:
     says: str
     confidence: Confidence = Confidence.LIKELY
     width: int = 1  # columns that make one feature
+    is_shared: bool = False  # several columns predict the target about as well
 
 
 @exception
@@ -44,11 +50,17 @@ def many_columns(leak: Leak, table: Series, max_share: float) -> str | None:
     return f"{len(leak.columns)} of {total} columns predict the target: {leak.says}"
 
 
+@exception
+def alike_columns(leak: Leak, _: Series, __: float) -> str | None:
+    """Several columns that predict the target about as well are neighbours in time or space."""
+    return f"{leak.summary}: {leak.says}" if leak.is_shared else None
+
+
 @rule(
     severity=Severity.WARNING,
     level=Level.DATA,
     needs=(DATASET_COLUMN_VALUES,),
-    exceptions=(many_columns,),
+    exceptions=(many_columns, alike_columns),
 )
 def leaking_features(
     facts: Facts,
@@ -56,7 +68,12 @@ def leaking_features(
     min_samples: Annotated[int, "training samples needed"] = 100,
     min_class: Annotated[int, "samples needed of each class"] = 5,
     max_residue: Annotated[float, "share of the variance a linear fit of a copy leaves"] = 1e-6,
-    min_order: Annotated[float, "rank correlation of a column that predicts the target"] = 0.999,
+    min_order: Annotated[float, "rank correlation of a column that predicts the target"] = 0.98,
+    max_next: Annotated[
+        float, "rank correlation of columns that predict the target less well"
+    ] = 0.9,
+    min_information: Annotated[float, "share of the target's entropy that a column tells"] = 0.93,
+    min_pair_columns: Annotated[int, "columns of a table whose pairs are judged"] = 8,
     min_lost: Annotated[float, "share of the rank correlation that validation lacks"] = 0.5,
     min_train_order: Annotated[float, "rank correlation in training for that comparison"] = 0.8,
     max_share: Annotated[float, "share of the columns that can be a leak"] = 0.25,
@@ -66,7 +83,8 @@ def leaking_features(
     ## What it does
     Compares each column of a table with the target. It reports a column that is a linear function
     of the target or has one value per class, columns that are the classes one-hot, and, as a hint,
-    a column whose order gives the order of the target, everywhere or in training alone.
+    a column, or two together, that give the order of the target or tell almost all of it (mutual
+    information, against permuted targets), everywhere or in training alone.
 
     ## Why it matters
     The model learns to copy that column. The loss is very low, also in validation, but the model
@@ -84,8 +102,8 @@ def leaking_features(
     an index of a table sorted by class.
 
     ## When it is wrong
-    The target is a simple function of one column by design. A leak with noise, or one that is
-    spread over several columns, is missed.
+    The target is a simple function of one or two columns by design. A leak with much noise, or one
+    that is spread over more columns, is missed.
 
     ## How to confirm
     - Train without the column: the loss should get much worse.
@@ -113,7 +131,9 @@ def leaking_features(
     leak = (
         leak
         or _lost_in_validation(facts, min_train_order, min_lost, min_class)
-        or _in_order(facts, min_order)
+        or _in_order(facts, min_order, max_next)
+        or _informative(facts, min_information, max_next)
+        or (_in_pair(facts, min_order, max_next) if len(values) >= min_pair_columns else None)
     )
     if leak is None:
         yield leaking_features.clear(_closest(facts, len(values)))
@@ -185,11 +205,16 @@ def _lost_in_validation(
     )
 
 
-def _in_order(facts: Facts, min_order: float) -> Leak | None:
+def _in_order(facts: Facts, min_order: float, max_next: float) -> Leak | None:
     """The columns whose order gives that of the target."""
     order = series(facts.run, DATASET_COLUMN_ORDER, "train")
-    columns = [] if order is None else np.flatnonzero(order.values >= min_order).tolist()
-    if order is None or not columns:
+    if order is None:
+        return None
+    columns = np.flatnonzero(order.values >= _EXACT).tolist()
+    is_exact = bool(columns)
+    if not columns and order.values.max() >= min_order:
+        columns = np.flatnonzero(order.values > max_next).tolist()
+    if not columns:
         return None
     others = np.delete(order.values, columns)
     beside = f"; the next column has {others.max():.2g}" if len(others) else ""
@@ -201,7 +226,54 @@ def _in_order(facts: Facts, min_order: float) -> Leak | None:
         DATASET_COLUMN_ORDER,
         f"rank correlation {order.values[columns].min():.4g} with the target{beside}",
         Confidence.HINT,
+        is_shared=not is_exact and len(columns) > 1,
     )
+
+
+def _informative(facts: Facts, min_information: float, max_next: float) -> Leak | None:
+    """The one column that tells almost all of the target, in whatever relation."""
+    told = series(facts.run, DATASET_COLUMN_INFORMATION, "train")
+    if told is None or not _stands_out(told, min_information, max_next * min_information):
+        return None
+    best = int(told.values.argmax())
+    return Leak(
+        [best],
+        f"column {best} alone tells {percent(float(told.values[best]))} of the target's entropy",
+        DATASET_COLUMN_INFORMATION,
+        f"mutual information beyond permuted targets; the next column tells"
+        f" {percent(float(np.delete(told.values, best).max()))}",
+        Confidence.HINT,
+    )
+
+
+def _in_pair(facts: Facts, min_order: float, max_next: float) -> Leak | None:
+    """The two columns that together give the order of the target, as no two others do."""
+    pair = series(facts.run, DATASET_PAIR_ORDER, "train")
+    order = series(facts.run, DATASET_COLUMN_ORDER, "train")
+    columns = named(facts.run, "columns", "train")
+    if pair is None or order is None or len(pair) < 2 or len(columns) != 2:
+        return None
+    together, others = float(pair.values[0]), float(pair.values[1])
+    alone = float(order.values[columns].max())
+    if together < max(min_order, _EXACT) or others > max_next or alone > max_next:
+        return None
+    return Leak(
+        columns,
+        f"columns {columns[0]} and {columns[1]} together give the order of the targets",
+        DATASET_PAIR_ORDER,
+        f"rank correlation {together:.4g}; {alone:.2g} for one of them alone, {others:.2g} for the"
+        " best two other columns",
+        Confidence.HINT,
+        width=2,
+    )
+
+
+def _stands_out(values: Series, least: float, most: float) -> bool:
+    """Whether the largest value reaches `least` and all others are at most `most`."""
+    if len(values) < 2:
+        return False
+    rest, top = np.sort(values.values)[-2:]
+    return bool(top >= least and rest <= most)
 
 
 def _closest(facts: Facts, columns: int) -> str:

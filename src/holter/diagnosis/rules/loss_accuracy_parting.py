@@ -7,13 +7,16 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.metrics import calibration
 from holter.diagnosis.facts.robust import Values, midmean
 from holter.diagnosis.facts.validation import Curves, chance, rise_score, scatter, smooth
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS
 
 _RISE = 0.05  # relative rise of the validation loss that is worth a note
+_NOISES = 3  # times the calibration error that chance explains
 _POINT = 0.01  # fall of the validation accuracy that is not
 
 
@@ -164,11 +167,12 @@ def _notes(facts: Facts) -> Iterator[Verdict]:
     if rise is None or rise.accuracy < -_POINT or not learned:
         return
     points = f"{rise.accuracy * 100:+.1f} points"
+    error = _overconfidence(facts)
     window = (rise.since, curves.span[1])
     yield loss_accuracy_parting.normal(
         f"since step {rise.since} the validation loss rises ({rise.low:.3g} → {rise.late:.3g}) and"
         f" its accuracy does not fall ({points}): the model gets more confident, not worse"
-        " (calibration)",
+        f" (calibration{error})",
         (
             Evidence(
                 VAL_LOSS,
@@ -178,6 +182,20 @@ def _notes(facts: Facts) -> Iterator[Verdict]:
             ),
             Evidence(VAL_ACCURACY, window, f"{points} in the same time", curves.owner),
         ),
+    )
+
+
+def _overconfidence(facts: Facts) -> str:
+    """Return how far the confidence of the last pass is above its accuracy; empty if unknown."""
+    measured = facts.measured_validation
+    if isinstance(measured, str) or measured.last.classes is None:
+        return ""
+    found = calibration(measured.last.classes.reliability)
+    if found is None or found.overconfidence <= 0 or found.error <= _NOISES * found.noise:
+        return ""
+    return (
+        f" error {percent(found.error)}, {percent(found.noise)} for a calibrated model: divide the"
+        " logits by a temperature above 1"
     )
 
 

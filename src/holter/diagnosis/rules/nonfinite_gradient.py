@@ -56,11 +56,14 @@ def nonfinite_gradient(facts: Facts) -> Iterator[Verdict]:
         skipped = np.isin(norm.steps, facts.skipped_steps)
         taken = int((~skipped).sum())
         if taken == 0:
-            yield nonfinite_gradient.not_examined("GradScaler skipped every step with a gradient")
+            yield nonfinite_gradient.not_examined(
+                f"{facts.skipped_by} skipped every step with a gradient"
+            )
             continue
         bad = ~np.isfinite(norm.values) & ~skipped
         if not bad.any():
-            note = f"; GradScaler skipped {len(norm) - taken} others" if skipped.any() else ""
+            others = f"; {facts.skipped_by} skipped {len(norm) - taken} others"
+            note = others if skipped.any() else ""
             yield nonfinite_gradient.clear(
                 f"the gradient norm is finite at all {taken} steps taken{note}"
             )

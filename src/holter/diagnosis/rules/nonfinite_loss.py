@@ -22,7 +22,9 @@ def skipped_by_scaler(facts: Facts, loss: Series, max_skipped: float) -> str | N
     bad = loss.steps[~np.isfinite(loss.values)]
     if not np.isin(bad, facts.skipped_steps).all() or len(bad) > max_skipped * len(loss):
         return None
-    return f"{len(bad)} of {len(loss)} losses are not finite; GradScaler skipped these steps"
+    return (
+        f"{len(bad)} of {len(loss)} losses are not finite; {facts.skipped_by} skipped these steps"
+    )
 
 
 @exception

@@ -12,6 +12,7 @@ from holter.record.signals import (
     DATASET_DISTINCT,
     DATASET_DUPLICATES,
     DATASET_EXAMINED,
+    DATASET_NEAR_OVERLAP,
     DATASET_OVERLAP,
     DATASET_SHARED_POSITIONS,
 )
@@ -33,6 +34,7 @@ def overlapping_splits(
     min_share: Annotated[float, "share of validation that is in training"] = 0.02,
     min_copies: Annotated[float, "share of both splits that are copies, for a hint"] = 0.1,
     error_share: Annotated[float, "share of validation from which on it is an error"] = 0.1,
+    min_near: Annotated[float, "share of validation that is almost a training sample"] = 0.1,
     max_duplicates: Annotated[float, "share of duplicates in training to be certain"] = 0.5,
     standard_deviations: Annotated[float, "above coincidence"] = 5.0,
 ) -> Iterator[Verdict]:
@@ -42,7 +44,7 @@ def overlapping_splits(
     Reads the experiment data of preflight, which compares inputs of both splits bit by bit, or
     their positions in one data set, which works with augmentation. It reports when more of
     validation is in training than coincidence gives; duplicates within training show how often that
-    is. It is a hint if continuous inputs are copies in both splits alike.
+    is. It is a hint if continuous inputs are copies in both splits alike, or almost copies.
 
     ## Why it matters
     The model may have memorised those samples. Validation then measures memory, not performance on
@@ -110,6 +112,24 @@ def overlapping_splits(
             evidence=_evidence(facts, duplicates),
             fix=_FIX,
         )
+    elif (near := measured(facts.run, DATASET_NEAR_OVERLAP, "inputs") or 0) >= min_near:
+        yield overlapping_splits.finding(
+            f"{percent(near)} of the validation inputs are almost equal to a training input"
+            + _example(facts, "near overlap"),
+            confidence=Confidence.HINT,
+            severity=Severity.WARNING,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_NEAR_OVERLAP,
+                    (0, 0),
+                    "their distance is below 5 % of that to the tenth nearest training input",
+                    "inputs",
+                ),
+            ),
+            fix="split before augmenting or cutting windows; keep copies, frames and windows of one"
+            " recording in one part",
+        )
     else:
         if share >= min_share:
             yield overlapping_splits.normal(f"{overlap}, as coincidence gives: {duplicates}")
@@ -150,6 +170,6 @@ def _overlap_evidence(facts: Facts) -> Iterator[Evidence]:
         yield Evidence(DATASET_OVERLAP, (0, 0), says, trial)
 
 
-def _example(facts: Facts) -> str:
-    pairs = named(facts.run, "overlap")
+def _example(facts: Facts, what: str = "overlap") -> str:
+    pairs = named(facts.run, what)
     return f" (validation {pairs[0][0]} is training {pairs[0][1]})" if pairs else ""

@@ -14,6 +14,7 @@ from holter.lab.calls import LossEvaluation, first_loss_call
 from holter.lab.experiments import experiment
 from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
+from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
@@ -26,6 +27,7 @@ from holter.record.signals import (
     DATASET_CLASS_WEIGHTS,
     DATASET_COLUMN_COPY,
     DATASET_COLUMN_FIRST,
+    DATASET_COLUMN_INFORMATION,
     DATASET_COLUMN_ORDER,
     DATASET_COLUMN_RESIDUE,
     DATASET_COLUMN_VALUES,
@@ -38,11 +40,13 @@ from holter.record.signals import (
     DATASET_LABEL_CHANGES,
     DATASET_LENGTH,
     DATASET_MEAN,
+    DATASET_NEAR_OVERLAP,
     DATASET_NONFINITE,
     DATASET_NONFINITE_LOSS,
     DATASET_OUT_OF_RANGE,
     DATASET_OUTPUTS,
     DATASET_OVERLAP,
+    DATASET_PAIR_ORDER,
     DATASET_REPEATED,
     DATASET_SHARED_POSITIONS,
     DATASET_STD,
@@ -54,11 +58,14 @@ _NAMED = 8  # indices of samples that are written down for each thing
 _CLASSES = 1000  # more are no classes
 
 _COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS)
-_PREDICTION = (DATASET_COLUMN_RESIDUE, DATASET_COLUMN_ORDER, DATASET_COLUMN_COPY)
+_PREDICTION = (
+    *(DATASET_COLUMN_RESIDUE, DATASET_COLUMN_ORDER, DATASET_COLUMN_COPY),
+    *(DATASET_COLUMN_INFORMATION, DATASET_PAIR_ORDER),
+)
 _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
-_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS)
+_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP)
 
 _CHANGED = "labels are changed between the data set and the batch, or are not its last part"
 
@@ -288,13 +295,26 @@ def _table(lab: Lab, split: Split) -> None:
     else:
         copies = columns.copies(rows, targets, table.classes)
         lab.write(DATASET_COLUMN_COPY, copies.tolist(), trial=split.name)
+    told = columns.information(rows, targets, classes=table.classes is not None)
+    lab.write(DATASET_COLUMN_INFORMATION, told.tolist(), trial=split.name)
     if table.classes is None or len(table.classes) == 2:
         lab.write(DATASET_COLUMN_ORDER, columns.order(rows, targets).tolist(), trial=split.name)
+        pair = columns.best_pair(rows, targets)
+        if pair is not None:
+            lab.write(DATASET_PAIR_ORDER, [pair.order, pair.next_order], trial=split.name)
+            lab.event(SamplesFound("columns", split.name, indices=pair.columns))
 
 
 def _both(lab: Lab, train: Split, valid: Split) -> None:
     for trial, share in shared_positions(train, valid).items():
         lab.write(DATASET_SHARED_POSITIONS, [share], trial=trial)
+    near = near_pairs(train, valid)
+    if near is None:
+        _absent(lab, (DATASET_NEAR_OVERLAP,), "inputs are no points of several dimensions")
+    else:
+        lab.write(DATASET_NEAR_OVERLAP, [len(near) / len(valid.samples)], trial="inputs")
+        if near:
+            lab.event(SamplesFound("near overlap", pairs=near[:_NAMED]))
     found = overlap(train, valid)
     if found is None:
         _absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")

@@ -18,6 +18,9 @@ class LoaderSeen(Occurrence):
     shuffled: bool = False
     drop_last: bool = False
     order: str = ""  # "sequential", "shuffled", or "" where the script decides it
+    samples: int | None = None  # that the data set says it has
+    drawable: int | None = None  # samples that a sampler with weights can draw
+    iterable: bool = False  # the data set is a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,19 @@ class PassOrder(Occurrence):
     steps: int  # that were trained meanwhile
     inputs: int | None = None
     labels: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassLabels(Occurrence):
+    """How often each class label was read in a pass over a training loader.
+
+    For integer labels, one a sample; told of the first passes.
+    """
+
+    kind: ClassVar[str] = "labels"
+    loader: str
+    counts: tuple[tuple[int, int], ...]  # label and count, the most frequent first
+    others: int = 0  # labels beyond those listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from holter.record.signals.cures import *
 from holter.record.signals.data import *
 from holter.record.signals.datasets import *
 from holter.record.signals.distributions import *
+from holter.record.signals.evaluation import *
 from holter.record.signals.geometry import *
 from holter.record.signals.gradients import *
 from holter.record.signals.graphs import *
@@ -21,6 +22,8 @@ from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
 from holter.record.signals.replays import *
+from holter.record.signals.responses import *
+from holter.record.signals.stream import *
 from holter.record.signals.watch import *
 from holter.record.signals.weights import *
 

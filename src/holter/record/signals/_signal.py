@@ -14,6 +14,7 @@ class Per(StrEnum):
     LOADER = "loader"
     LOSS_FUNCTION = "loss function"
     LOSS_TERM = "loss term"
+    METRIC = "metric"  # under the name that the script gives it
     PARAMETER = "parameter"
     MODULE = "module"
     TRIAL = "trial"  # one variant of an experiment, with steps of its own

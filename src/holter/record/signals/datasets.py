@@ -120,6 +120,25 @@ DATASET_COLUMN_ORDER = _signal(
     "How well the order of one column gives that of the target: the absolute rank correlation, or"
     " for two classes 2 AUC - 1. Not of more than two classes.",
 )
+DATASET_COLUMN_INFORMATION = _signal(
+    "dataset.column_information",
+    "share",
+    "Share of the target's entropy that one column tells, in any relation: mutual information of"
+    " the column and the class, or the number in 8 bins, less what permuted targets give.",
+)
+DATASET_PAIR_ORDER = _signal(
+    "dataset.pair_order",
+    "",
+    "How well the best linear combination of two columns gives the order of the target, as"
+    " `dataset.column_order`; then that of the best two among the other columns.",
+)
+DATASET_NEAR_OVERLAP = _signal(
+    "dataset.near_overlap",
+    "share",
+    "Share of the examined validation samples that are almost equal to an examined training sample"
+    " without being equal: their distance is below 5 % of that to the tenth nearest. Of up to 64"
+    " elements of floating-point inputs and images, with an intrinsic dimension of at least 2.5.",
+)
 DATASET_COLUMN_COPY = _signal(
     "dataset.column_copy",
     "",

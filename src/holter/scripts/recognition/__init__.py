@@ -53,7 +53,7 @@ def recognise(
     arguments: Sequence[str] = (),
     *,
     as_module: bool = False,
-    steps: int = 60,
+    steps: int | None = 60,
     seconds: float = 20.0,
     out: Path | None = None,
     last: int | None = None,
@@ -61,7 +61,7 @@ def recognise(
     writes: Sequence[Path | None] = (),
     leave: Leave = leave_process,
 ) -> int:
-    """Run a script up to `steps` training steps or `seconds`, then hand over.
+    """Run a script up to `steps` training steps (None: all) or `seconds`, then hand over.
 
     Files that the script writes go to a scratch folder, which is deleted at the end; those that
     `then` writes are named by `writes`.
@@ -104,8 +104,9 @@ def recognise(
         limits: dict[str, Any] = {"steps": steps, "seconds": seconds, "last": last}
         began.append(Session(path, pause=pause, **limits))
 
+    limit = "to its end" if steps is None else f"for up to {steps} training steps"
     tell(
-        f"running {script} for up to {steps} training steps or {seconds:g} s;"
+        f"running {script} {limit} or {seconds:g} s;"
         " files that it writes go to a scratch folder and are deleted"
     )
     with redirected(scratch) as redirect_torch:

@@ -64,6 +64,7 @@ def _assemble(session: Session) -> Assembled:
     notes: list[str] = []
     found = [_with_optimizer(each, session, notes) for each in found]
     roster = roster or {str(n) if n else "": each for n, each in enumerate(session.start.modules)}
+    reached = {name: _weights(model) for name, model in roster.items()}
     order = [key for each in found for key in each.sites]
     for key in order:
         if key in session.refusals:
@@ -115,6 +116,7 @@ def _assemble(session: Session) -> Assembled:
         objects=_objects(seen.values(), trained),
         accumulation=max(each.accumulation for each in found),
         source=seen[order[0]].site.place,
+        reached={name: reached[name] for name in models},
     )
     state = State(setup)
     for replay in replays.values():
@@ -122,6 +124,15 @@ def _assemble(session: Session) -> Assembled:
     setup = with_validation(setup, list(seen.values()), notes)
     state.restore()
     return Assembled(setup, exact, tuple(notes), _drawn(seen, replays))
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return copies of the parameters and buffers of a model."""
+    return {
+        name: value.detach().clone()
+        for name, value in model.state_dict().items()
+        if isinstance(value, Tensor)
+    }
 
 
 def _drawn(

@@ -67,7 +67,7 @@ class Session:
         self,
         path: Path,
         *,
-        steps: int,
+        steps: int | None,
         seconds: float,
         pause: Callable[["Session"], None],
         last: int | None = None,
@@ -194,7 +194,8 @@ class Session:
             self._roots.clear()
             self.timeline.stepped(optimizer, step_line(sys._getframe(1)))  # noqa: SLF001
             self.writes.stepped(optimizer)
-            self._progress.show(f"recording step {self.timeline.steps}/{self._steps}")
+            limit = "" if self._steps is None else f"/{self._steps}"
+            self._progress.show(f"recording step {self.timeline.steps}{limit}")
 
     def fetched(self, loader: DataLoader[Any], batch: object) -> None:
         """Remember the batch: the step that follows may be fed by it."""
@@ -217,7 +218,8 @@ class Session:
         ]
 
     def _pause_if_enough(self) -> None:
-        over = self.timeline.steps >= self._steps or time.monotonic() > self._deadline
+        enough = self._steps is not None and self.timeline.steps >= self._steps
+        over = enough or time.monotonic() > self._deadline
         proofs = [site.capture.proof for site in self.sites.values()]
         proven = bool(proofs) and all(proof is not None for proof in proofs)
         self._late += over

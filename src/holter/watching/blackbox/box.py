@@ -75,7 +75,9 @@ class BlackBox:
         capture_at: int | None = None,
         rank: int = 0,
         announce: bool = False,
+        samples: bool = True,
     ) -> None:
+        self._keeps_samples = samples  # else nothing is captured
         self._announce = announce
         self._folder, self._about, self._rank = folder, about, rank
         self._on_nonfinite, self._capture_at = on_nonfinite, capture_at
@@ -111,7 +113,7 @@ class BlackBox:
     ) -> None:
         """Keep the state of these from `step` on, whose update is still to come."""
         identities = tuple(id(owner) for owner in (*models.values(), *optimizers.values()))
-        if not optimizers or identities == self._attended:
+        if not self._keeps_samples or not optimizers or identities == self._attended:
             return
         self._attended = identities
         early, self._early = list(self._early.values()), {}
@@ -154,6 +156,8 @@ class BlackBox:
 
     def fetched(self, step: int, loader: str, batch: Any) -> None:
         """A loader delivered a batch for `step`."""
+        if not self._keeps_samples:
+            return
         if not self._attended:
             cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
             self._early[loader] = Fetch.of(loader, batch, cuda=cuda)

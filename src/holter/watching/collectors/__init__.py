@@ -1,12 +1,14 @@
 """The collectors: each measures some signals of a live training, and concludes nothing."""
 
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from holter.record.events import Occurrence
+from holter.record.format import Floats
 from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
 
@@ -38,6 +40,13 @@ class Reading(NamedTuple):
             raise ValueError(f"{given} values of {self.signal} for {places} owners")
 
 
+class Tally(NamedTuple):
+    """Values of a step that become an event of it once they are on the host."""
+
+    values: Tensor
+    told: Callable[[Floats], Occurrence | None]  # None if there is nothing to tell
+
+
 @runtime_checkable
 class Collector(Protocol):
     """Measures at some moments. Must not synchronise: hands out tensors, never reads one.
@@ -52,7 +61,7 @@ class Collector(Protocol):
     # sleeps again after it.
     wakes_at: ClassVar[tuple[type, ...]]
 
-    def read(self, moment: Any) -> Iterable[Reading]:
+    def read(self, moment: Any) -> Iterable[Reading | Tally]:
         """Readings of this moment, all filed under the step that is open."""
         ...
 

@@ -80,11 +80,11 @@ def spread(batch: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _part(batch: Tensor, most: int) -> Tensor:
-    return batch if batch.numel() <= most else batch[_grid(tuple(batch.shape), most)]
+    return batch if batch.numel() <= most else batch[grid(tuple(batch.shape), most)]
 
 
 @functools.lru_cache(maxsize=64)
-def _grid(shape: tuple[int, ...], most: int) -> tuple[slice, ...]:
+def grid(shape: tuple[int, ...], most: int) -> tuple[slice, ...]:
     """Slices with a stride along each axis, so that a bounded number of values is left."""
     every, left = [1] * len(shape), list(shape)
     while math.prod(left) > most:

@@ -5,13 +5,14 @@ are called directly, with what they need, and write to places of a row that they
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, ParamSpec, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from holter.record import format as run_format
+from holter.record.events import Occurrence
 from holter.record.format import Floats
 from holter.record.signals import Signal
 from holter.watching.collectors.moments import Depth
@@ -30,6 +31,16 @@ class Wide(Protocol):
 
     def values(self, row: list[float], read: Floats) -> Floats:
         """Return the values in the order of the layout; those of the step go to its row."""
+
+
+class Delivery(NamedTuple):
+    """A batch that a loader delivered for training."""
+
+    loader: str
+    iteration: object  # the pass over the loader, one object for all its batches
+    batches: int | None  # in all of the pass
+    samples: int
+    batch: object
 
 
 class Row(list[Any]):
@@ -96,11 +107,15 @@ class Lane:
     ) -> None:
         self.row = Row()
         self.is_dense = False  # the open step is light, and has time for a fused launch
+        self.share: float | None = None  # of the time that recording may take; None: all of it
+        self.salt = 0  # of hashes, another one for each run
+        self.event: Callable[[Occurrence], None] = lambda _: None  # records an event
         self._fail = fail
         self._broken: list[tuple[Callable[..., None], Exception]] = []
         # Who is called when; a collector adds its methods to those that it needs.
         self.at_roster: list[Callable[[Roster], None]] = []
         self.at_fetch: list[Callable[[str, int, float], None]] = []  # loader, samples, seconds
+        self.at_batch: list[Callable[[Delivery], None]] = []  # of training
         self.at_mode: list[Callable[[], None]] = []  # some module changed between train and eval
         self.at_validation: list[Callable[[], None]] = []
         self.at_backward: list[Callable[[Sequence[Tensor], bool, Depth], None]] = []
@@ -115,6 +130,7 @@ class Lane:
         self.at_schedule: list[Callable[[], None]] = []
         self.at_log: list[Callable[[Mapping[str, Tensor]], None]] = []
         self.at_end: list[Callable[[Sequence[Subject]], None]] = []
+        self.at_close: list[Callable[[], None]] = []  # before the last step ends
         self.at_arrival: list[Callable[[list[float]], None]] = []  # with a row of the host
         for collector in collectors:
             collector.join(self)

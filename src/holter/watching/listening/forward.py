@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from holter.record.events import ModeChanged, PassBegan
+from holter.watching.collectors.lane import Delivery
 from holter.watching.collectors.moments import (
     Attended,
     EvaluationBegins,
@@ -56,8 +57,14 @@ class ForwardListener:
             self._loop.recorder.event(facts(label, loader))
         self._loop.recorder.event(PassBegan(label))
         self._orders.begin(label, self._stepper.coming_step)
+        if not self.is_evaluating:
+            self._begin_epoch()
         if self._loop.black_box is not None and self._open.is_ahead:
             self._loop.black_box.pass_begins(label)
+
+    def _begin_epoch(self) -> None:
+        for listener in self._loop.at_epoch:
+            listener()
 
     @shielded
     def batch_fetched(self, iterator: object, batch: object, waited: float) -> None:
@@ -67,9 +74,12 @@ class ForwardListener:
             return
         step, evaluating = self._stepper.coming_step, self.is_evaluating
         self._passes.fetched(iteration, step, evaluating=evaluating)
-        self._lane.tell(self._lane.at_fetch, iteration.label, samples(batch), waited)
+        count = samples(batch)
+        self._lane.tell(self._lane.at_fetch, iteration.label, count, waited)
         if not torch.is_grad_enabled() or evaluating:
             return
+        delivery = Delivery(iteration.label, iteration, iteration.batches, count, batch)
+        self._lane.tell(self._lane.at_batch, delivery)
         order = self._orders.see(iteration.label, batch, step, iteration.batches)
         if order is not None:
             self._loop.recorder.event(order)
@@ -113,6 +123,8 @@ class ForwardListener:
             is_change = evaluation.mode_changed(model.module)
             if not model.module.training:
                 self._stepper.publish(EvaluationBegins(roster))
+            elif is_change:
+                self._begin_epoch()
             if is_change:
                 self._loop.recorder.event(ModeChanged(model.label, model.module.training))
 
@@ -128,6 +140,7 @@ class ForwardListener:
                 self._loop.validation_loss(before)
         elif call.has_graph:
             self._passes.trained()
+            self._loop.loss_function = call.function
             kept = call.detached()
             if self._loop.black_box is not None:
                 self._loop.black_box.loss_computed(call.function)

@@ -50,7 +50,7 @@ class TappedLoss:
     def detached(self) -> "TappedLoss":
         """The same without the graph, so that it may be kept."""
         arguments = {
-            name: value.detach() if isinstance(value, Tensor) else value
+            name: value.detach() if isinstance(value, Tensor) and value.requires_grad else value
             for name, value in self.arguments.items()
         }
         return replace(self, loss=self.loss.detach(), arguments=arguments)

@@ -1,0 +1,84 @@
+"""Every worker process serves the whole data set."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.rule import rule
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import STREAM_DISTINCT, STREAM_SAMPLES
+
+
+@rule(severity=Severity.WARNING, level=Level.DATA, needs=(STREAM_SAMPLES, STREAM_DISTINCT))
+def duplicated_workers(
+    facts: Facts,
+    *,
+    min_distinct: Annotated[int, "different samples of a pass needed"] = 32,
+    tolerance: Annotated[float, "relative error of the count"] = 0.05,
+) -> Iterator[Verdict]:
+    """Every worker process serves the whole data set.
+
+    ## What it does
+    Counts the different samples in passes over an iterable data set that is read by several worker
+    processes. It reports if each sample is served exactly as often as there are workers.
+
+    ## Why it matters
+    An iterable data set is copied to every worker. Unless it divides its samples between them, an
+    epoch holds every sample as many times as there are workers: it takes that much longer, batches
+    repeat, and an evaluation counts samples several times.
+
+    ## Example
+    ```python
+    def __iter__(self): yield from self.rows                   # bad
+    def __iter__(self): yield from self.rows[self.worker::4]   # good
+    ```
+
+    ## What to do
+    In `__iter__`, serve only the part of this worker: `torch.utils.data.get_worker_info()` gives
+    `id` and `num_workers`. Or use a data set with indices, or one worker.
+
+    ## When it is wrong
+    A stream that repeats every sample that often on purpose.
+
+    ## How to confirm
+    - Count the samples of an epoch with `num_workers=0` and with the workers of the training.
+    """
+    stream = next(
+        (
+            each
+            for each in facts.streams
+            if each.setup is not None and each.setup.iterable and each.setup.workers > 1
+        ),
+        None,
+    )
+    if stream is None or stream.setup is None:
+        yield duplicated_workers.clear("no iterable data set is read by several workers")
+        return
+    whole = stream.whole & (stream.read >= stream.samples)
+    workers, known = stream.setup.workers, stream.distinct[whole]
+    known = known[np.isfinite(known)]
+    if not len(known) or known.max() < min_distinct:
+        yield duplicated_workers.not_examined("no pass was read whole")
+        return
+    copies = float(np.median(stream.read[whole][: len(known)] / known))
+    measured = f"a pass holds each sample {copies:.3g} times, with {workers} workers"
+    if abs(copies - workers) > tolerance * workers:
+        yield duplicated_workers.clear(measured)
+        return
+    yield duplicated_workers.finding(
+        measured,
+        confidence=Confidence.LIKELY,
+        onset=int(stream.steps[0]),
+        evidence=(
+            Evidence(
+                STREAM_DISTINCT,
+                (int(stream.steps[0]), int(stream.steps[-1])),
+                f"{known.max():.0f} different among {stream.samples[whole].max():.0f}",
+                stream.loader,
+            ),
+        ),
+        fix="divide the samples between the workers: `rows[info.id :: info.num_workers]` with"
+        " `info = torch.utils.data.get_worker_info()`",
+    )

@@ -1,0 +1,220 @@
+"""The metric that is logged differs from the one that the predictions give."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.metrics import auroc, average_precision, classification, regression
+from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import number
+from holter.record.events import PassMeasured
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import METRIC_LOGGED
+
+_HELD_OUT = re.compile(r"^(val|valid|validation|eval|evaluation|test|dev|held_?out)[_/.\- ]+")
+_EXACT = 2e-3  # difference that rounding explains
+_COARSE = 10  # mean errors of small batches differ from that of the pass by more
+_SIZES = ("RMSE", "MSE", "MAE")  # metrics that are no shares
+
+
+def _of_classes(what: PassMeasured) -> Mapping[str, float]:
+    found = classification(what)
+    if found is None:
+        return {}
+    values = {
+        "accuracy": found.accuracy,
+        "balanced accuracy": found.balanced,
+        "macro F1": found.macro_f1,
+        "weighted F1": found.weighted_f1,
+        "error rate": 1 - found.accuracy,
+    }
+    return values | {f"F1 of class {one.label}": one.f1 for one in found.each}
+
+
+def _of_scores(what: PassMeasured) -> Mapping[str, float]:
+    if what.scores is None:
+        return {}
+    values = {"AUROC": auroc(what.scores), "average precision": average_precision(what.scores)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_numbers(what: PassMeasured) -> Mapping[str, float]:
+    if what.numbers is None:
+        return {}
+    found = regression(what.numbers)
+    values = {"R²": found.r2, "RMSE": found.rmse, "MSE": found.rmse**2, "MAE": found.mae}
+    return {name: value for name, value in values.items() if np.isfinite(value)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A metric that scripts log under one of some names, and what it may mean."""
+
+    names: re.Pattern[str]
+    metric: str  # first among its meanings
+    means: re.Pattern[str]
+    of: Callable[[PassMeasured], Mapping[str, float]]
+
+
+_KNOWN = (
+    _Name(re.compile("acc|accuracy|top_?1(_acc(uracy)?)?"), "accuracy", re.compile("accuracy"),
+          _of_classes),
+    _Name(re.compile("(balanced_acc(uracy)?|bacc)"), "balanced accuracy", re.compile("balanced.*"),
+          _of_classes),
+    _Name(re.compile("err(or)?(_rate)?"), "error rate", re.compile("error rate"), _of_classes),
+    _Name(re.compile("(macro_?|weighted_?|micro_?)?f1(_?score)?(_macro|_weighted|_micro)?"),
+          "macro F1", re.compile(".*F1.*|accuracy"), _of_classes),
+    _Name(re.compile("(roc_?)?auc|auroc|roc_auc(_score)?"), "AUROC", re.compile("AUROC"),
+          _of_scores),
+    _Name(re.compile("ap|average_precision|pr_?auc"), "average precision",
+          re.compile("average precision"), _of_scores),
+    _Name(re.compile("r2(_?score)?"), "R²", re.compile("R²"), _of_numbers),
+    _Name(re.compile("rmse"), "RMSE", re.compile("RMSE"), _of_numbers),
+    _Name(re.compile("mse"), "MSE", re.compile("MSE"), _of_numbers),
+    _Name(re.compile("mae"), "MAE", re.compile("MAE"), _of_numbers),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A logged value and what the predictions of the same step give."""
+
+    step: int
+    logged: float
+    computed: float
+    is_share: bool
+
+    @property
+    def gap(self) -> float:
+        """The difference; of metrics that are no share, relative to the larger one."""
+        size = 1.0 if self.is_share else max(abs(self.logged), abs(self.computed)) or 1.0
+        return abs(self.logged - self.computed) / size
+
+
+@rule(
+    severity=Severity.ERROR,
+    level=Level.PROCEDURE,
+    needs=(METRIC_LOGGED,),
+    preview=True,
+)
+def misreported_metric(
+    facts: Facts,
+    *,
+    min_passes: Annotated[int, "passes with a logged and a computed metric needed"] = 2,
+    min_gap: Annotated[float, "difference that averaging over batches does not explain"] = 0.02,
+    min_share: Annotated[float, "share of the passes that differ"] = 0.6,
+) -> Iterator[Verdict]:
+    """The metric that is logged differs from the one that the predictions give.
+
+    ## What it does
+    Computes accuracy, F1, AUROC, R² and the like from the predictions and targets of each
+    evaluation pass, and compares them with what `log()` was given under such a name in the same
+    step. Every common definition of a name is accepted, and percentages are. Names need a prefix
+    such as `val_` that says which data they belong to.
+
+    ## Why it matters
+    A model is chosen, and training stopped, by the number that is logged. One that is computed on
+    another axis, divided by another number or accumulated over epochs makes both arbitrary.
+
+    ## Example
+    ```python
+    w.log(val_accuracy=correct / len(val_loader) / 64)    # bad
+    w.log(val_accuracy=correct / len(val_set))            # good
+    ```
+
+    ## What to do
+    Sum hits and samples over the whole pass and divide once. Reset both before each pass, take
+    `argmax` over the axis of classes, and leave ignored targets out of both.
+
+    ## When it is wrong
+    A metric of other data than those evaluated in the same step, or another quantity under a common
+    name, such as the accuracy of whole sequences. Mean accuracies of batches differ slightly; that
+    is noted as normal.
+
+    ## How to confirm
+    - Compute the metric of one pass with scikit-learn from all predictions and targets.
+    - Evaluate a model that is always right: log the metric of the targets against themselves.
+    """
+    for name, series in facts.run[METRIC_LOGGED].items():
+        known = _known(name)
+        if known is None:
+            yield misreported_metric.not_examined(f"`{name}` is no metric that holter computes")
+            continue
+        finite = zip(series.steps, series.values, strict=True)
+        logged = {int(step): float(value) for step, value in finite if np.isfinite(value)}
+        pairs, metric = _pairs(facts, name, known, logged)
+        if len(pairs) < min_passes:
+            yield misreported_metric.not_examined(
+                f"{len(pairs)} of the {min_passes} evaluation passes needed in steps with `{name}`"
+            )
+            continue
+        yield _judge(name, metric, pairs, min_gap, min_share)
+
+
+def _known(name: str) -> _Name | None:
+    """Return what a metric of held-out data may mean, or None if the name says too little."""
+    prefix = _HELD_OUT.match(name.lower())
+    rest = name.lower()[prefix.end() :] if prefix is not None else ""
+    return next((known for known in _KNOWN if known.names.fullmatch(rest)), None)
+
+
+def _pairs(
+    facts: Facts, name: str, known: _Name, logged: Mapping[int, float]
+) -> tuple[list[_Pair], str]:
+    """Return logged and computed values by the definition and the data that fit best."""
+    wanted = "test" if name.lower().startswith("test") else "validation"
+    candidates: dict[tuple[str, str, float], list[_Pair]] = {}
+    for measured in facts.measured:
+        if measured.split not in ("", wanted):
+            continue
+        for event in measured.passes:
+            if event.step not in logged or event.what.read < 1:
+                continue
+            for metric, value in known.of(event.what).items():
+                if not known.means.fullmatch(metric):
+                    continue
+                for scale in (1.0,) if metric in _SIZES else (1.0, 100.0):
+                    value_logged = float(logged[event.step]) / scale
+                    pair = _Pair(event.step, value_logged, value, metric not in _SIZES)
+                    candidates.setdefault((measured.owner, metric, scale), []).append(pair)
+    if not candidates:
+        return [], known.metric
+    most = max(map(len, candidates.values()))
+    full = {key: pairs for key, pairs in candidates.items() if len(pairs) == most}
+    best = min(full, key=lambda key: float(np.median([pair.gap for pair in full[key]])))
+    return full[best], best[1]
+
+
+def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share: float) -> Verdict:
+    gaps = np.array([pair.gap for pair in pairs])
+    last = pairs[-1]
+    span = pairs[0].step, last.step
+    both = (
+        f"`{name}` is logged as {number(last.logged)}, and the predictions give a {metric} of"
+        f" {number(last.computed)}"
+    )
+    if np.median(gaps) <= _EXACT:
+        return misreported_metric.clear(
+            f"`{name}` equals the computed {metric} on {int((gaps <= _EXACT).sum())} of"
+            f" {len(pairs)} passes"
+        )
+    evidence = (
+        Evidence(METRIC_LOGGED, span, f"{number(last.logged)} after step {last.step}", name),
+    )
+    wrong = gaps > (min_gap if last.is_share else _COARSE * min_gap)
+    if wrong.mean() < min_share:
+        return misreported_metric.normal(
+            f"{both}: a mean over batches of unequal size differs by as much", evidence
+        )
+    return misreported_metric.finding(
+        f"{both} (step {last.step}); they differ on {int(wrong.sum())} of {len(pairs)} passes",
+        confidence=Confidence.LIKELY,
+        onset=pairs[int(wrong.argmax())].step,
+        evidence=evidence,
+        fix="sum hits and samples over the pass and divide once: `correct / total`; reset both"
+        " before each pass",
+    )

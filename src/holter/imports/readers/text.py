@@ -1,0 +1,105 @@
+r"""What a training prints: `epoch 3 step 120 loss 0.53 val_loss 0.61 lr 1e-3`, in most spellings.
+
+A number belongs to the words directly before it. A word for a split (`Test set: average loss 0.2`)
+holds for the rest of its line.
+"""
+
+import re
+from pathlib import Path
+
+from holter.imports.log import Log, Row
+from holter.imports.names import role_of
+from holter.record.evaluations import is_split, split_of
+from holter.record.signals import ACCURACY, VAL_ACCURACY
+
+KIND = "text log"
+FILES = ("*.log", "*.out")
+
+_LONGEST_LINE = 1 << 14  # bytes; longer ones are no sentence of a training loop
+_MOST_NUMBERS = 100  # in a line
+_KEY_WORDS = 3  # that may name a number
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_TOKEN = re.compile(
+    # Digits are bounded and never given back: a long row of them takes no longer to refuse.
+    r"(?P<number>(?<![\w.])[-+]?(?>\d{1,40}(?:\.\d{0,40})?+|\.\d{1,40})(?:[eE][-+]?\d{1,4})?+(?!\w)"
+    r"|(?<!\w)[-+]?(?:nan|inf)\b)"
+    r"(?:\s?/\s?(?P<of>\d{1,40}))?+"
+    r"|(?P<word>[A-Za-z_][\w./@-]*)|(?P<end>[,;|)\]}\t]|[-=]{2,})|(?P<other>[^\s\w])",
+    re.IGNORECASE,
+)
+_COUNTERS = {
+    "step": "step",
+    "steps": "step",
+    "global_step": "step",
+    "iter": "step",
+    "iters": "step",
+    "iteration": "step",
+    "it": "step",
+    "update": "step",
+    "batch": "step",
+    "epoch": "epoch",
+    "epochs": "epoch",
+    "ep": "epoch",
+}
+
+
+def recognises(head: bytes) -> bool:
+    """Return whether the beginning of a file is text."""
+    return b"\0" not in head and bool(head.strip())
+
+
+def read(path: Path, log: Log) -> None:
+    """Read the lines that name a loss, a rate or an accuracy, and a number for it."""
+    epoch = None
+    with path.open("rb") as file:
+        while line := file.readline(_LONGEST_LINE):
+            text = _ANSI.sub("", line.decode("utf-8", "replace"))
+            for part in text.split("\r"):  # a progress bar is rewritten in place
+                row = _row(part, log)
+                epoch = row.setdefault("epoch", epoch)
+                if set(row) - {"step", "epoch"}:
+                    log.add_row(row)
+
+
+def _row(line: str, log: Log) -> Row:
+    """Return the readings of a line, with its step and epoch."""
+    row: Row = {}
+    words: list[str] = []
+    split = ""
+    numbers = 0
+    for token in _TOKEN.finditer(line):
+        if (word := token["word"]) is not None:
+            words.append(word)
+            if is_split(word):
+                split = word
+        elif token["number"] is not None and words:
+            numbers += 1
+            if numbers > _MOST_NUMBERS:
+                break
+            _assign(row, words, split, token, log)
+            words = []
+        elif token["end"] is not None:
+            words = []
+    return row
+
+
+def _assign(row: Row, words: list[str], split: str, token: re.Match[str], log: Log) -> None:
+    """Add a number under the longest of its names that stands for something."""
+    number = token["number"]
+    counter = _COUNTERS.get(words[-1].lower().strip("._-/"))
+    if counter is not None:
+        row.setdefault(counter, number)
+        return
+    for length in range(min(len(words), _KEY_WORDS), 0, -1):
+        name = " ".join(words[-length:])
+        if name in log.mapping:
+            row.setdefault(name, number)
+            return
+        role, name = role_of(name), name.lower()
+        if role is not None:
+            is_share = role.signal in (ACCURACY, VAL_ACCURACY) and float(token["of"] or 0) > 0
+            value = float(number) / float(token["of"]) if is_share else number
+            row.setdefault(
+                name if split_of(name) or not split else f"{split.lower()} {name}", value
+            )
+            return

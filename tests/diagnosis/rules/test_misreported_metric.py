@@ -1,0 +1,75 @@
+"""misreported-metric: what is logged, beside what the predictions of the same step give."""
+
+import numpy as np
+import pytest
+
+from holter.diagnosis.rules.misreported_metric import misreported_metric
+from holter.record import Event, Run
+from holter.record.events import ClassCount, ClassCounts, NumberSums, PassMeasured
+from holter.record.findings import Clear, Finding, Normal, NotExamined
+from holter.record.signals import LOSS, METRIC_LOGGED
+from synthetic import run_of, said, series
+
+STEPS = (9, 19, 29)
+RIGHT = (50, 60, 70)
+
+
+def run(name: str, logged: list[float], steps: tuple[int, ...] = STEPS, read: float = 1.0) -> Run:
+    """A run with three passes over 100 targets of two classes."""
+    events = []
+    for step, right in zip(STEPS, RIGHT, strict=True):
+        each = (ClassCount(0, 80, 80, right - 10, 0.5), ClassCount(1, 20, 20, 10, 0.5))
+        counts = ClassCounts(2, 2, right, 80, 0.6, each)
+        what = PassMeasured("cross_entropy on val_loader", 100, read, classes=counts)
+        events.append(Event(step, 0.0, what))
+    signals = {LOSS: {"": np.ones(30)}, METRIC_LOGGED: {name: series(logged, steps)}}
+    return run_of(signals, events=events)
+
+
+def numbers(name: str, logged: list[float]) -> Run:
+    sums = NumberSums(1, 0.0, 4.0, 0.0, 0.008, 1e-4, 4.0, (0,) * 240, (9,) + (0,) * 239)
+    events = [
+        Event(step, 0.0, PassMeasured("mse_loss on val_loader", 9, numbers=sums)) for step in STEPS
+    ]
+    signals = {LOSS: {"": np.ones(30)}, METRIC_LOGGED: {name: series(logged, STEPS)}}
+    return run_of(signals, events=events)
+
+
+TRUE = [0.5, 0.6, 0.7]
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        (run("val_accuracy", TRUE), Clear),
+        (run("val/acc", [50, 60, 70]), Clear),
+        (run("val_acc", [0.504, 0.61, 0.705]), Normal),  # a mean over batches
+        (run("val_acc", [0.25, 0.3, 0.35]), Finding),
+        (run("val_acc", [0.9, 0.9, 0.9]), Finding),
+        (run("val_error", [0.5, 0.4, 0.3]), Clear),
+        (run("val_f1", [0.5, 0.5625, 0.625]), Clear),  # macro F1
+        (run("val_f1", TRUE), Clear),  # micro F1 is the accuracy
+        (run("val_f1", [0.1, 0.1, 0.1]), Finding),
+        (run("accuracy", [0.9, 0.9, 0.9]), NotExamined),  # of which data?
+        (run("train_accuracy", [0.9, 0.9, 0.9]), NotExamined),
+        (run("val_perplexity", [9, 9, 9]), NotExamined),
+        (run("val_acc", [0.9, 0.9, 0.9], steps=(1, 2, 3)), NotExamined),  # in other steps
+        (run("val_acc", [0.9, 0.9, 0.9], read=0.3), NotExamined),  # not all targets were read
+        (run("val_acc", [np.nan] * 3), NotExamined),
+        (numbers("val_rmse", [0.01, 0.01, 0.01]), Clear),
+        (numbers("val_rmse", [0.0095, 0.0095, 0.0095]), Normal),
+        (numbers("val_rmse", [0.1, 0.1, 0.1]), Finding),
+        (numbers("val_mae", [0.8, 0.8, 0.8]), Finding),  # no percentages of errors
+    ],
+)
+def test_verdicts(made: Run, kind: type) -> None:
+    (verdict,) = said(misreported_metric, made)
+    assert isinstance(verdict, kind), verdict
+
+
+def test_says_both_numbers() -> None:
+    (finding,) = said(misreported_metric, run("val_acc", [0.5, 0.3, 0.35]))
+    assert isinstance(finding, Finding)
+    assert "logged as 0.35" in finding.summary
+    assert "accuracy of 0.7" in finding.summary
+    assert finding.onset == 19
