@@ -123,7 +123,7 @@ def _draw(browser: Browser, folder: Path) -> None:
             page.locator(ready).first.wait_for(timeout=90_000)
             page.wait_for_timeout(1500)
             shot = Image.open(BytesIO(page.screenshot()))
-            shot.convert("RGB").quantize(160).save(PICTURES / f"{name}.png", optimize=True)
+            shot.convert("RGB").quantize(255).save(PICTURES / f"{name}.png", optimize=True)
             page.close()
 
 

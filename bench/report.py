@@ -28,6 +28,7 @@ from holter.record.signals import (
     WEIGHT_NORM,
     Signal,
 )
+from holter.record.table import Chunk, Stamps, Table
 from holter.reports.html import render
 
 PER_STEP: tuple[Signal, ...] = (LOSS, GRAD_TOTAL_NORM, CLIP_NORM, LR)
@@ -61,7 +62,7 @@ SCRIPT = """
   const figure = (title) => [...document.querySelectorAll("figure")]
     .find((one) => one.querySelector("figcaption")?.textContent === title);
   const [lossFigure, heatFigure] = [figure("Loss"), figure("Gradient norm per parameter")];
-  window.loss = lossFigure.querySelector("canvas");
+  window.loss = lossFigure.querySelector(".chart-canvas");
   window.heat = heatFigure.querySelector("canvas");
   const at = (canvas, n) => {
     const box = canvas.getBoundingClientRect();
@@ -114,16 +115,17 @@ def made(steps: int, layers: int) -> Run:
     records = np.unique(np.linspace(0, steps - 1, min(steps, MOST_RECORDS)).astype(np.int64))
     noise = random.lognormal(0, 0.1, steps).astype(np.float32)
     loss = (0.3 + 2 * np.exp(-4 * every / steps)).astype(np.float32) * noise
-    names = [f"blocks.{n // 2}.linear.{('weight', 'bias')[n % 2]}" for n in range(layers)]
+    names = tuple(f"blocks.{n // 2}.linear.{('weight', 'bias')[n % 2]}" for n in range(layers))
     passes = every[:: max(steps // 100, 1)]
     signals: dict[Signal, dict[str, Series]] = {
         signal: {"": Series(every, loss if signal is LOSS else noise)} for signal in PER_STEP
     }
     signals[VAL_LOSS] = {"": Series(passes, loss[passes] * 1.1)}
+    tables: dict[str, Table] = {}
     for signal in PER_LAYER:
-        values = random.lognormal(-3, 0.3, (layers, len(records))).astype(np.float32)
-        signals[signal] = {name: Series(records, values[n]) for n, name in enumerate(names)}
-    return Run.of(signals)
+        values = random.lognormal(-3, 0.3, (len(records), layers)).astype(np.float32)
+        tables[signal.name] = Table([Chunk(Stamps(records), names, values)])
+    return Run({**Run.of(signals).tables, **tables})
 
 
 def measured(path: Path) -> dict[str, str]:

@@ -55,11 +55,11 @@ def write_report(
     render: Callable[..., str] = reports.report(report)
     if report in FOR_PEOPLE:
         render = functools.partial(render, whole=whole)
-    if report == WITH_READINGS:
-        render = functools.partial(render, readings=readings)
     stream = sys.stdout if stream is None else stream
     if output is None and report == "html" and run.path is not None and stream.isatty():
         output = run.path / "report.html"
+    if report == WITH_READINGS:
+        render = functools.partial(render, readings=readings)
     if output is not None:
         try:
             output.write_text(render(run, checkup), encoding="utf-8")

@@ -64,7 +64,9 @@ def steps_read(run: Run) -> list[tuple[int, list[str]]]:
         if signal is None or signal.rare or signal.per is Per.TRIAL:
             continue
         steps = [table[owner].steps for owner in islice(table, _OWNERS)]
-        read = len(np.unique(np.concatenate(steps))) if steps else 0
+        longest = max(steps, key=len, default=np.empty(0))
+        same = all(np.array_equal(one, longest) for one in steps)  # mostly read together
+        read = len(longest) if same else len(np.unique(np.concatenate(steps)))
         signals.setdefault(read, []).append(name)
     return [(read, sorted(signals[read])) for read in sorted(signals, reverse=True)]
 

@@ -67,7 +67,7 @@ def test_every_chart_is_drawn_and_nothing_moves(page: "Page", tmp_path: Path) ->
         }).observe({type: "layout-shift", buffered: true});"""
     )
     opened(page, tmp_path, training())
-    canvases = page.locator("figure:visible canvas")
+    canvases = page.locator("figure:visible .chart-canvas")
     assert canvases.count() >= 8
     assert all(colours(canvases.nth(n)) > 3 for n in range(canvases.count()))
     assert page.evaluate("window.shifted") < 0.05
@@ -76,7 +76,7 @@ def test_every_chart_is_drawn_and_nothing_moves(page: "Page", tmp_path: Path) ->
 def test_pointer_and_keys(page: "Page", tmp_path: Path) -> None:
     opened(page, tmp_path, training())
     figure = lines(page, "Loss")
-    canvas, tip = figure.locator("canvas"), figure.locator(".chart-tooltip")
+    canvas, tip = figure.locator(".chart-canvas"), figure.locator(".chart-tooltip")
     box = canvas.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -112,8 +112,8 @@ def test_pointer_and_keys(page: "Page", tmp_path: Path) -> None:
 
 def test_zoom_by_drag_is_shared_and_reset(page: "Page", tmp_path: Path) -> None:
     opened(page, tmp_path, training())
-    loss = lines(page, "Loss").locator("canvas")
-    heat = lines(page, "Gradient norm per parameter").locator("canvas").first
+    loss = lines(page, "Loss").locator(".chart-canvas")
+    heat = lines(page, "Gradient norm per parameter").locator(".chart-canvas").first
     heat.scroll_into_view_if_needed()
     page.wait_for_timeout(80)
     whole = heat.screenshot()
@@ -144,7 +144,7 @@ def test_rows_are_filtered_and_chosen(page: "Page", tmp_path: Path) -> None:
     legend = figure.locator(".chart-legend-entry")
     shown = legend.count()
     figure.get_by_role("searchbox").fill("5.bias")
-    heat = figure.locator("canvas").first
+    heat = figure.locator(".chart-canvas").first
     heat.scroll_into_view_if_needed()
     before = legend.all_inner_texts()
     box = heat.bounding_box()
@@ -164,7 +164,7 @@ def test_light_and_dark(browser: "Browser", page: "Page", tmp_path: Path) -> Non
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_timeout(80)
-        seen.add((_background(page), lines(page, "Loss").locator("canvas").screenshot()))
+        seen.add((_background(page), lines(page, "Loss").locator(".chart-canvas").screenshot()))
     assert len({background for background, _ in seen}) == 2
     assert len({picture for _, picture in seen}) == 2
     dark = _background(page)
@@ -217,7 +217,7 @@ def test_hostile_names_are_text(page: "Page", tmp_path: Path) -> None:
 def test_small_and_odd_runs(page: "Page", tmp_path: Path, run: Run) -> None:
     opened(page, tmp_path, run)
     assert page.locator("h1").inner_text()
-    canvases = page.locator("figure:visible canvas")
+    canvases = page.locator("figure:visible .chart-canvas")
     assert all(colours(canvases.nth(n)) > 3 for n in range(canvases.count()))
 
 
@@ -232,5 +232,5 @@ def test_a_large_run(page: "Page", tmp_path: Path) -> None:
     opened(page, tmp_path, run_of({LOSS: {"": losses}, GRAD_NORM: rows}))
     assert (tmp_path / "report.html").stat().st_size < 8e6
     assert "readings are drawn" in page.locator("#losses").inner_text()
-    heat = lines(page, "Gradient norm per parameter").locator("canvas").first
+    heat = lines(page, "Gradient norm per parameter").locator(".chart-canvas").first
     assert colours(heat) > 20

@@ -35,6 +35,17 @@ def test_extremes_and_odd_values_are_kept(values: np.ndarray, most: int) -> None
         assert is_odd(kept.values).any() == is_odd(values).any()
 
 
+def test_the_mean_of_each_part_is_given() -> None:
+    values = np.tile(np.array([1, 3], np.float32), 5_000)
+    values[-1_000:] = np.nan
+    kept = thinned(series(values), most=100)
+    assert kept.middle is not None
+    assert len(kept.middle) == 50
+    assert np.allclose(kept.middle.values[:45], 2)
+    assert np.isnan(kept.middle.values[45:]).all()
+    assert thinned(series(values[:100]), most=100).middle is None
+
+
 def test_a_nan_in_every_part_is_kept() -> None:
     values = np.ones(100_000, np.float32)
     values[::100] = np.nan

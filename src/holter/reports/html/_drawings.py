@@ -42,10 +42,7 @@ def curves(
     return Drawing(
         "lines",
         {
-            "series": [
-                {"name": name, "steps": one.steps, "values": one.values}
-                for name, one in shown.items()
-            ],
+            "series": [_series(name, one) for name, one in shown.items()],
             "marks": list(marks),
             "references": [{"value": value, "text": text} for value, text in references],
             "unit": unit,
@@ -137,8 +134,15 @@ def thinning(series: Iterable[Thinned]) -> str:
     longest = max(shortened, key=lambda one: one.recorded)
     return (
         f"{len(longest.steps):,} of {longest.recorded:,} readings are drawn: the smallest and"
-        " largest of equal parts, and every part's NaN and infinities"
+        " largest of equal parts, and every part's NaN and infinities; the strong line is the mean"
     )
+
+
+def _series(name: str, one: Thinned) -> dict[str, Any]:
+    drawn: dict[str, Any] = {"name": name, "steps": one.steps, "values": one.values}
+    if one.middle is not None:
+        drawn["middle"] = {"steps": one.middle.steps, "values": one.middle.values}
+    return drawn
 
 
 def _folded(recorded: int, columns: int) -> str:

@@ -15,11 +15,16 @@ _MOST_CELLS = 120_000
 
 @dataclass(frozen=True, slots=True)
 class Thinned:
-    """Readings of a curve, and of how many they are a selection."""
+    """Readings of a curve, and of how many they are a selection.
+
+    Of a selection, `middle` is the mean of the finite readings of each part; NaN where there is
+    none.
+    """
 
     steps: Steps
     values: Floats
     recorded: int
+    middle: Series | None = None
 
 
 def thinned(series: Series, *, most: int = MOST_POINTS) -> Thinned:
@@ -42,7 +47,17 @@ def thinned(series: Series, *, most: int = MOST_POINTS) -> Thinned:
             rank = np.where(odd, 0.0, 1.0)
             kept.append(_first_at_minimum(rank, starts)[np.logical_or.reduceat(odd, starts)])
     chosen = np.unique(np.concatenate(kept))
-    return Thinned(series.steps[chosen], values[chosen], count)
+    return Thinned(series.steps[chosen], values[chosen], count, _means(series, finite, starts))
+
+
+def _means(series: Series, finite: npt.NDArray[np.bool_], starts: Steps) -> Series:
+    """Return the mean of the finite readings of each part, at its middle."""
+    ends = np.append(starts[1:], len(series))
+    sums = np.add.reduceat(np.where(finite, series.values, 0.0).astype(np.float64), starts)
+    counts = np.add.reduceat(finite.astype(np.int64), starts)
+    with np.errstate(invalid="ignore"):
+        means = sums / counts
+    return Series(series.steps[(starts + ends) // 2], means.astype(np.float32))
 
 
 def _first_at_minimum(level: npt.NDArray[np.floating], starts: Steps) -> Steps:

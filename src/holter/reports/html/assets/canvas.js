@@ -128,41 +128,65 @@ export function chartGroup(full = null) {
   return {cursor: null, range: null, full, members: new Set()};
 }
 
-/** Tell all charts of a group but `origin` that the cursor or the range has changed. */
-export function tellGroup(group, origin) {
-  for (const member of group.members) if (member !== origin) member.redraw();
+/** Tell all charts of a group that the cursor has moved, or that another range is shown. */
+export function tellGroup(group, {moved = false} = {}) {
+  for (const member of group.members) {
+    if (moved) member.point();
+    else member.redraw();
+  }
+}
+
+/** Return a context for a canvas of a size in CSS pixels, empty. */
+function cleared(canvas, width, height, font) {
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = font;
+  return context;
 }
 
 /**
- * A canvas of fixed height that fills the width of `host` and calls `draw(context, width, height,
- * theme)` when it appears, when its size or the theme changes, and after `redraw()`. Charts outside
- * the window are drawn once they are scrolled to.
+ * A canvas of fixed height that fills the width of `host`, and a second one above it for the
+ * cursor. `draw(context, width, height, theme)` is called when the canvas appears, when its size or
+ * the theme changes, and after `redraw()`; `point(context, theme)` as well, and after `point()`.
+ * Charts outside of the window are drawn once they are scrolled to.
  */
-export function surface(host, height, label, draw) {
+export function surface(host, height, label, {draw, point}) {
   const canvas = make("canvas", "chart-canvas");
-  canvas.style.height = `${height}px`;
+  const overlay = make("canvas", "chart-overlay");
+  for (const layer of [canvas, overlay]) layer.style.height = `${height}px`;
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", label);
-  host.append(canvas);
+  overlay.setAttribute("aria-hidden", "true");
+  host.append(canvas, overlay);
   let frame = 0;
   let visible = false;
+  let isStale = true; // the lower canvas shows something else
   let theme = null;
   function paint() {
     frame = 0;
     const width = canvas.clientWidth;
     if (!visible || !width) return;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    const context = canvas.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
     theme ??= themeOf(canvas);
-    context.font = theme.font;
-    draw(context, width, height, theme);
+    if (isStale) {
+      isStale = false;
+      draw(cleared(canvas, width, height, theme.font), width, height, theme);
+    }
+    point(cleared(overlay, width, height, theme.font), theme);
+  }
+  function schedule() {
+    if (!frame) frame = requestAnimationFrame(paint);
   }
   function redraw() {
-    if (!frame) frame = requestAnimationFrame(paint);
+    isStale = true;
+    schedule();
   }
   function retheme() {
     theme = null;
@@ -171,9 +195,9 @@ export function surface(host, height, label, draw) {
   const sizes = new ResizeObserver(redraw);
   sizes.observe(canvas);
   const sight = new IntersectionObserver((entries) => {
-    visible = entries.some((entry) => entry.isIntersecting);
-    if (visible) redraw();
-  }, {rootMargin: "400px"});
+    visible = entries.at(-1).isIntersecting;
+    if (visible) schedule();
+  }, {rootMargin: "150px"});
   sight.observe(canvas);
   const themes = new MutationObserver(retheme);
   themes.observe(document.documentElement, {attributes: true, attributeFilter: ["data-theme"]});
@@ -187,7 +211,10 @@ export function surface(host, height, label, draw) {
     dark.removeEventListener("change", retheme);
     host.replaceChildren();
   }
-  return {canvas, redraw, destroy, label: (text) => canvas.setAttribute("aria-label", text)};
+  return {
+    canvas, redraw, point: schedule, destroy,
+    label: (text) => canvas.setAttribute("aria-label", text),
+  };
 }
 
 /** A box with lines of text beside the cursor; the lines are read out when keys move the cursor. */

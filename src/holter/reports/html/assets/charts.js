@@ -8,7 +8,9 @@
  * The height of a chart is fixed from the start (`height`, in CSS pixels): nothing moves later.
  *
  *   lineChart(element, {
- *     series: [{name, steps, values, color?, dash?, faint?}],  // numbers or typed arrays, by step
+ *     series: [{name, steps, values, color?, dash?, faint?, middle?}],
+ *                                   // numbers or typed arrays, by step; `middle`, of a series that
+ *                                   // is thinned to extremes: {steps, values} of its means
  *     marks:  [{from, to, kind, text, series?}],  // kind: "error", "warning", "info" or "onset"
  *     references: [{value, text}],                // horizontal lines
  *     label, unit, xLabel = "step",               // label: what the chart shows, for screen readers

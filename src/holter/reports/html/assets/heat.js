@@ -4,6 +4,8 @@ import {
   missingIn, paletteBytes, scale, surface, tellGroup, tooltip, zoomed,
 } from "./canvas.js";
 
+const NONE = -1; // shades that are no colours of the palette
+const ODD = 256;
 const KEY = 78; // width of the colour key with its labels
 const DEFAULTS = {
   rows: [], steps: [], values: [], label: "", unit: "", rowLabel: "layer", xLabel: "step", palette: "sequential",
@@ -27,11 +29,33 @@ function columnAt(steps, step) {
   return low;
 }
 
+/** Return the colours of all shades as the 32 bits of a pixel. */
+function packedColors(bytes, odd) {
+  const colors = new Uint32Array(ODD + 1);
+  const packed = new Uint8ClampedArray(colors.buffer);
+  for (let shade = 0; shade <= ODD; shade += 1) {
+    const rgb = shade === ODD ? odd : bytes.subarray(3 * shade, 3 * shade + 3);
+    packed.set([rgb[0], rgb[1], rgb[2], 255], 4 * shade);
+  }
+  return colors;
+}
+
+/** Return the first and last index that each pixel shows, of `count`. */
+function spans(pixels, indexAt, count) {
+  const ends = new Int32Array(2 * pixels);
+  for (let pixel = 0; pixel < pixels; pixel += 1) {
+    const first = indexAt(pixel);
+    ends[2 * pixel] = first;
+    ends[2 * pixel + 1] = Math.min(Math.max(indexAt(pixel + 1 - 1e-9), first), count - 1);
+  }
+  return ends;
+}
+
 export function heatMap(element, given) {
   let data = {...DEFAULTS, ...given};
   const height = data.height ?? heightFor(data.rows.length);
   const group = data.group ?? chartGroup();
-  let image = null; // one pixel a cell
+  let image = {}; // of the cells, kept until something changes
   let domain = [0, 1];
   let view = null;
   let row = null;
@@ -40,10 +64,10 @@ export function heatMap(element, given) {
   element.classList.add("chart");
   const plot = make("div", "chart-plot");
   element.replaceChildren(plot);
-  const face = surface(plot, height, data.label, draw);
+  const face = surface(plot, height, data.label, {draw, point: drawCursor});
   const tip = tooltip(plot);
   const {canvas} = face;
-  const member = {redraw: face.redraw};
+  const member = {redraw: face.redraw, point: face.point};
   group.members.add(member);
 
   const end = () => {
@@ -53,34 +77,53 @@ export function heatMap(element, given) {
     return last + (steps.length > 1 ? last - steps[steps.length - 2] : 1);
   };
 
-  function paintCells(theme) {
-    const columns = data.steps.length;
-    const count = data.rows.length;
-    const missing = missingIn(data.values);
-    const [low, high] = domain = data.domain ?? valueRange(missing);
-    const log = data.log && low > 0;
+  /** Return a shade for each cell: 0 to 255, ODD for what is not finite, NONE without a reading. */
+  function shadesOf(values) {
+    const missing = missingIn(values);
+    domain = data.domain ?? valueRange(missing);
+    const log = data.log && domain[0] > 0;
     const place = log ? Math.log : (value) => value;
-    const start = place(low);
-    const span = place(high) - start || 1;
-    const colors = paletteBytes(data.palette);
-    const nonfinite = rgb(theme.nonfinite);
-    const cells = new ImageData(Math.max(columns, 1), Math.max(count, 1));
-    const bytes = cells.data;
-    for (let i = 0; i < columns * count; i += 1) {
-      if (missing(i)) continue;
-      const value = data.values[i];
-      if (Number.isFinite(value)) {
+    const start = place(domain[0]);
+    const span = place(domain[1]) - start || 1;
+    const shades = new Int16Array(values.length);
+    for (let cell = 0; cell < values.length; cell += 1) {
+      const value = values[cell];
+      if (missing(cell)) shades[cell] = NONE;
+      else if (!Number.isFinite(value)) shades[cell] = ODD;
+      else {
         const share = log && value <= 0 ? 0 : (place(value) - start) / span;
-        const color = 3 * Math.round(255 * Math.min(Math.max(share, 0), 1));
-        bytes[4 * i] = colors[color];
-        bytes[4 * i + 1] = colors[color + 1];
-        bytes[4 * i + 2] = colors[color + 2];
-      } else [bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2]] = nonfinite;
-      bytes[4 * i + 3] = 255;
+        shades[cell] = Math.round(255 * Math.min(Math.max(share, 0), 1));
+      }
+    }
+    return shades;
+  }
+
+  /** Return an image of the steps from `first` to `last`: each pixel is the largest of its cells. */
+  function paintCells(theme, wide, high, first, last) {
+    const {steps, rows} = data;
+    const {shades} = image;
+    const stepAt = (pixel) => first + ((last - first) * pixel) / wide;
+    const across = spans(wide, (pixel) => columnAt(steps, stepAt(pixel)), steps.length);
+    const down = spans(high, (pixel) => Math.floor((pixel * rows.length) / high), rows.length);
+    const cells = new ImageData(wide, high);
+    const pixels = new Uint32Array(cells.data.buffer);
+    const colors = packedColors(paletteBytes(data.palette), rgb(theme.nonfinite));
+    for (let x = 0; x < wide; x += 1) {
+      if (stepAt(x + 1) < steps[0]) continue;
+      for (let y = 0; y < high; y += 1) {
+        let shade = NONE;
+        for (let row = down[2 * y]; row <= down[2 * y + 1]; row += 1) {
+          const line = row * steps.length;
+          for (let column = across[2 * x]; column <= across[2 * x + 1]; column += 1) {
+            if (shades[line + column] > shade) shade = shades[line + column];
+          }
+        }
+        if (shade !== NONE) pixels[y * wide + x] = colors[shade];
+      }
     }
     const canvas = document.createElement("canvas");
-    canvas.width = cells.width;
-    canvas.height = cells.height;
+    canvas.width = wide;
+    canvas.height = high;
     canvas.getContext("2d").putImageData(cells, 0, 0);
     return canvas;
   }
@@ -103,12 +146,11 @@ export function heatMap(element, given) {
   }
 
   function draw(context, width, height, theme) {
-    if (!image || image.theme !== theme) image = {theme, cells: paintCells(theme)};
     const {rows, steps} = data;
     const narrow = width < 480;
     context.textAlign = "right";
-    const longest = Math.max(30, ...rows.map((name) => context.measureText(rowName(name)).width));
-    const left = Math.ceil(Math.min(longest, width * (narrow ? 0.28 : 0.25))) + 14;
+    image.names ??= rows.reduce((most, name) => Math.max(most, context.measureText(rowName(name)).width), 30);
+    const left = Math.ceil(Math.min(image.names, width * (narrow ? 0.28 : 0.25))) + 14;
     const right = width - KEY;
     const top = 18;
     const bottom = height - 22;
@@ -120,7 +162,7 @@ export function heatMap(element, given) {
 
     context.fillStyle = theme.missing;
     context.fillRect(left, top, right - left, bottom - top);
-    drawCells(context, x, top, bottom, first, last);
+    drawCells(context, theme, x, top, bottom);
     drawRowNames(context, theme, left, top, tall);
     drawMarks(context, theme, x);
     drawKey(context, theme, right + 12, top, bottom);
@@ -133,45 +175,37 @@ export function heatMap(element, given) {
       context.textAlign = "center";
       context.fillText("no readings", (left + right) / 2, (top + bottom) / 2);
     }
-    drawCursor(context, theme);
   }
 
   const rowName = (name) => (data.rowFormat ? data.rowFormat(name) : String(name));
 
-  /** Draw columns from their step to the next; where many share a pixel the browser blends them. */
-  function drawCells(context, x, top, bottom, first, last) {
-    const {steps} = data;
-    context.save();
-    context.beginPath();
-    context.rect(x(first), top, x(last) - x(first), bottom - top);
-    context.clip();
-    context.imageSmoothingEnabled = false;
-    const from = columnAt(steps, first);
-    const to = columnAt(steps, last);
-    for (let n = from; n <= to && n < steps.length; n += 1) {
-      const low = Math.floor(x(steps[n]));
-      const high = Math.ceil(x(steps[n + 1] ?? end()));
-      context.drawImage(image.cells, n, 0, 1, image.cells.height, low, top, Math.max(high - low, 1), bottom - top);
+  function drawCells(context, theme, x, top, bottom) {
+    const [left, right] = [Math.round(x(x.low)), Math.round(x(x.high))];
+    const [wide, high] = [right - left, bottom - top];
+    if (!data.rows.length || !data.steps.length || wide < 1 || high < 1) return;
+    const key = [wide, high, x.low, x.high].join();
+    if (image.key !== key || image.theme !== theme) {
+      image.shades ??= shadesOf(data.values);
+      image.cells = paintCells(theme, wide, high, x.low, x.high);
+      Object.assign(image, {key, theme});
     }
-    context.restore();
+    context.drawImage(image.cells, left, top, wide, high);
   }
 
   function drawRowNames(context, theme, left, top, tall) {
     const every = Math.max(1, Math.ceil(12 / tall));
     context.textBaseline = "middle";
     context.textAlign = "right";
-    const chosen = data.selected;
-    data.rows.forEach((name, n) => {
-      const near = chosen !== null && Math.abs(n - chosen) < every;
-      if (n === chosen ? false : n % every || near) return;
-      context.fillStyle = n === chosen ? theme.text : theme.muted;
-      context.fillText(fitText(context, rowName(name), left - 12), left - 6, top + (n + 0.5) * tall);
-    });
-    if (chosen === null) return;
+    context.fillStyle = theme.muted;
+    for (let n = 0; n < data.rows.length; n += every) {
+      const name = fitText(context, rowName(data.rows[n]), left - 12);
+      context.fillText(name, left - 6, top + (n + 0.5) * tall);
+    }
+  }
+
+  function drawFrame(context, theme, n) {
     context.strokeStyle = theme.text;
-    context.lineWidth = 1.5;
-    context.strokeRect(left, top + chosen * tall, view.right - left, tall);
-    context.lineWidth = 1;
+    context.strokeRect(view.left, view.top + n * view.tall, view.right - view.left, view.tall);
   }
 
   function drawMarks(context, theme, x) {
@@ -223,7 +257,8 @@ export function heatMap(element, given) {
 
   function drawCursor(context, theme) {
     const step = group.cursor;
-    if (step === null || !data.steps.length || step < view.x.low || step > view.x.high) {
+    if (view && data.selected !== null) drawFrame(context, theme, data.selected);
+    if (!view || step === null || !data.steps.length || step < view.x.low || step > view.x.high) {
       tip.hide();
       return;
     }
@@ -252,16 +287,14 @@ export function heatMap(element, given) {
     const title = data.xLabel !== "step"
       ? `${data.xLabel} ${formatNumber(from)}`
       : until > from ? `steps ${formatStep(from)}–${formatStep(until)}` : `step ${formatStep(from)}`;
-    context.strokeStyle = theme.text;
-    context.strokeRect(view.left, view.top + row * view.tall, view.right - view.left, view.tall);
+    drawFrame(context, theme, row);
     tip.show(at, view.top + (row + 0.5) * view.tall, title, lines, own === "keys");
   }
 
   function setCursor(step, by) {
     group.cursor = step;
     own = by;
-    face.redraw();
-    tellGroup(group, member);
+    tellGroup(group, {moved: true});
   }
 
   function rowAt(y) {
@@ -272,7 +305,7 @@ export function heatMap(element, given) {
   function select(chosen) {
     if (chosen === null) return;
     data.selected = chosen;
-    face.redraw();
+    face.point();
     data.onSelect?.(chosen);
   }
 
@@ -287,8 +320,7 @@ export function heatMap(element, given) {
   canvas.addEventListener("click", (event) => view && data.onSelect && select(rowAt(event.offsetY)));
   canvas.addEventListener("dblclick", () => {
     group.range = null;
-    face.redraw();
-    tellGroup(group, member);
+    tellGroup(group);
   });
   canvas.addEventListener("keydown", (event) => {
     if (!view || !data.steps.length || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -306,6 +338,7 @@ export function heatMap(element, given) {
       Enter: () => data.onSelect && select(row),
       Escape: () => {
         group.range = null;
+        tellGroup(group);
         setCursor(null, false);
       },
     };
@@ -319,7 +352,7 @@ export function heatMap(element, given) {
     update(changes) {
       data = {...data, ...changes};
       if (changes.label) face.label(changes.label);
-      image = null;
+      image = {};
       face.redraw();
     },
     destroy() {

@@ -12,7 +12,7 @@ export function ridgeline(element, given) {
   element.classList.add("chart");
   const plot = make("div", "chart-plot");
   element.replaceChildren(plot);
-  const face = surface(plot, data.height, data.label, draw);
+  const face = surface(plot, data.height, data.label, {draw, point: () => {}});
   const tip = tooltip(plot);
   const {canvas} = face;
 

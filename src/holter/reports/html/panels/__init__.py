@@ -9,6 +9,7 @@ from holter.reports.html._view import Panel, View
 ORDER = (
     "preflight",
     "losses",
+    "evaluation",
     "gradients",
     "updates",
     "weights",
