@@ -152,7 +152,7 @@ def test_runs_are_filtered_and_compared(page: "Page", three: Served) -> None:
     for name in ("good", "flat"):
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("button", name="Compare 2 runs").click()
-    page.locator("main canvas").wait_for()
+    page.locator("main canvas").first.wait_for()
     legend = page.locator(".chart-legend").inner_text()
     assert "good" in legend
     assert "flat" in legend
@@ -185,7 +185,7 @@ def test_pages_have_a_dark_theme(browser: "Browser", three: Served) -> None:
 
 def test_the_gallery_draws_every_shape(page: "Page", three: Served) -> None:
     page.goto(three.address("/playground"))
-    page.locator(".gallery .card").nth(16).locator("canvas").wait_for()
+    page.locator(".gallery .card").nth(16).locator("canvas").first.wait_for()
     page.locator(".gallery a").first.click()
     page.locator("h1").wait_for()
 
@@ -203,7 +203,7 @@ def other_value(control: "Locator", key: str = "End") -> None:
 def test_every_control_of_the_schedule_changes_its_picture(page: "Page", three: Served) -> None:
     page.goto(three.address("/playground/schedule"))
     figure = page.locator(".results .card").first
-    figure.locator("canvas").wait_for()
+    figure.locator("canvas").first.wait_for()
     page.wait_for_timeout(300)
     for name in ("peak", "steps", "warmup", "floor", "kind"):
         before = pixels(figure)
@@ -250,7 +250,7 @@ def test_every_control_of_a_network_changes_its_picture(
 def test_the_range_test_is_drawn(page: "Page", playground: Served) -> None:
     page.goto(playground.address("/playground/rates?depth=1"))
     page.locator('.results[aria-busy="false"]').wait_for(timeout=90_000)
-    assert page.locator(".results canvas").count() == 1
+    page.locator(".results canvas").first.wait_for()
     assert "suggestion" in page.locator(".results").inner_text()
 
 
