@@ -97,6 +97,12 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         " (default: 10 times its longest pause, at least 20)",
     )
     recording.add_argument(
+        "--no-status",
+        dest="status",
+        action="store_false",
+        help="do not show steps, loss and alerts in the title of the terminal",
+    )
+    recording.add_argument(
         "--no-samples",
         dest="samples",
         action="store_false",
@@ -138,6 +144,7 @@ def execute(args: argparse.Namespace) -> int:
         capture_at=args.capture_at,
         reseed=args.reseed,
         silence=args.silence,
+        status=args.status,
         samples=args.samples,
     )
     code = 0

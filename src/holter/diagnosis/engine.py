@@ -32,6 +32,7 @@ from holter.record.findings import (
     Verdict,
 )
 from holter.record.notices import tell
+from holter.record.rich import card
 
 NOT_JUDGED = Outcome(OutcomeState.UNKNOWN, "no run was checked")
 
@@ -53,6 +54,14 @@ class Checkup:
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
         return tuple(f for f in self.findings if f.severity >= severity and not f.preview)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{f.severity}: {f.rule}", f"{f.summary}. {f'Fix: {f.fix}' if f.fix else ''}")
+            for f in self.findings
+        ]
+        nothing = [] if rows else [("findings", "none")]
+        return card(f"{self.outcome.title}. {self.outcome.says}", rows or nothing)
 
 
 @cache

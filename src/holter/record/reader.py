@@ -20,6 +20,7 @@ from holter.record.events import (
 from holter.record.heartbeat import Heartbeat, read_heartbeat
 from holter.record.journal import read_events, read_meta
 from holter.record.meta import Meta
+from holter.record.rich import card
 from holter.record.rollbacks import without_discarded
 from holter.record.segment import open_segments
 from holter.record.signals import CATALOGUE, Per, Signal
@@ -143,14 +144,28 @@ class Run:
         """Whether the writer has closed the run."""
         return self.meta.status not in (None, "running")
 
+    def _repr_html_(self) -> str:
+        meta = self.meta
+        models = [f"{model.class_name}, {model.parameters:,} parameters" for model in meta.model]
+        rows = (
+            ("status", meta.status or ""),
+            ("steps", f"{self.steps:,}"),
+            ("duration", "" if meta.duration is None else f"{meta.duration:.3g} s"),
+            ("model", "; ".join(models)),
+            ("command", " ".join(meta.environment.command)),
+            ("started", meta.environment.started or ""),
+            ("signals", f"{len(self.tables)}"),
+        )
+        return card(f"Run {'in memory' if self.path is None else self.path}", rows)
+
 
 def follow(path: str | Path, *, every: float = 1.0) -> Iterator[Run]:
     """The run each time it has grown, until its writer closes it."""
     seen: object = None
     while True:
-        state = _state(Path(path))  # before loading: what comes between is seen the next time
-        if state != seen:
-            seen = state
+        now = state(Path(path))  # before loading: what comes between is seen the next time
+        if now != seen:
+            seen = now
             run = Run.load(path)
             yield run
             if run.finished:
@@ -177,16 +192,30 @@ def _chunk(owner: str, series: Series) -> Chunk:
     return Chunk(Stamps(ordered.steps), (owner,), ordered.values[:, None])
 
 
-def _state(folder: Path) -> object:
-    """What differs whenever a file of the run has been written to."""
-    state = []
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file of a run as it was at one moment."""
+
+    path: Path
+    size: int
+    written: int  # nanoseconds since 1970
+
+
+def state(folder: Path) -> tuple[FileState, ...]:
+    """Return what differs whenever a file of the run has been written to."""
+    files = []
     for path in (folder / "meta.json", *sorted(folder.glob("rank-*/*"))):
         try:
             status = path.stat()
         except FileNotFoundError:
             continue
-        state.append((path, status.st_size, status.st_mtime_ns))
-    return state
+        files.append(FileState(path, status.st_size, status.st_mtime_ns))
+    return tuple(files)
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether the folder is that of a run."""
+    return bool(_ranks(folder))
 
 
 def _ranks(folder: Path) -> tuple[int, ...]:
