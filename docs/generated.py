@@ -26,6 +26,7 @@ GUIDES = {
     "Start": "index.md",
     "Doctor": "doctor.md",
     "Data": "data.md",
+    "HTML report": "report.md",
     "Evaluation": "evaluation.md",
     "Time and memory": "time-and-memory.md",
     "Several ranks": "distributed.md",

@@ -16,6 +16,8 @@ HERE = Path(__file__).parent
 # tests/, by prefix. Single tests elsewhere carry `@pytest.mark.slow`.
 SLOW = (
     "cli/test_try_command.py",
+    "dashboard/test_browser.py",
+    "dashboard/test_playground.py",
     "diagnosis/test_rules_contract.py::test_every_exception_has_a_specimen",
     "diagnosis/test_rules_contract.py::test_healthy_twin",
     "diagnosis/test_rules_contract.py::test_sick_case",

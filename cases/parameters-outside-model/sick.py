@@ -1,4 +1,4 @@
-"""A model made anew for a fresh start, while the optimizer still holds the old one."""
+"""The model is created again for a fresh start; the optimizer still holds the old one."""
 
 import torch
 from torch import nn

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from holter._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from holter.dashboard.notebook import show
     from holter.diagnosis.differential import Diagnosis, diagnose
     from holter.diagnosis.engine import Checkup, check
     from holter.diagnosis.facts.outcome import Outcome, OutcomeState
@@ -59,6 +60,7 @@ _HOMES = {
     "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
+    "show": "dashboard.notebook",
     "warmup_cosine": "lab.schedules",
     "watch": "watching.watch",
 }
@@ -90,6 +92,7 @@ __all__ = [
     "import_log",
     "one_cycle",
     "rule",
+    "show",
     "warmup_cosine",
     "watch",
 ]

@@ -247,3 +247,15 @@ def test_a_segment_that_vanishes_between_listing_and_opening_is_looked_for_again
 
     monkeypatch.setattr(type(ghost), "open", vanishing)
     assert Run.load(path).steps == 10
+
+
+def test_processes_that_a_script_has_started_are_ranks_before_it_ends(tmp_path):
+    Writer(tmp_path, status="running").close()  # the script itself, which only starts others
+    for number, loss in enumerate((1.0, 2.0)):
+        writer = Writer(tmp_path / f"worker-{number}", status="running")
+        writer.write("steps", 0, [(LOSS.name, ("",), np.array([loss], np.float32))])
+        writer.update_meta(steps=number + 5)
+    run = Run.load(tmp_path)
+    assert run.ranks == (0, 1)
+    assert [run.of_rank(rank)[LOSS][""].values.tolist() for rank in run.ranks] == [[1.0], [2.0]]
+    assert [run.of_rank(rank).meta.steps for rank in run.ranks] == [5, 6]

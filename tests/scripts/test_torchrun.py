@@ -10,7 +10,7 @@ import pytest
 from launched import SCRIPTS, Ended, environment, python
 
 import holter
-from holter.record.signals import GRAD_TOTAL_NORM, LOSS
+from holter.record.signals import GRAD_TOTAL_NORM, LOSS, WEIGHT_HASH
 
 RANKS = (0, 1)
 TORCH_ABORTS = "terminate called without an active exception"  # at exit, rarely, also without us
@@ -54,7 +54,13 @@ def test_two_ranks_record_into_one_run_and_one_reports(name: str, tmp_path: Path
             np.testing.assert_allclose(series.values, truth[key], rtol=1e-4)
         assert run.meta.status == "finished"
         assert run.meta.notes == ()  # no collector had to give up
-        assert holter.check(run).findings == ()
+        checkup = holter.check(run)
+        assert checkup.findings == ()
+        clear = {verdict.rule for verdict in checkup.clear}
+        assert clear >= {"missing-rank", "hung-rank", "rank-settings-apart", "same-data-on-ranks"}
+        is_sharded = name == "fsdp.py"  # of which every rank holds other parameters
+        assert (WEIGHT_HASH in run) is not is_sharded
+        assert ({"diverged-ranks", "unreduced-gradients"} <= clear) is not is_sharded
 
     for said in (
         "holter: recording to",

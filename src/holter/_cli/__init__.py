@@ -14,12 +14,14 @@ COMMANDS = (
     "doctor",
     "run",
     "check",
+    "show",
     "try",
     "diff",
     "seeds",
     "explain",
     "rules",
     "schedule",
+    "playground",
     "demo",
     "mcp",
 )  # modules of this package, in the order of the help
@@ -37,6 +39,7 @@ examples:
   holter run train.py --epochs 3    run an unmodified script, record and diagnose it
   holter check                      diagnose the newest run in ./holter-runs
   holter check RUN --format json    the same, as JSON
+  holter show                       the runs in the browser, live
   holter try preflight train.py     test a training script before a long run
   holter diff A B                   where two runs deviate, and what they were started with
   holter seeds --n 5 -- python train.py    mean and spread over seeds

@@ -90,6 +90,19 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         " and seeds what the script does not (see `holter seeds`)",
     )
     recording.add_argument(
+        "--silence",
+        type=_seconds,
+        metavar="SECONDS",
+        help="in a process group: write the stack of a process that does nothing for so long"
+        " (default: 10 times its longest pause, at least 20)",
+    )
+    recording.add_argument(
+        "--no-status",
+        dest="status",
+        action="store_false",
+        help="do not show steps, loss and alerts in the title of the terminal",
+    )
+    recording.add_argument(
         "--no-samples",
         dest="samples",
         action="store_false",
@@ -130,6 +143,8 @@ def execute(args: argparse.Namespace) -> int:
         on_nonfinite=args.on_nonfinite,
         capture_at=args.capture_at,
         reseed=args.reseed,
+        silence=args.silence,
+        status=args.status,
         samples=args.samples,
     )
     code = 0
@@ -142,6 +157,13 @@ def execute(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return outcome.exit_code or code
+
+
+def _seconds(given: str) -> float:
+    seconds = float(given)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError("must be a positive number of seconds")
+    return seconds
 
 
 def _budget(given: str) -> float | None:

@@ -245,6 +245,13 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("nonfinite-birth",), ("poisonous-batch",)),
     (("oversized-steps",), ("nonfinite-birth",)),
+    # several processes
+    (("unreduced-gradients", "rank-settings-apart"), ("diverged-ranks",)),
+    (("unequal-batch-counts",), ("hung-rank", "missing-rank", "rank-settings-apart")),
+    (("unsynchronised-batch-norm",), ("tiny-batch-norm",)),
+    (("same-data-on-ranks",), ("bad-validation",)),
+    (("diverged-ranks", "unreduced-gradients"), (*CURVES, "bad-validation")),
+    (("hung-rank", "missing-rank"), ("unexplained-failure",)),
     # an intervention
     (("curable-failure",), (*_LEARNING, *_SIZE, "half-precision", "unbounded-loss")),
     # validation and the data behind it

@@ -17,6 +17,7 @@ from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.replays import advised_replay
+from holter.diagnosis.facts.shards import with_global_norms
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.errors import HolterError
@@ -31,6 +32,7 @@ from holter.record.findings import (
     Verdict,
 )
 from holter.record.notices import tell
+from holter.record.rich import card
 
 NOT_JUDGED = Outcome(OutcomeState.UNKNOWN, "no run was checked")
 
@@ -52,6 +54,14 @@ class Checkup:
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
         return tuple(f for f in self.findings if f.severity >= severity and not f.preview)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{f.severity}: {f.rule}", f"{f.summary}. {f'Fix: {f.fix}' if f.fix else ''}")
+            for f in self.findings
+        ]
+        nothing = [] if rows else [("findings", "none")]
+        return card(f"{self.outcome.title}. {self.outcome.says}", rows or nothing)
 
 
 @cache
@@ -91,7 +101,7 @@ def check(
     """
     options = options or {}
     _reject_unknown_options(options)
-    facts = Facts(run)
+    facts = Facts(with_global_norms(run))
     verdicts: list[Verdict] = []
     for each in chosen_rules(select, ignore):
         verdicts += _apply(each, facts, options.get(each.name, {}))

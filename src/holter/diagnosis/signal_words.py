@@ -144,6 +144,7 @@ _WORDS = {
     "val.r2": "explained variance of the validation targets",
     "val.train_fraction": "modules in training mode at validation",
     "weight.absmax": "largest weight",
+    "weight.hash": "hash of the weights",
     "weight.norm": "weight norm",
     "weight.total_norm": "weight norm",
     "weight.twin_fraction": "equal rows",

@@ -61,7 +61,9 @@ class Lab:
         count = len(items) if total is None and isinstance(items, Sequence | range) else total
         for number, item in enumerate(items):
             done = f"{number}/{count}" if count else f"{number}"
-            self._progress.show(f"{self._stage}{' · ' if self._stage else ''}{what} {done}")
+            share = number / count if count else None
+            text = f"{self._stage}{' · ' if self._stage else ''}{what} {done}"
+            self._progress.show(text, share=share)
             yield item
 
     def clear(self) -> None:

@@ -8,7 +8,7 @@ What belongs here is data and its format. Nothing imports torch.
 - `format`, `segment`, `journal`, `writer`, `decimation`: how a run is written.
 - `reader`, `table`, `folders`: how a run is found and read.
 - `band`: what counts as a spike. `environment`: versions and machine of a run.
-- `errors`, `notices`: sentences for people.
+- `errors`, `notices`, `rich`: sentences and small tables for people.
 """
 
 from holter.record.events import Event

@@ -17,12 +17,15 @@ _PACKAGES = ("torch", "numpy", "lightning", "transformers", "accelerate", "trito
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUBLAS_WORKSPACE_CONFIG",
+    "LOCAL_WORLD_SIZE",
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
     "PYTHONHASHSEED",
     "PYTORCH_CUDA_ALLOC_CONF",
     "RANK",
     "SLURM_JOB_ID",
+    "TORCH_FR_DUMP_TEMP_FILE",
+    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
     "WORLD_SIZE",
 )
 

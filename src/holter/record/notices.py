@@ -1,9 +1,11 @@
 """One-line notices to the person whose training is running."""
 
+import shutil
 import sys
 import time
 
 _OFTEN, _RARELY = 0.1, 10.0  # seconds between two lines: on a terminal, and in a log
+_BAR = 24  # columns of a bar, where the terminal has room for it
 
 
 class Progress:
@@ -14,8 +16,8 @@ class Progress:
         self._told = 0.0 if self._rewrites else time.monotonic()
         self._shown = False
 
-    def show(self, text: str) -> None:
-        """Show how far the work is, unless it was shown a moment ago."""
+    def show(self, text: str, *, share: float | None = None) -> None:
+        """Show how far the work is, unless it was shown a moment ago; with a `share`, as a bar."""
         now = time.monotonic()
         if self._quiet or now - self._told < (_OFTEN if self._rewrites else _RARELY):
             return
@@ -24,7 +26,8 @@ class Progress:
             tell(text)
             return
         self._shown = True
-        sys.stderr.write(f"\r\033[Kholter: {text}")
+        columns = shutil.get_terminal_size().columns
+        sys.stderr.write(f"\r\033[K{line_of(text, share, columns, encoding=sys.stderr.encoding)}")
         sys.stderr.flush()
 
     def clear(self) -> None:
@@ -33,6 +36,17 @@ class Progress:
             self._shown = False
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
+
+
+def line_of(text: str, share: float | None, columns: int, *, encoding: str = "utf-8") -> str:
+    """Return a line of progress that fits a terminal: a longer one could not be rewritten."""
+    room = columns - 1 - len("holter: ")
+    if share is None or room < _BAR + 20:
+        return f"holter: {text}"[: max(columns - 1, 0)]
+    whole, rest = ("━", "─") if encoding.lower().startswith("utf") else ("#", "-")
+    filled = round(_BAR * min(max(share, 0.0), 1.0))
+    bar = whole * filled + rest * (_BAR - filled)
+    return f"holter: {bar} {text}"[: columns - 1]
 
 
 def tell(sentence: str) -> None:

@@ -17,8 +17,10 @@ from holter.record.events import (
     Occurrence,
     What,
 )
+from holter.record.heartbeat import Heartbeat, read_heartbeat
 from holter.record.journal import read_events, read_meta
 from holter.record.meta import Meta
+from holter.record.rich import card
 from holter.record.rollbacks import without_discarded
 from holter.record.segment import open_segments
 from holter.record.signals import CATALOGUE, Per, Signal
@@ -91,8 +93,8 @@ class Run:
             rank = ranks[0]
         if rank not in ranks:
             raise HolterError(f"{folder} has no rank {rank}; it has {', '.join(map(str, ranks))}.")
-        own = folder / f"rank-{rank}"
-        meta = Meta.of({**read_meta(folder), **read_meta(own)})
+        own = _folder_of(folder, rank)
+        meta = Meta.of({**read_meta(folder), **read_meta(own.parent), **read_meta(own)})
         events, rollbacks = without_discarded(read_events(own / "events.jsonl"))
         chunks: dict[str, list[Chunk]] = {}
         for segment in map(rollbacks.applied, open_segments(own)):
@@ -106,6 +108,19 @@ class Run:
                     chunks.setdefault(block.signal, []).append(chunk)
         tables = {signal: Table(parts) for signal, parts in chunks.items()}
         return cls(tables, events, meta, folder, rank)
+
+    def of_rank(self, rank: int) -> "Run":
+        """The recording of another process of the same training."""
+        if rank == self.rank:
+            return self
+        if self.path is None:
+            raise HolterError(f"This run has no rank {rank}; it is not in a folder.")
+        return Run.load(self.path, rank=rank)
+
+    @cached_property
+    def heartbeat(self) -> Heartbeat | None:
+        """The last sign of life of the process, if it was a member of a process group."""
+        return None if self.path is None else read_heartbeat(_folder_of(self.path, self.rank))
 
     def reload(self) -> "Run":
         """The same run as it is now."""
@@ -129,14 +144,28 @@ class Run:
         """Whether the writer has closed the run."""
         return self.meta.status not in (None, "running")
 
+    def _repr_html_(self) -> str:
+        meta = self.meta
+        models = [f"{model.class_name}, {model.parameters:,} parameters" for model in meta.model]
+        rows = (
+            ("status", meta.status or ""),
+            ("steps", f"{self.steps:,}"),
+            ("duration", "" if meta.duration is None else f"{meta.duration:.3g} s"),
+            ("model", "; ".join(models)),
+            ("command", " ".join(meta.environment.command)),
+            ("started", meta.environment.started or ""),
+            ("signals", f"{len(self.tables)}"),
+        )
+        return card(f"Run {'in memory' if self.path is None else self.path}", rows)
+
 
 def follow(path: str | Path, *, every: float = 1.0) -> Iterator[Run]:
     """The run each time it has grown, until its writer closes it."""
     seen: object = None
     while True:
-        state = _state(Path(path))  # before loading: what comes between is seen the next time
-        if state != seen:
-            seen = state
+        now = state(Path(path))  # before loading: what comes between is seen the next time
+        if now != seen:
+            seen = now
             run = Run.load(path)
             yield run
             if run.finished:
@@ -151,7 +180,7 @@ def verify(path: str | Path) -> int:
         raise HolterError(_no_run(folder))
     count = 0
     for rank in ranks:
-        for segment in open_segments(folder / f"rank-{rank}"):
+        for segment in open_segments(_folder_of(folder, rank)):
             segment.verify()
             count += len(segment.records)
     return count
@@ -163,21 +192,57 @@ def _chunk(owner: str, series: Series) -> Chunk:
     return Chunk(Stamps(ordered.steps), (owner,), ordered.values[:, None])
 
 
-def _state(folder: Path) -> object:
-    """What differs whenever a file of the run has been written to."""
-    state = []
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file of a run as it was at one moment."""
+
+    path: Path
+    size: int
+    written: int  # nanoseconds since 1970
+
+
+def state(folder: Path) -> tuple[FileState, ...]:
+    """Return what differs whenever a file of the run has been written to."""
+    files = []
     for path in (folder / "meta.json", *sorted(folder.glob("rank-*/*"))):
         try:
             status = path.stat()
         except FileNotFoundError:
             continue
-        state.append((path, status.st_size, status.st_mtime_ns))
-    return state
+        files.append(FileState(path, status.st_size, status.st_mtime_ns))
+    return tuple(files)
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether the folder is that of a run."""
+    return bool(_ranks(folder))
 
 
 def _ranks(folder: Path) -> tuple[int, ...]:
-    names = [path.name.removeprefix("rank-") for path in folder.glob("rank-*") if path.is_dir()]
-    return tuple(sorted(int(name) for name in names if name.isdigit()))
+    if workers := _workers(folder):
+        return tuple(workers)
+    return tuple(_numbered(folder, "rank-"))
+
+
+def _folder_of(run: Path, rank: int) -> Path:
+    workers = _workers(run)
+    return workers[rank] / "rank-0" if rank in workers else run / f"rank-{rank}"
+
+
+def _workers(run: Path) -> dict[int, Path]:
+    """Return the recordings of processes that a script has started, if it trains in them alone.
+
+    They become ranks when the script ends; until then, and if it is killed, they are read here.
+    """
+    if any(run.glob("rank-*/*.seg")):
+        return {}
+    return _numbered(run, "worker-")
+
+
+def _numbered(folder: Path, prefix: str) -> dict[int, Path]:
+    paths = {path.name.removeprefix(prefix): path for path in folder.glob(f"{prefix}*")}
+    found = {int(name): path for name, path in paths.items() if name.isdigit() and path.is_dir()}
+    return dict(sorted(found.items()))
 
 
 def _no_run(folder: Path) -> str:

@@ -63,11 +63,11 @@ class Writer:
         stream_bytes: int = STREAM_BYTES,
     ) -> None:
         self.path = Path(path)
-        self._folder = self.path / f"rank-{rank}"
-        self._meta_folder = self.path if rank == 0 else self._folder
+        self.folder = self.path / f"rank-{rank}"
+        self._meta_folder = self.path if rank == 0 else self.folder
         if not resume:
             require_free(self.path, rank)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._before = read_meta(self._meta_folder) if resume else {}  # with foreign fields
         self._meta = replace(Meta.of(self._before), status=status)
         if environment is not None:
@@ -113,7 +113,7 @@ class Writer:
     def event(self, what: Occurrence, step: int) -> None:
         """Append one event."""
         try:
-            append_event(self._folder / "events.jsonl", Event(step, time.time(), what))
+            append_event(self.folder / "events.jsonl", Event(step, time.time(), what))
         except OSError as error:
             self._lose(error)
 
@@ -138,7 +138,7 @@ class Writer:
         if found is None:
             share = _SHARE_KEPT.get(name)
             keep = None if share is None else int(share * self._stream_bytes)
-            found = self._streams[name] = _Stream(self._folder, name, self._segment_bytes, keep)
+            found = self._streams[name] = _Stream(self.folder, name, self._segment_bytes, keep)
         return found
 
     def _note_loss(self) -> None:

@@ -15,6 +15,7 @@ from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.folders import new_folder, require_free
 from holter.record.meta import Environment
 from holter.record.notices import tell
+from holter.scripts import terminal_title
 from holter.scripts.discovery import Discovery
 from holter.scripts.running import AfterTorch, find_module, find_script, report_end
 from holter.scripts.seeding import shifted_seeds
@@ -49,13 +50,16 @@ def launch(
     on_nonfinite: "OnNonfinite" = "record",
     capture_at: int | None = None,
     reseed: int | None = None,
+    silence: float | None = None,
+    status: bool = False,
     samples: bool = True,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
     Exit code, output and traceback are the script's own. Torch is imported only when the script
     imports it, so that environment variables set by the script take effect. `reseed` shifts the
-    seeds that the script sets.
+    seeds that the script sets. With `status`, the title of the terminal shows steps, loss and
+    alerts.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
@@ -69,6 +73,7 @@ def launch(
         "black_box": black_box,
         "on_nonfinite": on_nonfinite,
         "capture_at": capture_at,
+        "silence": silence,
         "samples": samples,
     }
 
@@ -81,6 +86,8 @@ def launch(
         )
         recorder = _recorder(found.name, out, described, resume=resume)
         began.append(_begin(recorder, **options))
+        if status and _rank() == 0 and terminal_title.is_wanted():
+            terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
             folder = recorder.path.absolute()  # a process may change its working directory
             taps.extend(tap_processes(Recording(folder, described, options)))

@@ -72,10 +72,16 @@ class Recorded:
         try:
             return self._target(*args, **kwargs)
         except BaseException as raised:
-            error = raised
+            error = _cause(raised)
             raise
         finally:
             lazy.close(error)
+
+
+def _cause(raised: BaseException) -> BaseException:
+    """Return what ended a process: torch.multiprocessing exits after it has written that down."""
+    cause = raised.__context__
+    return cause if isinstance(raised, SystemExit) and isinstance(cause, Exception) else raised
 
 
 class _Lazy:

@@ -91,8 +91,13 @@ class _Files(dict[str, bool]):
     """Whether a file is part of the script."""
 
     def __missing__(self, file: str) -> bool:
-        self[file] = is_script = not file.startswith(_NOT_THE_SCRIPT)
+        self[file] = is_script = is_of_script(file)
         return is_script
+
+
+def is_of_script(file: str) -> bool:
+    """Whether a file belongs to the script, not to torch or holter."""
+    return not file.startswith(_NOT_THE_SCRIPT)
 
 
 def place(frame: FrameType, line: int | None = None) -> str:

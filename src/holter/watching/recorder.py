@@ -68,6 +68,7 @@ class _Step(NamedTuple):
     tallies: Sequence[Tally]
     packed: Packed
     timers: Sequence[Timers]
+    wide: Sequence[tuple[Wide, Tensor]]
     settle: Settle
     is_hidden: bool  # the GPU was not yet done with the step before: our host time cost nothing
 
@@ -184,13 +185,26 @@ class Recorder:
         """
         step, self.step = self.step, self.step + 1
         fine = self._send_bunch()
-        values, _ = row.take()
-        tensors = [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
+        values, wide = row.take()
+        tensors = [value for value in values if isinstance(value, Tensor)]
+        tensors += [value for _, value in wide]
+        tensors += [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
         tensors += [tally.values for tally in tallies]
-        packed = Packed([*(value for value in values if isinstance(value, Tensor)), *tensors])
+        packed = Packed(tensors)
         under_way = bool(self._under_way)
         self._under_way.append(
-            _Step(step, time.time(), values, readings, tallies, packed, timers, settle, under_way)
+            _Step(
+                number=step,
+                wall=time.time(),
+                row=values,
+                readings=readings,
+                tallies=tallies,
+                packed=packed,
+                timers=timers,
+                wide=wide,
+                settle=settle,
+                is_hidden=under_way,
+            )
         )
         return self._write_arrived() and fine
 
@@ -291,6 +305,8 @@ class Recorder:
     ) -> bool:
         streams: dict[str, list[Record]] = {}
         seen: dict[Signal, Sequence[float]] = {}
+        for kind, _ in step.wide:
+            streams.setdefault(kind.stream, []).extend(_of_wide(kind, step.row, next(arrived)))
         for signal, owners, read in (*_of_row(step.row, layout), *_on_host(readings, arrived)):
             if signal in SEEN:
                 seen[signal] = read[~is_absent(read)].tolist()
@@ -299,6 +315,11 @@ class Recorder:
             self._writer.write(stream, step.number, rows, wall=step.wall)
         odd = self.see is not None and bool(seen) and self.see(step.number, seen)
         return not odd and all(map(math.isfinite, seen.get(LOSS, ())))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this rank."""
+        return self._writer.folder
 
     @property
     def meta(self) -> Meta:
@@ -330,6 +351,14 @@ def _of_row(row: list[float], layout: Sequence[Column]) -> Iterator[Values]:
         start += len(owners)
         if any(value is not ABSENT for value in values):
             yield signal, owners, np.array(values, np.float32)
+
+
+def _of_wide(kind: Wide, row: list[float], read: Floats) -> Iterator[Record]:
+    """The signals of a tensor of many values."""
+    values, start = kind.values(row, read), 0
+    for name, owners in kind.layout:
+        yield name, owners, values[start : start + len(owners)]
+        start += len(owners)
 
 
 def _on_host(readings: Iterable[Reading], arrived: Iterator[Floats]) -> Iterator[Values]:

@@ -31,6 +31,7 @@ from holter.watching.collectors.roster import Roster
 from holter.watching.exhaustion import exhausted
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
+from holter.watching.listening.groups import GroupListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
@@ -39,6 +40,7 @@ from holter.watching.recorder import Recorder
 from holter.watching.taps.autograd import tap_autograd
 from holter.watching.taps.checkpoints import tap_checkpoints
 from holter.watching.taps.clipping import tap_clipping
+from holter.watching.taps.groups import tap_groups
 from holter.watching.taps.loaders import tap_loaders
 from holter.watching.taps.losses import tap_losses
 from holter.watching.taps.modules import tap_modules
@@ -71,6 +73,7 @@ class Watch:
         capture_at: int | None = None,
         samples: bool = True,
         rank: int = 0,
+        silence: float | None = None,
         also: Mapping[str, Task] | None = None,
     ) -> None:
         self._recorder = recorder
@@ -103,7 +106,9 @@ class Watch:
             self.note(_NO_SAMPLES)
         forward = self._forward = ForwardListener(self._loop)
         self._is_on_gpu = False  # copies to it and from it are tapped
+        self._group = GroupListener(self._loop, silence=silence)
         self._handles: list[Any] = [
+            *tap_groups(self._group),
             *tap_checkpoints(CheckpointListener(self._loop)),
             *tap_loaders(forward),
             *tap_modules(forward),
@@ -262,6 +267,7 @@ class Watch:
                 box.capture(Alarm("exception", self._recorder.step, sentence))
             box.close()
         self._loop.shield.is_closed = True
+        self._group.close()
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()
@@ -313,6 +319,7 @@ def watch(
     quiet: bool = False,
     black_box: bool = True,
     on_nonfinite: OnNonfinite = "record",
+    silence: float | None = None,
     also: Mapping[str, Task] | None = None,
     samples: bool = True,
     to: str | None = None,
@@ -330,6 +337,9 @@ def watch(
     something breaks. When gradients are not finite, `on_nonfinite` can also "skip" the step,
     "raise" a NonfiniteError or "stop" the training, each before the weights are updated; then every
     step waits for its gradients.
+
+    In a process group of torch.distributed, a process that does nothing for `silence` seconds
+    writes its stack to the run; by default that depends on how long its steps take.
 
     `also` names tasks that the model should not forget, each with a function that returns its loss,
     or with batches of inputs and targets. They are evaluated before the first step, after each
@@ -356,6 +366,7 @@ def watch(
         on_nonfinite=on_nonfinite,
         samples=samples,
         rank=rank,
+        silence=silence,
         also=also,
     )
     if to is not None:

@@ -16,9 +16,18 @@ from holter._cli import main
 from holter.diagnosis.engine import Checkup
 from holter.record import Event, Writer
 from holter.record.births import Birth, Operand
-from holter.record.events import BirthFound, Reproduced, SampleShown
+from holter.record.events import (
+    BirthFound,
+    ClassCount,
+    ClassCounts,
+    Confusion,
+    PassMeasured,
+    ReliabilityBin,
+    Reproduced,
+    SampleShown,
+)
 from holter.record.findings import Evidence
-from holter.record.signals import GRAD_NORM, LOSS
+from holter.record.signals import GRAD_NORM, LOSS, TIME_DATA_WAIT
 from holter.reports.html import panels, render
 from holter.reports.html._assets import asset, joined_script
 from holter.reports.html._markup import element, with_code
@@ -184,3 +193,29 @@ def test_a_terminal_gets_a_file_instead_of_a_page(
     assert shown.out == ""
     assert str(run / "report.html") in shown.err
     assert (run / "report.html").read_text().endswith("</html>\n")
+
+
+def test_the_last_evaluation_is_a_matrix_and_a_reliability_diagram() -> None:
+    classes = ClassCounts(
+        number=2,
+        present=2,
+        right=7,
+        largest=6,
+        recall=0.7,
+        each=(ClassCount(0, 6, 5, 4, 0.5), ClassCount(1, 4, 5, 3, 0.6)),
+        confusions=(Confusion(0, 1, 2), Confusion(1, 0, 1)),
+        reliability=(ReliabilityBin(0, 0.0, 0), ReliabilityBin(10, 8.0, 7)),
+    )
+    events = (Event(9, 0.0, PassMeasured("cross_entropy", 10, classes=classes)),)
+    page = written(run_of({LOSS: {"": [1.0] * 60}}, events=events))
+    (matrix,) = (drawn["data"] for drawn in drawings(page) if drawn["kind"] == "matrix")
+    assert matrix["values"] == [4, 2, 1, 3]
+    reliability = drawing(page, "Reliability on unnamed data")
+    assert [len(series["values"]) for series in reliability["series"][1:]] == [2]
+
+
+def test_the_time_of_phases_is_shown() -> None:
+    waits = {"train_loader": [0.01] * 60, "val_loader": [0.5] * 60}
+    page = written(run_of({LOSS: {"": [1.0] * 60}, TIME_DATA_WAIT: waits}))
+    items = drawing(page, "Time of the phases")["items"]
+    assert [round(item["value"]) for item in items] == [10, 500]

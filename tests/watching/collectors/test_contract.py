@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.distributed.algorithms.join import Join
 from torch.nn import functional
 from torch.optim import Optimizer, lr_scheduler, optimizer
 from torch.utils.data import DataLoader, dataloader
@@ -187,6 +188,8 @@ def entry_points():
         ("torch", "load"): torch.load,
         ("torch", "save"): torch.save,
         ("gc", "callbacks"): len(gc.callbacks),
+        ("distributed", "init_process_group"): torch.distributed.init_process_group,
+        ("Join", "__enter__"): vars(Join)["__enter__"],
         ("Module", "__call__"): nn.Module.__call__,
         ("DataLoader", "__iter__"): vars(DataLoader)["__iter__"],
         ("iterator", "__next__"): vars(dataloader._BaseDataLoaderIter)["__next__"],

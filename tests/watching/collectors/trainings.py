@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import nn
+from torch import distributed, nn
 from torch.nn import functional
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.checkpoint import checkpoint
@@ -313,6 +313,26 @@ def handwritten():
     return Training([model], [optimizer], loop)
 
 
+def one_of_a_group():
+    """A process of a torch.distributed group, be it the only one."""
+    if distributed.is_initialized():  # a test before this one failed
+        distributed.destroy_process_group()
+    store = distributed.HashStore()
+    distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    loader = DataLoader(classes(16), 8)
+
+    def loop(log):
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+        distributed.destroy_process_group()
+
+    return Training([model], [optimizer], loop)
+
+
 TRAININGS = (
     everything,
     gan,
@@ -324,6 +344,7 @@ TRAININGS = (
     losses_of_all_kinds,
     handwritten,
     resumed_policy,
+    one_of_a_group,
 )
 
 

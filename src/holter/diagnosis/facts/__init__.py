@@ -25,6 +25,7 @@ from holter.diagnosis.facts import (
     membership,
     outcome,
     progress,
+    ranks,
     schedule,
     skips,
     stream,
@@ -46,6 +47,7 @@ from holter.diagnosis.facts.layers import Layer, Sample
 from holter.diagnosis.facts.measured import Measured
 from holter.diagnosis.facts.membership import Parameter
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
+from holter.diagnosis.facts.ranks import Ranks
 from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
 from holter.diagnosis.facts.stream import Stream
 from holter.diagnosis.facts.terms import Terms
@@ -238,6 +240,11 @@ class Facts:
     def discarded_steps(self) -> npt.NDArray[np.int64]:
         """Steps whose non-finite loss the script itself threw away."""
         return skips.discarded_steps(self)
+
+    @cached_property
+    def ranks(self) -> Ranks | str:
+        """The processes of a distributed training, or why there are none to compare."""
+        return ranks.ranks_of(self.run)
 
     @cached_property
     def median_update(self) -> float | None:

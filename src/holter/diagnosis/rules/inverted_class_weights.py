@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last
 from holter.diagnosis.rule import rule
@@ -48,10 +50,14 @@ def inverted_class_weights(
     - Print the class weights beside `labels.bincount()`.
     """
     for function, slopes in facts.run[TARGET_WEIGHT_SLOPE].items():
-        found = float(slopes.values[-1])
+        known = slopes.values[np.isfinite(slopes.values)]
+        if not len(known):
+            yield inverted_class_weights.not_examined("all targets so far are of one class")
+            continue
+        found = float(known[-1])
         largest = last(facts, TARGET_LARGEST_CLASS_FRACTION, function) or 0.0
         equal = 1 / (last(facts, TARGET_CLASSES, function) or 2)
-        if not found > slope or largest < share * equal:
+        if found <= slope or largest < share * equal:
             yield inverted_class_weights.clear(
                 f"class weights of {function} change with the frequency to the power {found:.2g}"
             )

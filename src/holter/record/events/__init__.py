@@ -6,5 +6,6 @@
 from holter.record.events._event import *
 from holter.record.events.evaluation import *
 from holter.record.events.experiments import *
+from holter.record.events.ranks import *
 from holter.record.events.replays import *
 from holter.record.events.training import *

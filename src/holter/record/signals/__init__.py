@@ -22,6 +22,7 @@ from holter.record.signals.memory import *
 from holter.record.signals.optimizers import *
 from holter.record.signals.outputs import *
 from holter.record.signals.overfit import *
+from holter.record.signals.ranks import *
 from holter.record.signals.replays import *
 from holter.record.signals.reproducing import *
 from holter.record.signals.responses import *

@@ -33,7 +33,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A quantity that can be recorded. `rare` ones are written when they change, not each step.
+    """A quantity that can be recorded. `rare` ones are written when they change, or at few steps.
 
     A histogram has several `bins`: so many values are one reading.
     """

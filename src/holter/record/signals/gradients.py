@@ -41,7 +41,8 @@ GRAD_TOTAL_NORM = Signal(
     Phase.BACKWARD,
     "",
     "L2 norm over all gradients of the parameters one optimizer holds, before clipping; non-finite"
-    " where any of them is, absent where none arrived.",
+    " where any of them is, absent where none arrived. Of sharded gradients each rank records the"
+    " norm of its shards, and rules see that of all ranks.",
 )
 
 GRAD_CARRIED_FRACTION = Signal(

@@ -24,7 +24,7 @@ _P = ParamSpec("_P")
 
 
 class Wide(Protocol):
-    """What to do with a tensor of many values that a light step has left on its device."""
+    """What to do with a tensor of many values that a step has left on its device."""
 
     layout: Sequence[tuple[str, tuple[str, ...]]]  # signals of one stream by name, and owners
     stream: str

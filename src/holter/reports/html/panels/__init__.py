@@ -18,6 +18,7 @@ ORDER = (
     "learning_rate",
     "data",
     "time",
+    "memory",
     "cures",
     "birth",
     "lr_range",

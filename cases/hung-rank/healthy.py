@@ -1,0 +1,40 @@
+"""Every sample can be read: both ranks train to the end."""
+
+import os
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+import holter
+
+
+def train(rank, world, store):
+    os.environ["RANK"] = str(rank)  # as torchrun does
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+    torch.manual_seed(0)
+    x = torch.randn(384, 8)
+    y = torch.sin(x[:, :1]) + 0.5 * x[:, 1:2]
+    data = TensorDataset(x, y)
+    sampler = DistributedSampler(data, shuffle=False)
+    loader = DataLoader(data, batch_size=16, sampler=sampler)
+    model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 1))
+    model = DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    with holter.watch(model, optimizer, "run", silence=1.0, quiet=True):
+        for _ in range(2):
+            for inputs, targets in loader:
+                optimizer.zero_grad()
+                loss = nn.functional.mse_loss(model(inputs), targets)
+                loss.backward()
+                optimizer.step()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(train, args=(2, f"{folder}/store"), nprocs=2, start_method="fork")

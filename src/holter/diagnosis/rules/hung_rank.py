@@ -1,0 +1,63 @@
+"""The ranks of a distributed training hang."""
+
+from collections.abc import Iterator
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.ranks import named
+from holter.diagnosis.facts.stalls import stall
+from holter.diagnosis.rule import rule
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import LOSS
+
+
+@rule(severity=Severity.ERROR, level=Level.SYSTEM, needs=(), preview=True)
+def hung_rank(facts: Facts) -> Iterator[Verdict]:
+    """The ranks of a distributed training hang.
+
+    ## What it does
+    Reads the heartbeats of all ranks and the stacks that they write when they do nothing for a long
+    time. It names the rank that the others wait for, and its line in the script. Dumps of PyTorch's
+    flight recorder are read if the run has any.
+
+    ## Why it matters
+    One rank that does not take part in a collective stops all others, without an error, until the
+    timeout of the process group.
+
+    ## Example
+    ```python
+    if rank == 0: torch.distributed.barrier()     # bad
+    torch.distributed.barrier()                   # good
+    ```
+
+    ## What to do
+    Look at the line that is named, and at `stacks.txt` in the folder of that rank. Collectives must
+    be called by all ranks, in the same order and equally often.
+
+    ## When it is wrong
+    A long pause of the whole training, for example while a large checkpoint is written, in a run
+    that is still going on.
+
+    ## How to confirm
+    - Check again a minute later: a training that hangs is still at the same step.
+    - Set `TORCH_FR_BUFFER_SIZE=2000` and `TORCH_NCCL_DUMP_ON_TIMEOUT=1`, and run it again.
+    """
+    ranks = facts.ranks
+    if isinstance(ranks, str):
+        yield hung_rank.not_examined(ranks)
+        return
+    found = stall(ranks)
+    if found is None:
+        yield hung_rank.clear("no rank was silent for long at the end")
+        return
+    yield hung_rank.finding(
+        f"no progress for {found.seconds:.0f} s: {found.says}",
+        confidence=Confidence.LIKELY if found.held_by else Confidence.HINT,
+        onset=found.step,
+        evidence=(
+            Evidence(
+                LOSS, (0, found.step), f"step {found.step} is the last that a silent rank reached"
+            ),
+        ),
+        fix=f"look at the line of {named(found.held_by or found.waiting)}, and at stacks.txt in its"
+        " folder; all ranks must call the same collectives in the same order",
+    )
