@@ -128,6 +128,10 @@ ERROR  The run has outside-optimizer                                 outside-opt
   fix           build the optimizer after the last layer was added:
                 `torch.optim.SGD(model.parameters(), lr=0.1)`
 
+curves
+  loss                2.3 x▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ 2.3
+  learning rate       0.1 ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ 0.1
+
 also found
   WARNING  odd-norms · hint · preview · since step 17
            gradient norm of classifier.weight is 40 times its median on 3 of 300 steps
@@ -141,6 +145,10 @@ steps read
 
 HEALTHY = """\
 holter: learned. loss 2.25 → 0.154
+
+curves
+  loss                2.3 x█▇▇▆▆▆▅▅▅▄▄▄▄▃▃▃▃▃▃▂▂▂▂▂▂▂▂▂▂▁▁▁▁▁▁▁▁▁▁▁▁ 0.114
+  learning rate       0.1 ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ 0.1
 
 odd but normal
   odd-norms  pre-clip norm 11,140 on one step of 300; update unchanged

@@ -2,7 +2,7 @@
 
 What belongs here turns a run and a checkup into text. Reports decide nothing and do not import
 torch. Modules with an underscore are shared; `experiments/` holds the results of experiments as
-tables that every report renders, `plots/` their pictures.
+tables that every report renders, `plots/` their pictures, `comparisons/` what several runs show.
 """
 
 import pkgutil
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.engine import Checkup
     from holter.record import Run
 
-_SHARED = frozenset({"experiments", "plots"})  # packages that are no reports
+_SHARED = frozenset({"comparisons", "experiments", "plots"})  # packages that are no reports
 
 REPORTS = tuple(
     sorted(

@@ -1,6 +1,7 @@
 """The report for people: how the run went, the cause, the fix; everything else with `whole`."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
@@ -24,6 +25,7 @@ from holter.reports._lines import BLANK, Line, hanging, painted
 from holter.reports._numbers import count
 from holter.reports._outcome import headline
 from holter.reports._performance import sentences
+from holter.reports._sparklines import sparklines
 from holter.reports._tables import table_lines
 from holter.reports.experiments import all_results
 
@@ -31,6 +33,7 @@ WIDTH = 96
 SCREEN = 25  # lines of the first screen, tables of an experiment aside
 _EVIDENCE = 3  # lines of evidence on it
 _MOST_ROWS = 12  # of a table on it
+_CURVES = 8  # drawn at most
 
 
 def render(
@@ -71,6 +74,7 @@ def _everything(run: Run, checkup: Checkup, diagnosis: Diagnosis, width: int) ->
     return [
         _top(run, checkup, width),
         [] if diagnosis.leading is None else full_card(diagnosis, width),
+        _section("curves", _curves(run, width)),
         *_experiments(run, width, whole=True),
         *(table_lines(table, width) for table in evaluation_tables(Facts(run))),
         _section("also found", _findings(others, width)),
@@ -99,6 +103,14 @@ def _top(run: Run, checkup: Checkup, width: int) -> list[Line]:
         for note in run.meta.notes:
             lines += hanging(note, width=width, lead=((" " * 8, ""),))
     return lines
+
+
+def _curves(run: Run, width: int) -> list[Line]:
+    """Return a line for each of the main curves, all of one width."""
+    names = [name for name, _ in sparklines(run, 0)][:_CURVES]
+    column = min(max(map(len, names), default=0), width // 3)
+    drawn = islice(sparklines(run, min(width - column - 4, 60)), _CURVES)
+    return [((f"  {name[:column]:<{column}}  ", ""), (line, "cyan")) for name, line in drawn]
 
 
 def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:

@@ -63,6 +63,7 @@ def test_its_methods_take_what_those_of_a_watch_take() -> None:
                 parameter.name
                 for parameter in inspect.signature(theirs).parameters.values()
                 if parameter.default is parameter.empty
+                and parameter.kind is not parameter.VAR_KEYWORD
             ]
             inspect.signature(ours).bind(*required)
     given = inspect.signature(watch).parameters

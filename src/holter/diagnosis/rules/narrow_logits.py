@@ -25,6 +25,7 @@ _FUNCTION = "cross_entropy"
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_MIN, OUTPUT_MAX, OUTPUT_UNITS, ACCURACY),
+    preview=True,
 )
 def narrow_logits(
     facts: Facts,
@@ -32,7 +33,7 @@ def narrow_logits(
     min_steps: Annotated[int, "sampled steps needed"] = 20,
     min_floor: Annotated[float, "lowest possible loss over that of equal probabilities"] = 0.5,
     min_excess: Annotated[float, "accuracy beyond the largest possible probability"] = 0.2,
-    max_growth: Annotated[float, "span of the outputs at the end over that in the middle"] = 1.5,
+    max_growth: Annotated[float, "span of the outputs at the end over that in the middle"] = 1.15,
 ) -> Iterator[Verdict]:
     """The outputs span so little that no class can be likely.
 
