@@ -148,11 +148,12 @@ def execute(args: argparse.Namespace) -> int:
         samples=args.samples,
     )
     code = 0
-    if outcome.path is not None and not args.no_check and os.environ.get("RANK", "0") == "0":
+    if outcome.path is not None and os.environ.get("RANK", "0") == "0":
         sys.stdout.flush()
-        code = check_and_report(Run.load(outcome.path), args, settings, stream=sys.stderr)
-    if outcome.path is not None and send is not None:
-        send(outcome.path)
+        if not args.no_check:
+            code = check_and_report(Run.load(outcome.path), args, settings, stream=sys.stderr)
+        if send is not None:
+            send(outcome.path)
     if outcome.interrupted:  # die of SIGINT like Python does, so that a shell loop stops too
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

@@ -282,10 +282,7 @@ class Watch:
         self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
         self._loop.renew(Roster())
         for finish in self.at_close:
-            try:
-                finish(self.path)
-            except Exception as problem:  # what is sent elsewhere must not break a training
-                tell(f"the run is in {self.path}, but sending it failed: {problem}")
+            finish(self.path)
 
     def _note_exhaustion(self, error: BaseException) -> None:
         """Record what held memory, if an allocation failed."""
@@ -369,7 +366,7 @@ def watch(
         silence=silence,
         also=also,
     )
-    if to is not None:
+    if to is not None and rank == 0:
         # By name, since trackers lie above the watch and are optional.
         made.at_close.append(import_module("holter.integrations.trackers").sender(to))
     made.add(model, optimizer)

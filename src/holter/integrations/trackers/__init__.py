@@ -81,6 +81,9 @@ def sender(to: str) -> Callable[[Path], None]:
 
     def send(path: Path) -> None:
         run = Run.load(path)
-        tell(f"sent to {tracker.send(Sendable(run, check(run)))}")
+        try:
+            tell(f"sent to {tracker.send(Sendable(run, check(run)))}")
+        except Exception as problem:  # the training is over, and its run is safe
+            tell(f"sending the run to {to} failed: {problem}; it is in {path}")
 
     return send

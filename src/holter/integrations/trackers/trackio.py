@@ -6,7 +6,7 @@ from holter.integrations.trackers import Sendable
 
 
 def send(what: Sendable) -> str:
-    """Log scalars by step, and the findings as text."""
+    """Log scalars by step; outcome and findings are in the configuration of the run."""
     assert what.run.path is not None
     trackio.init(project="holter", name=what.run.path.name, config={"diagnosis": what.summary})
     for step, values in what.by_step():
