@@ -11,6 +11,7 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     DISTRIBUTION_LOG_NORMALISER,
+    DISTRIBUTION_MAX,
     DISTRIBUTION_SUM,
     DISTRIBUTION_TARGET_MIN,
     DISTRIBUTION_TARGET_SUM,
@@ -51,7 +52,8 @@ def unnormalised_distributions(
     `log_softmax(y, dim)` with `log_target=True`.
 
     ## When it is wrong
-    Measures that are not normalised on purpose, as in a generalised Kullback-Leibler divergence.
+    Measures that are not normalised on purpose, as in a generalised Kullback-Leibler divergence, or
+    that belong to units of which each is a distribution of its own; these give a hint.
 
     ## How to confirm
     - Print `x.exp().sum(dim)` of the first argument: it should be 1.
@@ -86,11 +88,17 @@ def _first(facts: Facts, function: str, tolerance: float, min_steps: int) -> Ite
     log = float(np.median(apart))
     sums = readings(facts, DISTRIBUTION_SUM, function)
     is_share = len(sums) >= min_steps and abs(float(np.median(sums)) - 1) <= tolerance
+    above = readings(facts, DISTRIBUTION_MAX, function)
+    confidence = Confidence.HINT  # logarithms of shares that belong to no whole
+    if is_share:
+        confidence = Confidence.CERTAIN
+    elif len(above) and float(np.median(above)) > tolerance:
+        confidence = Confidence.LIKELY
     given = "probabilities" if is_share else "numbers such as logits"
     yield unnormalised_distributions.finding(
         f"{function} is given {given} instead of log-probabilities: the log of the sum of their"
         f" exponentials is {log:.3g} instead of 0 on {len(apart)} of {len(logs)} sampled steps",
-        confidence=Confidence.CERTAIN if is_share else Confidence.LIKELY,
+        confidence=confidence,
         onset=_onset(facts, DISTRIBUTION_LOG_NORMALISER, function),
         evidence=(_evidence(facts, DISTRIBUTION_LOG_NORMALISER, function, f"median {log:.3g}"),),
         fix="pass `log_softmax(x, dim)` as the first argument",
@@ -113,7 +121,7 @@ def _target(facts: Facts, function: str, tolerance: float, min_steps: int) -> It
     yield unnormalised_distributions.finding(
         f"targets of {function} are not probabilities: the smallest is {low:.3g}, and they add up"
         f" to {total:.3g}",
-        confidence=Confidence.CERTAIN if are_logs else Confidence.LIKELY,
+        confidence=Confidence.CERTAIN if are_logs else Confidence.HINT,
         onset=_onset(facts, DISTRIBUTION_TARGET_SUM, function),
         evidence=(
             _evidence(facts, DISTRIBUTION_TARGET_MIN, function, f"median {low:.3g}"),

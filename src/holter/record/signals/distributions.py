@@ -8,7 +8,8 @@ DISTRIBUTION_LOG_NORMALISER = Signal(
     Phase.FORWARD,
     "",
     "Of the first argument of `kl_div` or `ctc_loss`: the median over rows of the log of the sum of"
-    " exponentials, over the axis for which it is nearest to 0. It is 0 for log-probabilities.",
+    " exponentials, over the axis (or all axes) for which it is nearest to 0. It is 0 for"
+    " log-probabilities.",
 )
 DISTRIBUTION_SUM = Signal(
     "distribution.sum",
@@ -17,6 +18,14 @@ DISTRIBUTION_SUM = Signal(
     "",
     "Of the first argument of `kl_div` or `ctc_loss`: the median over rows of the sum over the same"
     " axis; NaN where an element is below 0 or above 1. It is 1 for probabilities.",
+)
+DISTRIBUTION_MAX = Signal(
+    "distribution.max",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "",
+    "Largest element of the first argument of `kl_div` or `ctc_loss`: at most 0 for logarithms of"
+    " probabilities, normalised or not.",
 )
 DISTRIBUTION_TARGET_SUM = Signal(
     "distribution.target_sum",

@@ -10,6 +10,7 @@ from holter.record.signals import (
     ALIGNMENT_BLANK_FRACTION,
     ALIGNMENT_IMPOSSIBLE_FRACTION,
     DISTRIBUTION_LOG_NORMALISER,
+    DISTRIBUTION_MAX,
     DISTRIBUTION_SUM,
     DISTRIBUTION_TARGET_MIN,
     DISTRIBUTION_TARGET_SUM,
@@ -34,6 +35,7 @@ class Distributions:
     emits: ClassVar[tuple[Signal, ...]] = (
         DISTRIBUTION_LOG_NORMALISER,
         DISTRIBUTION_SUM,
+        DISTRIBUTION_MAX,
         DISTRIBUTION_TARGET_SUM,
         DISTRIBUTION_TARGET_MIN,
         ALIGNMENT_IMPOSSIBLE_FRACTION,
@@ -76,9 +78,10 @@ def _divergence(arguments: Mapping[str, Any]) -> _Values:
     shares = target
     if arguments.get("log_target"):
         shares = shares.exp()
-    sums = torch.stack([shares.sum(each).median() for each in range(shares.dim())])
+    axes = range(shares.dim())
+    sums = torch.stack([shares.sum(), *(shares.sum(axis).median() for axis in axes)])
     return {
-        **_of_logarithms(given, range(given.dim())),
+        **_of_logarithms(given, axes),
         DISTRIBUTION_TARGET_SUM: _nearest(sums, 1),
         DISTRIBUTION_TARGET_MIN: shares.amin(),
     }
@@ -104,12 +107,14 @@ def _alignment(arguments: Mapping[str, Any]) -> _Values:
 
 def _of_logarithms(values: Tensor, axes: Sequence[int]) -> _Values:
     """Of the axis that fits best; which one that is stays on the device."""
-    logs = torch.stack([values.logsumexp(axis).median() for axis in axes])
-    sums = torch.stack([values.sum(axis).median() for axis in axes])
+    flat = values.flatten()  # a distribution over pairs adds up over all of them
+    logs = torch.stack([flat.logsumexp(0), *(values.logsumexp(axis).median() for axis in axes)])
+    sums = torch.stack([flat.sum(), *(values.sum(axis).median() for axis in axes)])
     is_share = (values >= 0).all() & (values <= 1).all()
     return {
         DISTRIBUTION_LOG_NORMALISER: _nearest(logs, 0),
         DISTRIBUTION_SUM: torch.where(is_share, _nearest(sums, 1), torch.nan),
+        DISTRIBUTION_MAX: values.amax(),
     }
 
 
