@@ -1,6 +1,8 @@
 """Shared by all tests: one thread per process, slow tests by path, CUDA tests only with CUDA."""
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,11 @@ from browsing import browser, page
 __all__ = ["browser", "page"]  # fixtures
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):  # as in a suite that runs in the background; programs that tests start would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 # Tests of many seconds, which `python3 dev.py test --quick` leaves out: paths and test ids below

@@ -41,7 +41,11 @@ def test_it_serves_until_interrupted(tmp_path: Path, arguments: tuple[str, ...])
                 assert b"holter" in answer.read()
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 0
+            try:
+                process.wait(timeout=20)
+            finally:
+                process.kill()  # leaving the block waits for it
+        assert process.returncode == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
 
