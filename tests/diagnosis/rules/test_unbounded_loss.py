@@ -3,6 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.unbounded_loss import unbounded_loss
 from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM
 from synthetic import found, run_of, said
 
@@ -82,7 +83,7 @@ def test_adversaries_are_not_examined() -> None:
 def test_two_optimizers_of_one_loss() -> None:
     run = run_of(
         {LOSS: {"": [-1.0] * 50}, LOSS_ROOT_SHARE: {"": [-1.0] * 50}},
-        meta={"optimizers": [{"class": "Adam"}, {"class": "Adam"}]},
+        meta=Meta(optimizers=(OptimizerSummary("a", "Adam", 1), OptimizerSummary("b", "Adam", 1))),
     )
     assert found(unbounded_loss, run)
 

@@ -281,7 +281,7 @@ TREE: Mapping[str, Question] = MappingProxyType(
                 _leaf("Scheduler or scaler were not saved", "incomplete-checkpoint"),
                 _leaf("Everything", "changed-accumulation", "irreproducible-failure"),
             ),
-            "holter try checkpoint train.py",
+            "holter try resume train.py",
         ),
     }
 )
