@@ -21,7 +21,7 @@ class Net(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         layer = nn.TransformerEncoderLayer(width, 4, 64, dropout=0.0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 12)
+        self.encoder = nn.TransformerEncoder(layer, 16)
         for weight in self.encoder.parameters():
             if weight.dim() > 1:
                 nn.init.xavier_uniform_(weight)
@@ -36,7 +36,7 @@ model = Net()
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 
-for step in range(160):
+for step in range(140):
     inputs, targets = batch()
     optimizer.zero_grad()
     loss = criterion(model(inputs).flatten(0, 1), targets.flatten())

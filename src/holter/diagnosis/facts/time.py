@@ -175,6 +175,7 @@ def breakdown(facts: "Facts") -> Breakdown | str:
     waits = np.minimum(_waits(run, steps), length)
     begins = np.isin(steps, [step + n for step in passes for n in (0, 1)])
     typical = float(waits[~begins].mean()) if (~begins).any() else float(waits.mean())
+    typical = min(typical, float(length.mean()))  # steps that begin a pass may be shorter
     means = {signal: _mean(run, signal, steps) for signal in _PHASES}
     return Breakdown(
         first=int(steps[0]),
