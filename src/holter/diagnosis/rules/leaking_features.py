@@ -83,8 +83,8 @@ def leaking_features(
     ## What it does
     Compares each column of a table with the target. It reports a column that is a linear function
     of the target or has one value per class, columns that are the classes one-hot, and, as a hint,
-    a column, or two together, that give the order of the target or tell almost all of it (mutual
-    information, against permuted targets), everywhere or in training alone.
+    a column that gives the order of the target or tells almost all of it (mutual information,
+    against permuted targets), everywhere or in training alone. Two that do so together are noted.
 
     ## Why it matters
     The model learns to copy that column. The loss is very low, also in validation, but the model
@@ -133,9 +133,11 @@ def leaking_features(
         or _lost_in_validation(facts, min_train_order, min_lost, min_class)
         or _in_order(facts, min_order, max_next)
         or _informative(facts, min_information, max_next)
-        or (_in_pair(facts, min_order, max_next) if len(values) >= min_pair_columns else None)
     )
     if leak is None:
+        pair = _in_pair(facts, min_order, max_next) if len(values) >= min_pair_columns else None
+        if pair is not None:
+            yield leaking_features.normal(f"{pair.summary}: a leak, or a task made of two columns")
         yield leaking_features.clear(_closest(facts, len(values)))
     else:
         yield leaking_features.excused(leak, values, max_share) or _finding(leak)
