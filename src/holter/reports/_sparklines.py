@@ -38,6 +38,10 @@ def sparklines(run: Run, width: int) -> Iterator[tuple[str, str]]:
         for owner, series in run[signal].items():
             if len(series) > 1:
                 name = source(signal, owner)
-                first, last = (f"{float(series.values[place]):.3g}" for place in (0, -1))
+                first, last = (_number(float(series.values[place])) for place in (0, -1))
                 room = max(width - 18, 8)  # eight characters for each number
-                yield name, f"{first:>8} {sparkline(series, room)} {last}"
+                yield name, f"{first:>8} {sparkline(series, room)} {last}".rstrip()
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else ""  # the line shows that it is none
