@@ -7,7 +7,7 @@ import time
 import pytest
 
 from holter.record.heartbeat import STACKS, Activity, read_heartbeat
-from holter.watching.collectors.lane import Lane
+from holter.watching.collectors.lane import Clock, Lane
 from holter.watching.heart import Heart
 
 
@@ -31,7 +31,7 @@ def heart(tmp_path, events):
 
 
 def test_the_last_activity_is_in_the_file(heart, tmp_path):
-    lane = Lane([], lambda *_: None)
+    lane = Lane([], lambda *_: None, Clock())
     heart.join(lane)
     assert read_heartbeat(tmp_path).activity is Activity.STARTED
     for hearers, arguments, activity in (

@@ -2,8 +2,11 @@
 
 import gc
 import math
-import warnings
+import os
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -194,20 +197,18 @@ def attending(x):
     return nn.functional.scaled_dot_product_attention(x, x, x)
 
 
-@pytest.mark.parametrize("while_watched", [True, False], ids=["while", "after"])
-def test_functions_of_torch_are_what_they_were(tmp_path, model, optimizer, while_watched):
+def check_functions(path, *, while_watched):
     original, x = torch.nan_to_num, torch.tensor([math.nan, 2.0])
+    model = nn.Linear(4, 1)
 
     def check():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            torch._dynamo.reset()
-            assert torch.jit.script(scripted)(x).tolist() == [1, 4]
-            y = torch.randn(1, 2, 3, 4)
-            assert torch.equal(torch.jit.script(attending)(y), attending(y))
-            assert torch.equal(
-                torch.compile(attending, backend="aot_eager", fullgraph=True)(y), attending(y)
-            )
+        torch._dynamo.reset()
+        assert torch.jit.script(scripted)(x).tolist() == [1, 4]
+        y = torch.randn(1, 2, 3, 4)
+        assert torch.equal(torch.jit.script(attending)(y), attending(y))
+        assert torch.equal(
+            torch.compile(attending, backend="aot_eager", fullgraph=True)(y), attending(y)
+        )
         whole = torch.compile(scripted, backend="aot_eager", fullgraph=True)
         assert whole(x).tolist() == [1, 4]
         assert isinstance(x.as_subclass(Tagged).nan_to_num(), Tagged)
@@ -215,7 +216,7 @@ def test_functions_of_torch_are_what_they_were(tmp_path, model, optimizer, while
         assert torch.fx.symbolic_trace(scripted)(x).tolist() == [1, 4]
         assert torch.vmap(scripted)(x[None]).tolist() == [[1, 4]]
 
-    with watching(tmp_path / "run", model, optimizer):
+    with watching(path, model, torch.optim.SGD(model.parameters(), lr=0.001)):
         assert torch.nan_to_num is not original
         if while_watched:
             check()
@@ -223,3 +224,27 @@ def test_functions_of_torch_are_what_they_were(tmp_path, model, optimizer, while
         check()
     assert torch.nan_to_num is original
     assert "nan_to_num" not in vars(torch.Tensor)
+
+
+@pytest.mark.parametrize("when", ["while", "after"])
+def test_functions_of_torch_are_what_they_were(tmp_path, when):
+    """In a process of its own: what torch.compile knows of functions is kept by the process."""
+    tests = str(Path(__file__).parent.parent.parent)
+    subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-W",
+            "ignore::DeprecationWarning",
+            __file__,
+            tmp_path,
+            when,
+        ],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])},
+    )
+
+
+if __name__ == "__main__":
+    check_functions(Path(sys.argv[1]) / "run", while_watched=sys.argv[2] == "while")

@@ -52,6 +52,7 @@ class Phases:
     def join(self, lane: Lane) -> None:
         """Hear of everything that a step consists of."""
         self._row, self._clock = lane.row, lane.clock
+        self._graphs = _compiled_graphs()
         # In this order, one behind the other.
         self._place, *_ = [lane.places(signal)[STEP] for signal in self.emits]
         lane.at_fetch.append(self._fetched)
