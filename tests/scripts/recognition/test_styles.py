@@ -33,15 +33,29 @@ def preflight(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+# Styles that others of the list, or preflight on the real scripts, show in every test run.
+ALIKE = frozenset(
+    (
+        *("accelerate_nlp", "dcgan", "gcn", "hf_classifier", "lightning_module", "mingpt", "mnist"),
+        *("nanogpt", "noam", "reinforce", "super_resolution", "timm_train", "vae"),
+    )
+)
+
+
+def marks_of(style: str) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.exhaustive] if style in ALIKE else []
+    if style in KNOWN_GAPS:
+        marks.append(pytest.mark.xfail(reason=KNOWN_GAPS[style], strict=False))
+    return marks
+
+
 @pytest.mark.parametrize(
     "script",
     [
         pytest.param(
             script,
             id=script.stem,
-            marks=pytest.mark.xfail(reason=KNOWN_GAPS[script.stem], strict=False)
-            if script.stem in KNOWN_GAPS
-            else (),
+            marks=marks_of(script.stem),
         )
         for script in STYLES
     ],
