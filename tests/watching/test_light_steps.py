@@ -48,7 +48,7 @@ def calls_of_a_step(path, layers: int) -> Counter[str]:
     with holter.watch(model, optimizer, path, quiet=True):
         for _ in range(8):
             step()
-        for _ in range(4):  # some are written at one of these steps, or looked at
+        for _ in range(12):  # some are written at one of these steps, or looked at
             steps.append(Counter())
             sys.setprofile(count)
             step()
