@@ -113,7 +113,6 @@ def serve(args: argparse.Namespace, library: "Library", page: str) -> int:
 
 
 def _port(given: str) -> int:
-    port = int(given)
-    if not 0 <= port < 2**16:
-        raise argparse.ArgumentTypeError("must be from 0 to 65535")
-    return port
+    if not given.isdecimal() or int(given) >= 2**16:
+        raise argparse.ArgumentTypeError(f"{given!r} is no port: give a number from 0 to 65535")
+    return int(given)

@@ -4,7 +4,7 @@ import math
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ import numpy as np
 from torch import Tensor
 
 from holter.record import Meta, Run, Writer
-from holter.record import format as run_format
 from holter.record.events import Occurrence, Resumed, RolledBack
 from holter.record.format import Floats, is_absent
 from holter.record.meta import Environment
@@ -32,6 +31,7 @@ from holter.record.signals import (
     Signal,
 )
 from holter.record.writer import Row as Record
+from holter.watching.arrivals import of_row, of_wide, on_host, places_of, to_host
 from holter.watching.collectors import STEP, Reading, Tally
 from holter.watching.collectors.lane import ABSENT, Column, Lane, Row, Wide
 from holter.watching.stats import Packed
@@ -55,7 +55,6 @@ Settle = Callable[[float, bool], float]  # device time, and whether the host is 
 
 See = Callable[[int, Mapping[Signal, Sequence[float]]], bool]
 SeeLoss = Callable[[int, float], bool]
-Values = tuple[Signal, tuple[str, ...], Floats]
 
 
 class _Step(NamedTuple):
@@ -150,7 +149,7 @@ class Recorder:
         """Take the row of a light step; return False if something odd has arrived."""
         step, self.step = self.step, self.step + 1
         if self._columns != len(row.layout):
-            self._columns, self._losses = len(row.layout), _places_of(row.layout, LOSS)
+            self._columns, self._losses = len(row.layout), places_of(row.layout, LOSS)
         on_device = row.is_on_device
         values, wide = row.take()
         now = time.time()
@@ -254,7 +253,7 @@ class Recorder:
         for step, wall, row, wide in zip(
             bunch.steps, bunch.walls, bunch.rows, bunch.wide, strict=True
         ):
-            _to_host(row, arrived)
+            to_host(row, arrived)
             for kind, _ in wide:
                 steps, walls, read = records.setdefault(kind, ([], [], []))
                 steps.append(step)
@@ -283,7 +282,7 @@ class Recorder:
     def _write(self, step: _Step) -> bool:
         worked = sum(before.elapsed_time(after) for before, after in step.timers) / 1e3
         arrived = iter(step.packed.unpack())
-        _to_host(step.row, arrived)
+        to_host(step.row, arrived)
         readings = [*step.readings]
         readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked, step.is_hidden)]))
         if step.timers:
@@ -306,8 +305,8 @@ class Recorder:
         streams: dict[str, list[Record]] = {}
         seen: dict[Signal, Sequence[float]] = {}
         for kind, _ in step.wide:
-            streams.setdefault(kind.stream, []).extend(_of_wide(kind, step.row, next(arrived)))
-        for signal, owners, read in (*_of_row(step.row, layout), *_on_host(readings, arrived)):
+            streams.setdefault(kind.stream, []).extend(of_wide(kind, step.row, next(arrived)))
+        for signal, owners, read in (*of_row(step.row, layout), *on_host(readings, arrived)):
             if signal in SEEN:
                 seen[signal] = read[~is_absent(read)].tolist()
             streams.setdefault(signal.stream, []).append((signal.name, owners, read))
@@ -341,50 +340,6 @@ class Recorder:
             self._write_first()
         self._writer.update_meta(status=status, steps=self.step, duration=time.time() - self._began)
         self._writer.close()
-
-
-def _of_row(row: list[float], layout: Sequence[Column]) -> Iterator[Values]:
-    """The signals of a row that have a value."""
-    start = 0
-    for signal, owners in layout:
-        values = row[start : start + len(owners)]
-        start += len(owners)
-        if any(value is not ABSENT for value in values):
-            yield signal, owners, np.array(values, np.float32)
-
-
-def _of_wide(kind: Wide, row: list[float], read: Floats) -> Iterator[Record]:
-    """The signals of a tensor of many values."""
-    values, start = kind.values(row, read), 0
-    for name, owners in kind.layout:
-        yield name, owners, values[start : start + len(owners)]
-        start += len(owners)
-
-
-def _on_host(readings: Iterable[Reading], arrived: Iterator[Floats]) -> Iterator[Values]:
-    """Readings with their values, absent ones included."""
-    for signal, owners, values, at in readings:
-        read = next(arrived) if isinstance(values, Tensor) else np.asarray(values, np.float32)
-        if signal.bins > 1:
-            read = read.reshape(-1, signal.bins)
-        if at is not None:
-            full = np.full((len(owners), *read.shape[1:]), run_format.ABSENT)
-            full[at] = read
-            read = full
-        yield signal, owners, read
-
-
-def _to_host(row: list[Any], arrived: Iterator[Floats]) -> None:
-    """Replace the tensors of a row by their values."""
-    for place, value in enumerate(row):
-        if isinstance(value, Tensor):
-            row[place] = next(arrived).item()
-
-
-def _places_of(layout: Sequence[Column], wanted: Signal) -> list[int]:
-    """The places of a signal in a row."""
-    columns = [signal for signal, owners in layout for _ in owners]
-    return [place for place, signal in enumerate(columns) if signal is wanted]
 
 
 def _step_of_age(run: Run, age: float | None, owner: str) -> int | None:

@@ -19,7 +19,6 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from holter.record import environment
 from holter.record.events import ExceptionRaised, GradientsUnapplied, NotApplicable, OptimizerSeen
 from holter.record.folders import new_folder
-from holter.record.meta import ModelSummary, OptimizerSummary, ParameterSummary
 from holter.record.notices import tell
 from holter.watching.blackbox.alarms import Alarm
 from holter.watching.blackbox.box import BlackBox, NonfiniteError, OnNonfinite
@@ -37,6 +36,7 @@ from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop, Scout
 from holter.watching.old_tasks import OldTasks, Task
 from holter.watching.recorder import Recorder
+from holter.watching.summaries import summary
 from holter.watching.taps.autograd import tap_autograd
 from holter.watching.taps.checkpoints import tap_checkpoints
 from holter.watching.taps.clipping import tap_clipping
@@ -171,7 +171,7 @@ class Watch:
         if not self._is_on_gpu and self._loop.shield.is_on_cuda:
             self._is_on_gpu = True
             self._handles += tap_transfers(self._forward)
-        self._recorder.update_meta(seed=torch.initial_seed(), **_summary(self.roster))
+        self._recorder.update_meta(seed=torch.initial_seed(), **summary(self.roster))
 
     def _note_optimizer(self, optimizer: Optimizer) -> None:
         """Record an optimizer once; of two for the same parameters each may be added in turn."""
@@ -383,33 +383,6 @@ def labelled(things: Any) -> list[tuple[str, Any]]:
     if isinstance(things, nn.Module | Optimizer):
         return [("", things)]
     return [("", thing) for thing in things]
-
-
-def _summary(roster: Roster) -> dict[str, Any]:
-    models = tuple(
-        ModelSummary(
-            model.label,
-            type(model.module).__name__,
-            parameters=sum(p.numel() for p in model.module.parameters()),
-            trainable=sum(p.numel() for p in model.module.parameters() if p.requires_grad),
-            mode_dependent_modules=len(model.mode_dependent),
-        )
-        for model in roster.models
-    )
-    optimizers = tuple(
-        OptimizerSummary(subject.label, _class_of(optimizer), len(subject.groups))
-        for subject in roster.subjects
-        if (optimizer := subject.optimizer()) is not None
-    )
-    parameters = {
-        name: ParameterSummary(tuple(parameter.shape), str(parameter.dtype).removeprefix("torch."))
-        for name, parameter in zip(roster.names, roster.parameters, strict=True)
-    }
-    return {"model": models, "optimizers": optimizers, "parameters": parameters}
-
-
-def _class_of(optimizer: Optimizer) -> str:
-    return optimizer.by if isinstance(optimizer, UnseenOptimizer) else type(optimizer).__name__
 
 
 def _is_exit(error: BaseException) -> bool:

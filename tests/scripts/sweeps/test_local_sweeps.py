@@ -28,7 +28,7 @@ def test_a_killed_process_begins_again_and_a_failed_script_does_not(tmp_path: Pa
     assert run(jobs) == {0: State.FINISHED, 1: State.FINISHED, 2: State.FAILED}
     assert sorted(began(tmp_path)) == [0, 1, 1, 2]
     assert "no data" in jobs[2].log.read_text()
-    (tmp_path / "fail-2").unlink()  # the user mends it and continues: only that one runs
+    (tmp_path / "fail-2").unlink()  # the user fixes it and continues: only that one runs
     assert run(jobs) == {2: State.FINISHED}
     assert sorted(began(tmp_path)) == [0, 1, 1, 2, 2]
     assert run(jobs) == {}
