@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import HEALTHY, Causal, adam, checked, loader, points, text
 
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.record.findings import Confidence
 from holter.record.signals import ACCUMULATION_DEVIATION, ACCUMULATION_RESIDUAL, ACCUMULATION_SCALE
+from lab.experiments.trainings import HEALTHY, Causal, adam, checked, loader, points, text
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
-from trainings import HEALTHY
 
 from holter import Run, check
 from holter.lab.experiments._geometry import noise
@@ -18,6 +17,7 @@ from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.record.events import NotApplicable
 from holter.record.signals import BATCH_LARGEST, BATCH_NOISE_SCALE, BATCH_SIZE
+from lab.experiments.trainings import HEALTHY
 
 FEATURES = 20
 

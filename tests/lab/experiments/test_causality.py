@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import HEALTHY, Causal, adam, checked, loader, next_token, text
 
 from holter.diagnosis.engine import Checkup
 from holter.lab.setup import Setup
 from holter.record.findings import Clear, Confidence, Finding
+from lab.experiments.trainings import HEALTHY, Causal, adam, checked, loader, next_token, text
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:

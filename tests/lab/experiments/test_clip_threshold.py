@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
-from trainings import HEALTHY
 
 from holter import Run, check
 from holter.lab.running import run
 from holter.lab.setup import LossPhase, Setup
 from holter.lab.state import State
 from holter.record.signals import CLIP_THRESHOLD_LIMIT, CLIP_THRESHOLD_LOSS, CLIP_THRESHOLD_NORM
+from lab.experiments.trainings import HEALTHY
 
 
 def regression(optimizer: str = "SGD", *, lr: float = 0.02, max_norm: float | None = None) -> Setup:

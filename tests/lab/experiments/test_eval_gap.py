@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from trainings import HEALTHY, adam, checked, loader, points
 
 from holter.diagnosis.engine import Checkup
 from holter.lab.setup import Setup
 from holter.record.findings import Confidence
+from lab.experiments.trainings import HEALTHY, adam, checked, loader, points
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:

@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import HEALTHY, adam, checked, loader, points
 
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
 from holter.record.findings import Confidence
 from holter.record.signals import INPUT_LOSS
+from lab.experiments.trainings import HEALTHY, adam, checked, loader, points
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import HEALTHY, adam, checked, loader, points
 
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
@@ -14,6 +13,7 @@ from holter.lab.setup import Setup
 from holter.record.events import NotApplicable
 from holter.record.findings import Confidence
 from holter.record.signals import LABEL_FIT
+from lab.experiments.trainings import HEALTHY, adam, checked, loader, points
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:

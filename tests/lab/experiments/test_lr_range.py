@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
-from trainings import HEALTHY, adam, loader, points
 
 from holter import Run, check
 from holter.diagnosis.facts.rate_range import RangeTest, read
@@ -18,6 +17,7 @@ from holter.lab.setup import Setup
 from holter.record.events import ExperimentFailed, LrRangeNote, NotApplicable
 from holter.record.findings import Confidence, Finding, Verdict
 from holter.record.signals import LR_RANGE_CONFIGURED, LR_RANGE_LOSS, LR_RANGE_RATE
+from lab.experiments.trainings import HEALTHY, adam, loader, points
 
 QUICK = {"points": 50, "repeats": 2, "confirm": 3, "steps": 40}
 

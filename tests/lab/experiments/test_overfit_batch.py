@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import HEALTHY, adam, loader, points, text
 
 from holter import check
 from holter.diagnosis.engine import Checkup
@@ -27,6 +26,7 @@ from holter.record.signals import (
     OVERFIT_SAMPLES,
     Signal,
 )
+from lab.experiments.trainings import HEALTHY, adam, loader, points, text
 
 AS_IT_IS = "unchanged"
 

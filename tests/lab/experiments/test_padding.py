@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from trainings import (
+
+from holter.diagnosis.engine import Checkup
+from holter.lab.setup import Setup
+from holter.record.findings import Confidence
+from holter.record.signals import PADDING_CHANGE, PADDING_COUNTED
+from lab.experiments.trainings import (
     HEALTHY,
     Causal,
     Encoder,
@@ -19,11 +24,6 @@ from trainings import (
     tagged,
     text,
 )
-
-from holter.diagnosis.engine import Checkup
-from holter.lab.setup import Setup
-from holter.record.findings import Confidence
-from holter.record.signals import PADDING_CHANGE, PADDING_COUNTED
 
 
 def checkup(setup: Setup, folder: Path) -> Checkup:

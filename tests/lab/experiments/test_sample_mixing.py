@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from trainings import HEALTHY, Recurrent, adam, checked, loader, points
 
 from holter.lab.setup import Setup
 from holter.record.findings import Confidence, Finding
 from holter.record.signals import MIXING_MODULES
+from lab.experiments.trainings import HEALTHY, Recurrent, adam, checked, loader, points
 
 
 def found(setup: Setup, folder: Path) -> tuple[Finding, ...]:

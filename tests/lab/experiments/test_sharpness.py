@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.data import DataLoader, TensorDataset
-from trainings import HEALTHY
 
 from holter import Run, check
 from holter.lab.experiments._geometry.curvature import (
@@ -32,6 +31,7 @@ from holter.record.signals import (
     SHARPNESS_RESIDUAL,
     SHARPNESS_START,
 )
+from lab.experiments.trainings import HEALTHY
 
 QUICK = {"steps": 10, "directions": 2, "points": 5}
 

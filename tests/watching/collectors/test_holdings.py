@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from trainings import values, watching
 
 from holter import Run
 from holter.record.events import ResultsKept
 from holter.record.signals import GRAPH_KEPT, MEMORY_HELD, MEMORY_PROCESS, MEMORY_WORKERS
 from holter.watching.process_memory import children, private_memory
+from watching.collectors.trainings import values, watching
 
 STEPS = 8
 

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
-from trainings import values, watching
 
 from holter import Run
 from holter.record.signals import (
@@ -24,6 +23,7 @@ from holter.record.signals import (
     TIME_STEP,
     WATCH_TIME,
 )
+from watching.collectors.trainings import values, watching
 
 NAP = 0.03  # seconds
 
