@@ -4,8 +4,9 @@ import hashlib
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from holter.scripts.seeding import shifted_seeds
 from holter.scripts.spawned import Recording, Workers, tap_processes
 
 if TYPE_CHECKING:
+    from holter.scripts.afterwards import Keepsake
     from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.taps import Tap
@@ -53,13 +55,14 @@ def launch(
     silence: float | None = None,
     status: bool = False,
     samples: bool = True,
+    afterwards: bool = False,
 ) -> ScriptEnd:
     """Run a script as `python script arguments` would, recording what it trains.
 
     Exit code, output and traceback are the script's own. Torch is imported only when the script
     imports it, so that environment variables set by the script take effect. `reseed` shifts the
     seeds that the script sets. With `status`, the title of the terminal shows steps, loss and
-    alerts.
+    alerts. With `afterwards`, the model and the data sets are examined when the script has ended.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
@@ -67,6 +70,8 @@ def launch(
     if out is not None and not resume:
         require_free(out, _rank())
     began: list[Watch] = []
+    kept: list[Keepsake] = []
+    started = time.perf_counter()
     taps: list[Tap] = []
     options = {
         "budget": budget,
@@ -85,7 +90,7 @@ def launch(
             script_digest=hashlib.sha256(found.source).hexdigest(),
         )
         recorder = _recorder(found.name, out, described, resume=resume)
-        began.append(_begin(recorder, **options))
+        began.append(_begin(recorder, kept if afterwards else None, **options))
         if status and _rank() == 0 and terminal_title.is_wanted():
             terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
@@ -115,6 +120,8 @@ def launch(
             tell(f"{script} did not import torch; nothing was recorded.")
         return ScriptEnd(exit_code, None, interrupted=interrupted)
     steps = _close(began[0], error)
+    if kept and steps and exit_code == 0:
+        _examine(began[0], kept[0], time.perf_counter() - started)
     return ScriptEnd(exit_code, began[0].path, steps, interrupted)
 
 
@@ -130,6 +137,15 @@ def _close(watch: "Watch", error: BaseException | None) -> int:
         return watch.steps
     workers.promote(watch.path)
     return Run.load(watch.path).steps
+
+
+def _examine(watch: "Watch", keepsake: "Keepsake", seconds: float) -> None:
+    """Examine what the script leaves, unless others take part in its training."""
+    from holter.scripts.afterwards import examine, is_alone
+
+    if is_alone():
+        with suppress(KeyboardInterrupt):  # the report is about what is known
+            examine(watch, keepsake, watch.path, seconds=seconds)
 
 
 def _why_nothing(watch: "Watch") -> str:
@@ -156,10 +172,18 @@ def _recorder(name: str, out: Path | None, described: Environment, *, resume: bo
     return Recorder(folder, rank=_rank(), environment=described, resume=resume)
 
 
-def _begin(recorder: "Recorder", **options: Any) -> "Watch":
+def _begin(recorder: "Recorder", kept: "list[Keepsake] | None", **options: Any) -> "Watch":
+    from holter.watching.collectors import all_collectors
     from holter.watching.watch import Watch
 
-    rank = _rank()
-    watch = Watch(recorder, announce=rank == 0, rank=rank, **options)
+    rank, collectors = _rank(), all_collectors()
+    if kept is not None:
+        from holter.scripts.afterwards import Keepsake
+
+        kept.append(Keepsake())
+        collectors += kept
+    watch = Watch(recorder, collectors=collectors, announce=rank == 0, rank=rank, **options)
+    for each in kept or ():
+        watch.hear_loaders(each.loader_begins)
     Discovery(watch)
     return watch

@@ -2,10 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.utils.data import DataLoader
 
 from holter.record.events import HandwrittenLoss
 from holter.watching.blackbox.box import BlackBox
@@ -23,7 +24,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
-from holter.watching.frames import Frames, place
+from holter.watching.frames import Chain, Frames, place
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
@@ -77,6 +78,8 @@ class Loop:
         self.at_epoch: list[
             Callable[[], None]
         ] = []  # called when an epoch begins or evaluation ends
+        # Called when a pass over a loader begins: with where that is, and whether in evaluation.
+        self.at_loader: list[Callable[[DataLoader[Any], Chain, bool], None]] = []
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""

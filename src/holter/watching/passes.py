@@ -69,6 +69,8 @@ class Passes:
         self._fetched: Iteration | None = None
         self._fetch_step = -1
         self._is_aside = False  # the last batch was fetched in eval mode or without gradients
+        self._training: Iteration | None = None  # the last one outside of evaluation
+        self._training_since = 0  # the step before which its loader came
         self._current: tuple[Iteration, int, EvaluatedData] | None = None
 
     def chain(self) -> Chain:
@@ -79,6 +81,28 @@ class Passes:
         """See a batch that a loader delivers before a step."""
         self._fetched, self._fetch_step = iteration, step
         self._is_aside = evaluating or not torch.is_grad_enabled()
+        if not self._is_aside and iteration is not self._training:
+            if self._training is None or iteration.loader is not self._training.loader:
+                self._training_since = step
+            self._training = iteration
+
+    def splits(self) -> tuple[Chain | None, list[Chain]]:
+        """Return where passes over training data were begun, and those over other data since.
+
+        Data that are named as validation come first.
+        """
+        if self._training is None:
+            return None, []
+        others = [
+            data
+            for data in self._all
+            if data.label
+            and not data.is_trained_on
+            and data.split != "train"
+            and data.step >= self._training_since
+        ]
+        others.sort(key=lambda data: data.split != "validation")
+        return self._training.chain, [data.chain for data in others]
 
     def trained(self) -> None:
         """See a loss of training, which is on the batch that was fetched last."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader
 
 from holter.record import environment
 from holter.record.events import ExceptionRaised, GradientsUnapplied, NotApplicable, OptimizerSeen
@@ -28,6 +29,7 @@ from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
 from holter.watching.exhaustion import exhausted
+from holter.watching.frames import Chain
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.groups import GroupListener
@@ -220,6 +222,14 @@ class Watch:
                 if value is not None
             }
         )
+
+    def hear_loaders(self, listener: Callable[[DataLoader[Any], Chain, bool], None]) -> None:
+        """Call a listener when a pass over a loader begins: where, and whether in evaluation."""
+        self._loop.at_loader.append(listener)
+
+    def splits(self) -> tuple[Chain | None, list[Chain]]:
+        """Return where passes over training data were begun, and those over other data since."""
+        return self._loop.passes.splits()
 
     def note(self, sentence: str) -> None:
         """Add a sentence about what could not be recorded; reports show it."""

@@ -55,7 +55,7 @@ def one_sequence(facts: Facts, trials: Sequence[_Trial], _: MixingModule) -> str
     """Without shuffling, samples that depend only on those before them form one sequence."""
     if _is_shuffled(facts) or not all(trial.only_later for trial in trials):
         return None
-    return "outputs depend only on earlier samples, and the loader does not shuffle: one sequence"
+    return "outputs depend only on earlier samples, which are in order: one sequence"
 
 
 @rule(
@@ -73,9 +73,11 @@ def mixed_samples(
 
     ## What it does
     Reads the experiment sample-mixing: in eval mode the input of one sample is replaced by that of
-    another, and the outputs of the other samples must not change. The finding is certain if the
-    loader shuffles and the first module that mixes runs over the wrong dimension (no `batch_first`,
-    a softmax over dimension 0), likely if one of both holds, else a hint.
+    another, and the outputs of the other samples must not change. `holter run` makes it after the
+    script has ended. The finding is certain if the order of samples means nothing (the loader
+    shuffles, or the sequence lies along another dimension) and the first module that mixes runs
+    over the wrong dimension (no `batch_first`, a softmax over dimension 0), likely if one of both
+    holds, else a hint.
 
     ## Why it matters
     The prediction for a sample then changes with the batch size, the order and the last batch of an

@@ -51,7 +51,9 @@ _OTHERS = 160  # samples among which others of the same class are looked for
     ),
     preflight=True,
 )
-def augmentation(setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 2.0) -> None:
+def augmentation(
+    setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 2.0, workers: bool = True
+) -> None:
     """Is augmentation random in training only, and different in every worker?
 
     Fetches the same samples twice and compares them. If training samples are random by other means
@@ -60,13 +62,15 @@ def augmentation(setup: Setup, lab: Lab, *, samples: int = 16, seconds: float = 
 
     `samples`: number of samples per split that are fetched twice.
     `seconds`: time limit per split.
+    `workers`: whether to start workers where they have to be compared.
     """
     train, valid = served(setup, "train"), served(setup, "valid")
     if train is None and valid is None:
         raise InapplicableError("no loader has a data set whose samples can be fetched again")
     if train is not None:
         is_random = _refetch(lab, "train", train, samples, seconds)
-        _workers(lab, setup.loaders["train"], train, samples, is_random=is_random)
+        if workers:
+            _workers(lab, setup.loaders["train"], train, samples, is_random=is_random)
     if valid is not None:
         _refetch(lab, "valid", valid, samples, seconds)
 

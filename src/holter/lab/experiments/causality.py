@@ -1,6 +1,7 @@
 """Replace later inputs, to see whether earlier outputs change."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -47,17 +48,15 @@ def causality(setup: Setup, lab: Lab, *, steps: int = 3, positions: int = 12) ->
     change. It measures the model as it is, and again after a few training steps, because layers
     that are initialised to zero hide their effect.
 
-    `steps`: training steps before the second measurement.
+    `steps`: training steps before the second measurement; 0 for none.
     `positions`: maximum number of single positions to replace.
     """
     (batch,) = some_batches(setup, 1)
-    if _measure(setup, batch, lab, positions, ""):
+    if _measure(setup, batch, lab, positions, "") or not steps:
         return
-    try:
+    with suppress(InapplicableError):  # a step that makes outputs infinite is another matter
         warm_up(setup, [batch], steps)
         _measure(setup, batch, lab, positions, f", after {steps} steps")
-    except InapplicableError:  # a step that makes outputs infinite is another matter
-        pass
 
 
 def _measure(setup: Setup, batch: Batch, lab: Lab, positions: int, when: str) -> bool:

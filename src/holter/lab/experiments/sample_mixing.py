@@ -1,5 +1,7 @@
 """Change one sample of a batch, to see whether the outputs of others change."""
 
+from contextlib import suppress
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -49,19 +51,19 @@ def sample_mixing(setup: Setup, lab: Lab, *, steps: int = 3) -> None:
     is, and again after a few training steps, because layers that are initialised to zero hide their
     effect.
 
-    `steps`: training steps before the second measurement.
+    `steps`: training steps before the second measurement; 0 for none.
     """
     (batch,) = some_batches(setup, 1)
-    _measure(setup, batch, lab, "at the start")
-    try:
-        warm_up(setup, [batch], steps)
-        _measure(setup, batch, lab, f"after {steps} steps")
-    except InapplicableError:  # a step that makes outputs infinite is another matter
-        pass
-    lab.write(MIXING_SHUFFLED, [float(is_shuffled(setup))])
+    has_time = _measure(setup, batch, lab, "at the start" if steps else "as it is")
+    if steps:
+        with suppress(InapplicableError):  # a step that makes outputs infinite is another matter
+            warm_up(setup, [batch], steps)
+            _measure(setup, batch, lab, f"after {steps} steps")
+    lab.write(MIXING_SHUFFLED, [float(is_shuffled(setup) or has_time)])
 
 
-def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
+def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> bool:
+    """Replace samples and write down what changes; whether time has a dimension of its own."""
     targets = [*loss_targets(setup, batch), *tensors(batch)]
     probe, outputs = probed(setup, batch)
     sequences = sequences_of(probe.inputs, targets)
@@ -89,6 +91,7 @@ def _measure(setup: Setup, batch: Batch, lab: Lab, when: str) -> None:
         found[place] = 0.0
         if float(found.max()) > limit:
             _name_module(probe, changes, (samples.count, place), limit, lab)
+    return sequences is not None
 
 
 def _neighbour_instead(probe: Probe, samples: Samples, place: int) -> Tensors | None:

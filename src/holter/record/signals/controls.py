@@ -39,7 +39,8 @@ MIXING_SHUFFLED = Signal(
     Per.TRIAL,
     Phase.DATA,
     "",
-    "1 if the training loader puts samples together in random order, else 0.",
+    "1 if the order of samples in a batch means nothing: the training loader shuffles, or the"
+    " sequence lies along another dimension; else 0.",
 )
 CAUSALITY_CHANGE = Signal(
     "causality.change",

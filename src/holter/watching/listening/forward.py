@@ -65,6 +65,8 @@ class ForwardListener:
         self._orders.begin(label, self._stepper.coming_step)
         if not self.is_evaluating:
             self._begin_epoch()
+        for listener in self._loop.at_loader:
+            listener(loader, chain, self.is_evaluating or not torch.is_grad_enabled())
         if self._loop.black_box is not None and self._open.is_ahead:
             self._loop.black_box.pass_begins(label)
 

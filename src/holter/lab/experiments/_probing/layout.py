@@ -1,11 +1,11 @@
 """Layout: which dimension of a tensor holds samples, and which one holds time."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.lab.batches import opaque, tensors
@@ -49,10 +49,18 @@ def samples_of(
 ) -> Samples:
     """Where the inputs of the model have their samples; declines where that cannot be told."""
     inputs = given.inputs if isinstance(given, Probe) else given
+    if isinstance(given, Probe):  # a state that the model carries along belongs to no sample
+        inputs = {name: each for name, each in inputs.items() if name not in given.state}
     for name, kind in (given.opaque if isinstance(given, Probe) else opaque(batch)).items():
         raise InapplicableError(f"samples cannot be taken apart: {name or 'the batch'} is {kind}")
     loader = setup.loaders.get("train")
-    count = _count(loader, batch) if sequences is None else _beside(inputs, sequences)
+    told = _tells(loader) or sequences is not None
+    if sequences is not None:
+        count = _beside(inputs, sequences)
+    elif not told and (aimed := _aimed_at(setup, batch, inputs)) is not None:
+        count, told = aimed, True
+    else:
+        count = _count(loader, batch)
     if count < 2:
         raise InapplicableError("a batch holds a single sample")
     dims = {}
@@ -60,11 +68,11 @@ def samples_of(
         if sequences is not None and name == sequences.name:
             dims[name] = 1 - sequences.dim
         else:
-            dim = _sample_dim(each, count, told=_tells(loader) or sequences is not None)
+            dim = _sample_dim(each, count, told=told)
             dims |= {} if dim is None else {name: dim}
     _reject_strangers(inputs, dims, count)
     if not _tells(loader):
-        _reject_links(inputs, dims, count, setup.model.buffers())
+        _reject_links(inputs, dims, count, _held_tensors(setup.model))
     return Samples(count, dims)
 
 
@@ -171,6 +179,25 @@ def _count(loader: DataLoader[Any] | None, batch: Batch) -> int:
     return firsts.pop()
 
 
+def _aimed_at(setup: Setup, batch: Batch, inputs: Tensors) -> int | None:
+    """The samples by the loss: one target for each row of predictions; None if it does not tell."""
+    call = known_loss_call(setup, batch)
+    scores, targets = (None, None) if call is None else map(call.arguments.get, ("input", "target"))
+    if not isinstance(scores, Tensor) or not isinstance(targets, Tensor):
+        return None
+    if targets.dim() != 1 or not scores.dim() or len(scores) != len(targets):
+        return None
+    count = len(targets)
+    return count if any(count in each.shape[:2] for each in inputs.values()) else None
+
+
+def _held_tensors(model: nn.Module) -> Iterator[Tensor]:
+    """Buffers, and other tensors among the attributes of modules."""
+    yield from model.buffers()
+    for module in model.modules():
+        yield from (each for each in vars(module).values() if isinstance(each, Tensor))
+
+
 def _beside(inputs: Tensors, sequences: Sequences) -> int:
     """The samples of an input of which the dimension of time is known."""
     shape = inputs[sequences.name].shape
@@ -218,6 +245,8 @@ def _reject_links(
     """Decline what looks like a graph of samples: a matrix between them, or a list of pairs."""
     matrices = [inputs[name] for name in dims if len(dims) > 1]
     for each in (*matrices, *buffers):
+        if each.layout is not torch.strided:
+            raise InapplicableError("a sparse tensor may link samples")
         pairs = each.dim() == 2 and len(each) == 2 and not each.is_floating_point()
         if tuple(each.shape) == (count, count) or (pairs and each.numel() > 2):
             raise InapplicableError(f"a tensor {tuple(each.shape)} may link samples")
