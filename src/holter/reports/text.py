@@ -9,6 +9,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.ending import exception_line
 from holter.diagnosis.signal_words import in_words
 from holter.record import Run
+from holter.record.events import ExperimentMade
 from holter.record.findings import Finding, Severity
 from holter.record.signals import CATALOGUE
 from holter.reports._card import COLOR, brief_card, full_card, on_card, some, tag
@@ -116,7 +117,8 @@ def _curves(run: Run, width: int) -> list[Line]:
 def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
     """Return the results of experiments; on the first screen only those of a single experiment."""
     tables = all_results(run)
-    if not whole and len({table.experiment for table in tables}) != 1:
+    names = {table.experiment for table in tables}
+    if not whole and (len(names) != 1 or len(run.events_of(ExperimentMade)) > 1):
         return []
     rows = None if whole else _MOST_ROWS
     return [table_lines(table, width, most_rows=rows) for table in tables]

@@ -1,0 +1,165 @@
+"""What `holter run` examines after a script has ended, on real scripts."""
+
+from pathlib import Path
+
+import pytest
+from launched import Ended, holter_run, python
+
+from holter import Run, check
+from holter.record.events import ExperimentMade, NotApplicable
+
+LANGUAGE = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(8, 16), nn.Linear(16, 8)
+        self.query = nn.Linear(16, 16)
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        q = self.query(x)
+        return self.head(nn.functional.scaled_dot_product_attention(q, x, x{causal}))
+
+def train():
+    model = Reader()
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for step in range(60):
+        text = torch.randint(8, (16, 13))
+        logits = model(text[:, :-1])
+        loss = nn.functional.cross_entropy(logits.reshape(-1, 8), text[:, 1:].reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(float(loss))
+
+train()
+"""
+
+SERIES = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Subset, TensorDataset
+torch.manual_seed(0)
+x = torch.randn(240, 9, 3)
+y = (x[:, :, 0].mean(1) > 0).long()
+everything = TensorDataset(x, y)
+train, valid = {split}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.LSTM(3, 16{batch_first}), nn.Linear(16, 2)
+    def forward(self, x):
+        return self.head(self.rnn(x)[0].mean(1))
+
+for fold in range({folds}):
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    train_loader = DataLoader(train(fold), 16, shuffle=True)
+    valid_loader = DataLoader(valid(fold), 16)
+    for epoch in range(6):
+        model.train()
+        for a, b in train_loader:
+            loss = nn.functional.cross_entropy(model(a), b)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for loader in {evaluated}:
+                total = sum(nn.functional.cross_entropy(model(a), b).item() for a, b in loader)
+                print(epoch, total / len(loader))
+"""
+APART = "lambda f: Subset(everything, range(200)), lambda f: Subset(everything, range(200, 240))"
+SHARED = "lambda f: Subset(everything, range(200)), lambda f: Subset(everything, range(170, 240))"
+FOLDS = (
+    "lambda f: Subset(everything, [i for i in range(240) if i % 3 != f]),"
+    " lambda f: Subset(everything, range(f, 240, 3))"
+)
+
+
+def series(
+    *,
+    split: str = APART,
+    batch_first: str = ", batch_first=True",
+    folds: int = 1,
+    evaluated: str = "(valid_loader,)",
+) -> str:
+    return SERIES.format(split=split, batch_first=batch_first, folds=folds, evaluated=evaluated)
+
+
+def ran(here: Path, script: str, *options: str) -> tuple[Ended, Run]:
+    (here / "train.py").write_text(script)
+    ended = holter_run(*options, "--out", "run", "train.py", cwd=here)
+    return ended, Run.load(here / "run")
+
+
+def found(run: Run) -> set[str]:
+    return {finding.rule for finding in check(run).findings}
+
+
+@pytest.mark.parametrize(("causal", "leaks"), [("", True), (", is_causal=True", False)])
+def test_later_inputs_that_leak_are_found(here: Path, *, causal: str, leaks: bool) -> None:
+    _, run = ran(here, LANGUAGE.format(causal=causal))
+    assert ("leaking-future" in found(run)) is leaks
+    assert "causality" in {event.what.experiment for event in run.events_of(ExperimentMade)}
+
+
+def test_a_recurrent_layer_over_the_batch_is_found(here: Path) -> None:
+    assert "mixed-samples" in found(ran(here, series(batch_first=""))[1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"split": FOLDS, "folds": 3},  # the validation data of one fold are trained on in others
+        {"evaluated": "(train_loader, valid_loader)"},
+        {"evaluated": "(DataLoader(train(0), 16), valid_loader)"},
+    ],
+    ids=["plain", "folds", "training-data-too", "training-data-by-another-loader"],
+)
+def test_a_healthy_script_gets_no_finding(here: Path, options: dict[str, object]) -> None:
+    ended, run = ran(here, series(**options))
+    assert not found(run) & {"overlapping-splits", "mixed-samples", "leaking-features"}
+    assert len(ended.err.splitlines()) <= 6
+
+
+def test_samples_in_both_splits_are_found(here: Path) -> None:
+    assert "overlapping-splits" in found(ran(here, series(split=SHARED))[1])
+
+
+def test_nothing_is_examined_unasked(here: Path) -> None:
+    _, run = ran(here, series(batch_first=""), "--no-afterwards")
+    assert not run.events_of(ExperimentMade)
+    assert "mixed-samples" not in found(run)
+
+
+def test_the_output_is_the_same_and_the_model_prints_no_more(here: Path) -> None:
+    script = series().replace(
+        "        return self.head", '        print("called")\n        return self.head'
+    )
+    ended, _ = ran(here, script)
+    plain = python("train.py", cwd=here)
+    assert ended.out == plain.out
+
+
+def test_a_data_set_that_blocks_or_fails_after_the_end_is_left_alone(here: Path) -> None:
+    script = series().replace(
+        "everything = TensorDataset(x, y)\n",
+        "class Closing(TensorDataset):\n"
+        "    closed = False\n"
+        "    def __getitem__(self, index):\n"
+        "        while self.closed:\n"
+        "            pass\n"
+        "        return super().__getitem__(index)\n"
+        "everything = Closing(x, y)\n",
+    )
+    ended, run = ran(here, script + "everything.closed = True\n")
+    assert ended.code == 0
+    reasons = {event.what.experiment: event.what.why for event in run.events_of(NotApplicable)}
+    assert "after the script had ended" in reasons["data"]
+    assert run.meta.status == "finished"
