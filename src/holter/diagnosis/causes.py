@@ -138,7 +138,11 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("non-finite", "exploding-gradients", "loss-plateau"),
     ),
     (("growing-residuals",), ("growing-activations", "vanishing-gradients")),
-    (("mixed-samples",), ("no-learning", "bad-validation")),
+    (("mixed-samples", "unused-inputs"), ("no-learning", "bad-validation")),
+    (
+        ("scrambled-predictions", "misordered-targets", "shifted-targets"),
+        ("no-learning", "bad-validation", "unrelated-labels"),
+    ),
     (("tiny-batch-norm",), ("no-learning", "bad-validation", "unstable")),
     (("eval-mode-gap", "validation-in-train-mode"), ("bad-validation",)),
     # the loop and the optimizer

@@ -110,7 +110,16 @@ CHECKS = (
     Check("samples", "Is each output independent of the other samples?", ("mixed-samples",)),
     Check("future", "Are predictions independent of future tokens?", ("leaking-future",)),
     Check("padding", "Are outputs independent of padding?", ("leaking-padding",)),
-    Check("inputs-matter", "Does the output depend on the input?", ("ignored-inputs",)),
+    Check(
+        "inputs-matter",
+        "Does the output depend on every part of the input?",
+        ("ignored-inputs", "unused-inputs"),
+    ),
+    Check(
+        "alignment",
+        "Do predictions and targets belong together?",
+        ("scrambled-predictions", "misordered-targets", "shifted-targets"),
+    ),
     Check(
         "labels-matter",
         "Are true labels easier to learn than shuffled ones?",

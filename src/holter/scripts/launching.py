@@ -23,7 +23,7 @@ from holter.scripts.seeding import shifted_seeds
 from holter.scripts.spawned import Recording, Workers, tap_processes
 
 if TYPE_CHECKING:
-    from holter.scripts.afterwards import Keepsake
+    from holter.scripts.keepsake import Keepsake
     from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.taps import Tap
@@ -178,7 +178,7 @@ def _begin(recorder: "Recorder", kept: "list[Keepsake] | None", **options: Any) 
 
     rank, collectors = _rank(), all_collectors()
     if kept is not None:
-        from holter.scripts.afterwards import Keepsake
+        from holter.scripts.keepsake import Keepsake
 
         kept.append(Keepsake())
         collectors += kept

@@ -234,3 +234,41 @@ LABEL_SAMPLES = Signal(
     "samples",
     "Samples that were held out.",
 )
+USE_CHANGE = Signal(
+    "use.change",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much outputs change when one part of an input (a column, a position, a channel) is"
+    " exchanged between samples: the largest change, in standard deviations of the outputs, with"
+    " the number of the part as the step. Parts that are equal in all samples are left out.",
+)
+USE_ROUNDING = Signal(
+    "use.rounding",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The change that may be rounding: of two equal calls, and of the data type.",
+)
+ALIGNMENT_ROWS = Signal(
+    "alignment.rows",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "share",
+    "Share of the predictions that a cross-entropy is given whose scores are those of one place in"
+    " what the model returned.",
+)
+ALIGNMENT_SHIFT = Signal(
+    "alignment.shift",
+    Per.TRIAL,
+    Phase.DATA,
+    "",
+    "By how many positions the targets follow the inputs, where they are the same tokens.",
+)
+ALIGNMENT_ORDER = Signal(
+    "alignment.order",
+    Per.TRIAL,
+    Phase.DATA,
+    "",
+    "1 if such targets are flattened in the order of the predictions, 0 if in another.",
+)

@@ -1,0 +1,53 @@
+"""Targets are not the next tokens, but others."""
+
+from collections.abc import Iterator
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.rule import rule
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import ALIGNMENT_SHIFT
+
+
+@rule(severity=Severity.ERROR, level=Level.DATA, needs=(ALIGNMENT_SHIFT,), preview=True)
+def shifted_targets(facts: Facts) -> Iterator[Verdict]:
+    """Targets are not the next tokens, but others.
+
+    ## What it does
+    Reads the experiment alignment: where the targets are the tokens of the inputs, it compares them
+    at several distances. Reports targets that follow the inputs by two positions or more, or that
+    come before them.
+
+    ## Why it matters
+    The model learns to predict the token after the next, although generation asks it for the next.
+    The loss falls, but less, and what it generates is wrong. Often both the data set and the model
+    (as those of Transformers do) shift the labels.
+
+    ## Example
+    ```python
+    model(tokens[:, :-1], labels=tokens[:, 1:])    # bad: the model shifts its labels itself
+    model(tokens, labels=tokens)                   # good
+    ```
+
+    ## What to do
+    Shift the targets by one position in one place only.
+
+    ## When it is wrong
+    Models that predict several tokens at once, or tokens at a given distance on purpose.
+
+    ## How to confirm
+    - Print the first input and its targets below each other.
+    """
+    shift = int(facts.run[ALIGNMENT_SHIFT][""].values[-1])
+    if shift in (0, 1):  # of 0 speaks targets-equal-inputs
+        yield shifted_targets.clear("targets follow the inputs by one position, or are the inputs")
+        return
+    where = "after" if shift > 0 else "before"
+    distance = "position" if abs(shift) == 1 else "positions"
+    yield shifted_targets.finding(
+        f"the target of each position is the token {abs(shift)} {distance} {where} it",
+        confidence=Confidence.LIKELY,
+        onset=0,
+        evidence=(Evidence(ALIGNMENT_SHIFT, (0, 0), f"{shift} positions"),),
+        fix="shift the targets by one: `inputs, targets = tokens[:, :-1], tokens[:, 1:]`, and not"
+        " again in the model",
+    )

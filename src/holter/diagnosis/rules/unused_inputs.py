@@ -1,0 +1,89 @@
+"""Parts of the input have no effect on any output."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.rule import rule
+from holter.record import Series
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import USE_CHANGE, USE_ROUNDING
+
+_LISTED = 6  # parts that are named
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.ARCHITECTURE,
+    needs=(USE_CHANGE, USE_ROUNDING),
+    preview=True,
+)
+def unused_inputs(
+    facts: Facts,
+    *,
+    min_share: Annotated[float, "unused share of the columns that makes it likely"] = 0.5,
+    min_positions: Annotated[
+        float, "unused share of the positions, below which they may be"
+    ] = 0.75,
+) -> Iterator[Verdict]:
+    """Parts of the input have no effect on any output.
+
+    ## What it does
+    Reads the experiment input-use: one column of a table, one position of a sequence or one channel
+    of an image is exchanged between the samples of a batch, in eval mode. Reports columns and
+    channels that change no output of any sample, and sequences of which most positions do not.
+
+    ## Why it matters
+    The model cannot learn from what does not reach it. Wrong indices (every embedding reads column
+    0), the output of the first time step in place of the last, or a slice that is too short look
+    like this; the loss falls as far as the rest of the inputs allows.
+
+    ## Example
+    ```python
+    [table(x[:, 0]) for table in self.tables]                       # bad
+    [table(x[:, k]) for k, table in enumerate(self.tables)]         # good
+    ```
+
+    ## What to do
+    Follow the named part through `forward`. After a recurrent layer take the last time step
+    (`output[:, -1]`), or all of them.
+
+    ## When it is wrong
+    Columns that the model leaves out on purpose, such as an identifier; a window that is longer
+    than what the model looks at.
+
+    ## How to confirm
+    - Set the named part to zero and compare the outputs in eval mode.
+    """
+    limit = float(facts.run[USE_ROUNDING][""].values.max())
+    for trial, series in facts.run[USE_CHANGE].items():
+        unused = [int(at) for at in series.steps[series.values <= limit]]
+        share = len(unused) / len(series)
+        measured = f"{len(series) - len(unused)} of {len(series)} {trial} change an output"
+        is_position = trial.startswith("positions")
+        if not unused or share == 1 or (is_position and share < min_positions):
+            yield unused_inputs.clear(measured)
+            continue
+        likely = share >= (min_positions if is_position else min_share)
+        yield _finding(trial, series, unused, measured, likely=likely)
+
+
+def _finding(
+    trial: str, series: Series, unused: Sequence[int], measured: str, *, likely: bool
+) -> Verdict:
+    parts, _, name = trial.partition(" of ")
+    numbers = ", ".join(map(str, unused[:_LISTED])) + (", ..." if len(unused) > _LISTED else "")
+    return unused_inputs.finding(
+        f"only {measured}; without effect: {numbers}",
+        confidence=Confidence.LIKELY if likely else Confidence.HINT,
+        onset=0,
+        evidence=(
+            Evidence(
+                USE_CHANGE,
+                (series.first, series.last),
+                f"no change for {len(unused)} of {len(series)}",
+                trial,
+            ),
+        ),
+        fix=f"follow {parts} {numbers} of {name} through `forward`",
+    )

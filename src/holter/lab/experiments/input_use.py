@@ -1,0 +1,99 @@
+"""Exchange one part of the inputs between samples, to see whether outputs change."""
+
+import time
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from holter.lab.batches import tensors
+from holter.lab.experiments import experiment
+from holter.lab.experiments._probing.layout import Samples, loss_targets, samples_of, sequences_of
+from holter.lab.experiments._probing.probe import (
+    Probe,
+    Tensors,
+    difference,
+    probed,
+    rounding,
+    some_batches,
+    warm_up,
+)
+from holter.lab.inapplicable import InapplicableError
+from holter.lab.setup import Setup
+from holter.lab.writing import Lab
+from holter.record.signals import USE_CHANGE, USE_ROUNDING
+
+_MOST = 64  # parts along one dimension that are tried; evenly spaced where there are more
+
+
+@experiment(emits=(USE_CHANGE, USE_ROUNDING), preflight=True)
+def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -> None:
+    """Does every part of the input matter?
+
+    In eval mode it exchanges one column of a table, one position of a sequence or one channel of an
+    image between the samples of a batch: some output must change. It measures after a few training
+    steps, because some layers are initialised to zero.
+
+    `steps`: training steps before the measurement.
+    `seconds`: time limit.
+    """
+    (batch,) = some_batches(setup, 1)
+    warm_up(setup, [batch], steps)
+    targets = [*loss_targets(setup, batch), *tensors(batch)]
+    probe, outputs = probed(setup, batch)
+    samples = samples_of(setup, batch, probe, sequences_of(probe.inputs, targets))
+    until = time.perf_counter() + seconds
+    measured = False
+    for name in samples.dims:
+        for kind, dim in _dimensions(probe.inputs[name], samples.dims[name]):
+            for place, change in _changes(probe, outputs, samples, name, dim):
+                lab.write(USE_CHANGE, [change], trial=f"{kind} of {name}", first=place)
+                measured = True
+                if time.perf_counter() > until:
+                    break
+    if not measured:
+        raise InapplicableError("no input has columns, positions or channels that can be exchanged")
+    again = probe.outputs()  # at last: a model that keeps a state gives out something else now
+    lab.write(USE_ROUNDING, [max(rounding(outputs[each], again[each]) for each in outputs)])
+
+
+def _dimensions(tensor: Tensor, samples: int) -> Iterator[tuple[str, int]]:
+    """The dimensions whose parts mean something by themselves, and what these are called."""
+    if tensor.dim() == 2:
+        yield "columns", 1 - samples
+    elif tensor.dim() == 3:
+        yield "positions", 1 - samples
+        yield "columns", 2
+    elif tensor.dim() == 4 and samples == 0:
+        yield "channels", 1
+
+
+def _changes(
+    probe: Probe, outputs: Tensors, samples: Samples, name: str, dim: int
+) -> Iterator[tuple[int, float]]:
+    """What exchanging each part changes; parts that are the same in all samples are left out."""
+    whole = probe.inputs[name]
+    exchanged = whole.roll(1, samples.dims[name])
+    count = whole.shape[dim]
+    for place in sorted(
+        {round(at * (count - 1) / max(_MOST - 1, 1)) for at in range(_MOST)}
+        if count > _MOST
+        else range(count)
+    ):
+        if torch.equal(exchanged.select(dim, place), whole.select(dim, place)):
+            continue
+        changed = whole.clone()
+        changed.select(dim, place).copy_(exchanged.select(dim, place))
+        made = probe.outputs({name: changed})
+        pairs = [(outputs[each], made[each]) for each in outputs if each in made]
+        yield (
+            place,
+            max(
+                (
+                    float(difference(*pair).max())
+                    for pair in pairs
+                    if pair[0].shape == pair[1].shape
+                ),
+                default=0.0,
+            ),
+        )
