@@ -23,13 +23,13 @@ def scrambled_predictions(
     order, but divided into predictions in another way.
 
     ## Why it matters
-    `view` and `reshape` divide the numbers anew, they do not exchange dimensions. One prediction
+    `view` and `reshape` divide the numbers anew, they do not exchange dimensions, such as those of
+    logits (batch, time, classes). One prediction
     then consists of scores of different positions, so the loss trains the model for something else.
     It may even fall.
 
     ## Example
     ```python
-    # logits: (batch, time, classes)
     cross_entropy(logits.view(batch, classes, time), targets)    # bad
     cross_entropy(logits.transpose(1, 2), targets)               # good
     ```
