@@ -20,11 +20,11 @@ def shifted_targets(facts: Facts) -> Iterator[Verdict]:
     ## Why it matters
     The model learns to predict the token after the next, although generation asks it for the next.
     The loss falls, but less, and what it generates is wrong. Often both the data set and the model
-    (as those of Transformers do) shift the labels.
+    (as the models of Transformers do) shift the labels.
 
     ## Example
     ```python
-    model(tokens[:, :-1], labels=tokens[:, 1:])    # bad: the model shifts its labels itself
+    model(tokens[:, :-1], labels=tokens[:, 1:])    # bad
     model(tokens, labels=tokens)                   # good
     ```
 
