@@ -30,7 +30,10 @@ def alignment(setup: Setup, lab: Lab) -> None:
     by how many positions they are shifted, and whether they are in the order of the predictions.
     """
     (batch,) = some_batches(setup, 1)
-    made, call = model_call(setup, batch), first_loss_call(setup, batch)
+    try:
+        made, call = model_call(setup, batch), first_loss_call(setup, batch)
+    except RuntimeError as error:  # a step that takes gradients itself
+        raise InapplicableError("the step cannot be made without gradients") from error
     if call is None:
         raise InapplicableError("the loss is no cross-entropy of torch")
     measure(lab, (made.args, made.kwargs), made.output, call.function, call.arguments)

@@ -23,6 +23,7 @@ from holter.lab.setup import Setup
 from holter.lab.writing import Lab
 from holter.record.signals import USE_CHANGE, USE_ROUNDING
 
+_CATEGORIES = 16  # columns of whole numbers; more are a text
 _MOST = 64  # parts along one dimension that are tried; evenly spaced where there are more
 
 
@@ -41,11 +42,13 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
     warm_up(setup, [batch], steps)
     targets = [*loss_targets(setup, batch), *tensors(batch)]
     probe, outputs = probed(setup, batch)
-    samples = samples_of(setup, batch, probe, sequences_of(probe.inputs, targets))
+    sequences = sequences_of(probe.inputs, targets)
+    samples = samples_of(setup, batch, probe, sequences)
     until = time.perf_counter() + seconds
     measured = False
     for name in samples.dims:
-        for kind, dim in _dimensions(probe.inputs[name], samples.dims[name]):
+        is_text = sequences is not None and name == sequences.name
+        for kind, dim in _dimensions(probe.inputs[name], samples.dims[name], is_text=is_text):
             for place, change in _changes(probe, outputs, samples, name, dim):
                 lab.write(USE_CHANGE, [change], trial=f"{kind} of {name}", first=place)
                 measured = True
@@ -57,10 +60,11 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
     lab.write(USE_ROUNDING, [max(rounding(outputs[each], again[each]) for each in outputs)])
 
 
-def _dimensions(tensor: Tensor, samples: int) -> Iterator[tuple[str, int]]:
+def _dimensions(tensor: Tensor, samples: int, *, is_text: bool) -> Iterator[tuple[str, int]]:
     """The dimensions whose parts mean something by themselves, and what these are called."""
     if tensor.dim() == 2:
-        yield "columns", 1 - samples
+        many = not tensor.is_floating_point() and tensor.shape[1 - samples] > _CATEGORIES
+        yield "positions" if is_text or many else "columns", 1 - samples
     elif tensor.dim() == 3:
         yield "positions", 1 - samples
         yield "columns", 2
@@ -75,11 +79,7 @@ def _changes(
     whole = probe.inputs[name]
     exchanged = whole.roll(1, samples.dims[name])
     count = whole.shape[dim]
-    for place in sorted(
-        {round(at * (count - 1) / max(_MOST - 1, 1)) for at in range(_MOST)}
-        if count > _MOST
-        else range(count)
-    ):
+    for place in _spaced(count):
         if torch.equal(exchanged.select(dim, place), whole.select(dim, place)):
             continue
         changed = whole.clone()
@@ -97,3 +97,7 @@ def _changes(
                 default=0.0,
             ),
         )
+
+
+def _spaced(count: int) -> list[int]:
+    return sorted({round(at * (count - 1) / (_MOST - 1)) for at in range(_MOST)})
