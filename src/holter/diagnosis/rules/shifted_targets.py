@@ -1,4 +1,4 @@
-"""Targets are not the next tokens, but others."""
+"""Targets are not the next tokens, but later ones."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,11 @@ from holter.record.signals import ALIGNMENT_SHIFT
 
 @rule(severity=Severity.ERROR, level=Level.DATA, needs=(ALIGNMENT_SHIFT,), preview=True)
 def shifted_targets(facts: Facts) -> Iterator[Verdict]:
-    """Targets are not the next tokens, but others.
+    """Targets are not the next tokens, but later ones.
 
     ## What it does
     Reads the experiment alignment: where the targets are the tokens of the inputs, it compares them
-    at several distances. Reports targets that follow the inputs by two positions or more, or that
-    come before them.
+    at several distances. Reports targets that follow the inputs by two positions or more.
 
     ## Why it matters
     The model learns to predict the token after the next, although generation asks it for the next.
@@ -38,13 +37,11 @@ def shifted_targets(facts: Facts) -> Iterator[Verdict]:
     - Print the first input and its targets below each other.
     """
     shift = int(facts.run[ALIGNMENT_SHIFT][""].values[-1])
-    if shift in (0, 1):  # of 0 speaks targets-equal-inputs
-        yield shifted_targets.clear("targets follow the inputs by one position, or are the inputs")
+    if shift < 2:  # of 0 speaks targets-equal-inputs; tokens that came before can be remembered
+        yield shifted_targets.clear("no target lies more than one position after its input")
         return
-    where = "after" if shift > 0 else "before"
-    distance = "position" if abs(shift) == 1 else "positions"
     yield shifted_targets.finding(
-        f"the target of each position is the token {abs(shift)} {distance} {where} it",
+        f"the target of each position is the token {shift} positions after it",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(Evidence(ALIGNMENT_SHIFT, (0, 0), f"{shift} positions"),),
