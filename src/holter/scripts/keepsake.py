@@ -89,8 +89,11 @@ class Keepsake:
         Not the loader itself: the recording tells from its end that another takes its place.
         """
         self._loaders.pop((chain, aside), None)
-        twin = copy.copy(loader)
-        twin.__dict__["_iterator"] = None  # and its workers
+        try:
+            twin = copy.copy(loader)
+            twin.__dict__["_iterator"] = None  # and its workers
+        except Exception:  # a library's own kind: its data are not examined
+            return
         self._loaders[chain, aside] = twin
         if len(self._loaders) > _LOADERS:
             del self._loaders[next(iter(self._loaders))]
