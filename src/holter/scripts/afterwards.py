@@ -85,7 +85,7 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
     if setup.loaders:
-        some = {"samples": _SAMPLES, "seconds": limit / 4, "shown": 0}
+        some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
         yield data, partial(data.function, setup, **some)
         yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
 
