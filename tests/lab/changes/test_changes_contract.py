@@ -80,7 +80,7 @@ CHANGES: list[Change] = [
     *(batch_norm_mode(training=True), batch_norm_mode(training=False)),
     *(adam(), adam(nothing_frozen=True), ROLLED_LABELS, SAME_RANDOM_NUMBERS),
     *(layer_left_out(nn.ReLU()), noise_inputs(16), standardised_inputs(16)),
-    OperationGuard(BIRTH).change,
+    OperationGuard(BIRTH).change.on_setup,
     *(rescaled_outputs(torch.ones(1), torch.zeros(1)), FLOAT32, REINITIALISED),
     *(change.on_setup for change in TAPPED),
 ]
