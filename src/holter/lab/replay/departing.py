@@ -40,7 +40,7 @@ def departure(window: FailureWindow, unchanged: ReplayTrial) -> Departure | None
     """Find the first step that differs from the recording, or None."""
     for step, outcome in zip(unchanged.steps, unchanged.outcomes, strict=True):
         recorded = window.recorded(step)
-        if recorded is not None and not same_bits(outcome.total, recorded):
+        if recorded is not None and not same_bits(outcome.loss, recorded):
             return Departure(step, _tensor(window, step), tuple(_suspects(window, step)))
     return None
 

@@ -114,10 +114,10 @@ class Investigation:
         """Run the window again, and compare it with the recording."""
         window, plain = self._window, self.plain
         again = window.play(until=plain.steps[-1])
-        totals = [[each.total for each in trial.outcomes] for trial in (plain, again)]
+        totals = [[each.loss for each in trial.outcomes] for trial in (plain, again)]
         repeatable = all(map(same_bits, *totals))
         pairs = [
-            (outcome.total, recorded)
+            (outcome.loss, recorded)
             for step, outcome in zip(plain.steps, plain.outcomes, strict=True)
             if (recorded := window.recorded(step)) is not None
         ]

@@ -3,22 +3,17 @@
 import math
 import statistics
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from torch import Tensor
+from typing import NamedTuple
 
 from holter.record.events import WindowMeasure
-
-_WHOLE = 1e-6  # relative: closer to a whole number than that, a number is one
 
 
 class StepOutcome(NamedTuple):
     """What one step of a replay gave."""
 
-    loss: float  # the mean of its micro-batches
+    loss: float  # as a run records it: the mean of its micro-batches
     norm: float  # of the gradient before the update
     spoiled: bool  # a weight, a buffer or a moment is not finite after the update
-    total: float  # what a run records: the sum of all that backward was called on
     kind: int  # the phase that it ran, or -1 for all of them
 
     @property
@@ -69,17 +64,3 @@ class ReplayTrial:
         return WindowMeasure(
             statistics.median(after) if after else None, self.first_bad, self.error
         )
-
-
-def divisor(loss: Tensor) -> float:
-    """Return the whole number by which a script divided a loss last, as for accumulation, or 1."""
-    function = loss.grad_fn
-    name = type(function).__name__
-    if function is None or name not in ("DivBackward0", "MulBackward0"):
-        return 1.0
-    node: Any = function
-    other = node._saved_other  # noqa: SLF001
-    if not isinstance(other, Tensor) or other.numel() != 1 or not float(other):
-        return 1.0
-    number = float(other) if name == "DivBackward0" else 1 / float(other)
-    return round(number) if abs(number - round(number)) < _WHOLE * number else 1.0

@@ -176,7 +176,7 @@ class Attendant:
         if self._at == self._order.traced:  # the first step: nothing was trained before
             self._begin_trace()
         if any(model.module is module for model in self._watch.roster.models):
-            batches = [each for each in args if isinstance(each, Tensor) and each.dim()]
+            batches = [each for each in args if isinstance(each, Tensor) and each.dim() > 1]
             self._samples = len(batches[0]) if batches else None
 
     # What follows.

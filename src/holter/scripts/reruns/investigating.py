@@ -213,7 +213,7 @@ def _steps(run: Run, seen: Attended, order: Rerun) -> ReplayTrial:
             if step >= order.first and step not in order.skips:
                 norm = seen.norms.get(str(step), 0.0)
                 bad = step == seen.first_bad
-                rows.append((step, StepOutcome(float(loss), norm, bad, float(loss), kind)))
+                rows.append((step, StepOutcome(float(loss), norm, bad, kind)))
     rows.sort(key=lambda row: row[0])
     steps, outcomes = zip(*rows, strict=True) if rows else ((), ())
     return ReplayTrial(tuple(steps), tuple(outcomes), seen.error)
