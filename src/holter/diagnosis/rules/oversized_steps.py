@@ -86,6 +86,13 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             else "the batch fails on older weights too, and other batches do not"
         )
         return
+    born = replay.birth
+    if born is not None and born.is_in_own_backward and replay.onset == replay.failing:
+        yield oversized_steps.clear(
+            f"the loss of step {replay.failing} is normal: {born.operation} in a backward() of the"
+            f" script overflows ({born.where})"
+        )
+        return
     window = (replay.first, replay.failing)
     explosion = _explosion(facts, replay)
     yield oversized_steps.finding(

@@ -2,8 +2,11 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from torch import Tensor, nn
 
 from holter.record.events import WindowMeasure
 
@@ -64,3 +67,12 @@ class ReplayTrial:
         return WindowMeasure(
             statistics.median(after) if after else None, self.first_bad, self.error
         )
+
+
+def gradient_norm(gradients: Sequence[Tensor]) -> float:
+    """Return the total norm; it is finite if every element is, however large these are."""
+    norm = float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
+    if math.isfinite(norm) or not all(bool(each.isfinite().all()) for each in gradients):
+        return norm
+    largest = max(float(each.abs().max()) for each in gradients if each.numel())
+    return largest * math.sqrt(sum(float((each / largest).square().sum()) for each in gradients))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from holter.lab.batches import cloned
@@ -19,7 +19,7 @@ from holter.lab.changes.learning_rate import set_rate
 from holter.lab.randomness import RandomState
 from holter.lab.replay.editing import ScriptEdits
 from holter.lab.replay.loading import CapturedState
-from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, gradient_norm
 from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.record import Run
@@ -365,7 +365,7 @@ def _norms_of(setup: Setup) -> Iterator[list[float]]:
 
     def measure(optimizer: Optimizer, *_: Any) -> None:
         gradients = [p.grad for p in held_by(optimizer) if p.grad is not None]
-        norms.append(float(nn.utils.get_total_norm(gradients)))
+        norms.append(gradient_norm(gradients))
 
     hooks = [optimizer.register_step_pre_hook(measure) for optimizer in setup.optimizers]
     try:

@@ -24,6 +24,7 @@ from holter.lab.birth.owners import Owner, identity, owned
 from holter.lab.birth.running import Course, one_by_one
 from holter.lab.birth.tracing import Trace
 from holter.lab.birth.values import extent
+from holter.lab.replay.outcomes import gradient_norm
 from holter.record.births import Birth
 from holter.record.trials import UNCHANGED
 from holter.record.typed import from_json, to_json
@@ -55,7 +56,8 @@ class Attended:
     """What was seen of a rerun, besides its recording."""
 
     norms: dict[str, float] = field(default_factory=dict)  # gradient norms, by step
-    first_bad: int | None = None  # the step of the first value that is not finite
+    first_bad: int | None = None  # the step that made the first value that is not finite
+    met: int | None = None  # the step in which it was met, which is the one to trace
     altered: int = 0  # times that the change altered something
     error: str = ""  # what ended the script early
     birth: Birth | None = None
@@ -85,6 +87,7 @@ class Attendant:
         self._altered, self._has_begun = 0, False
         self._norms: dict[str, float] = {}
         self._first_bad: int | None = None
+        self._met: int | None = None
         self._spoiled: set[int] = set()  # identities of what was not finite before
         self._trace: Trace | None = None
         self._birth: Birth | None = None
@@ -113,6 +116,7 @@ class Attendant:
         seen = Attended(
             self._norms,
             self._first_bad,
+            self._met,
             self._altered,
             "" if error is None else f"{type(error).__name__}: {error}".partition("\n")[0],
             self._birth,
@@ -228,34 +232,36 @@ class Attendant:
         """Look for values that are not finite in losses, or else in weights and moments."""
         with _disable_current_modes():
             wrong = [root for root in roots if _is_wrong(root)]
-            if wrong:
-                self._failed(Course([(None, wrong[0])], of_loss=True, scale=self._scale))
-                return
             state: list[tuple[Owner | None, Tensor]] = [
                 (owner, each)
                 for owner, each in self._owned()
                 if identity(each) not in self._spoiled and _is_wrong(each)
             ]
-            if state:
-                self._failed(Course(state))
+            # An update that no optimizer makes is seen at the next backward pass.
+            late = bool(state and roots) and not self._has_optimizer
+            if wrong:
+                course = Course([(None, wrong[0])], of_loss=True, scale=self._scale)
+                self._failed(course, late=late)
+            elif state:
+                self._failed(Course(state), late=late)
 
     def _see_gradients(self) -> None:
         """Measure the gradient; a scaler skips one that is not finite, which is its business."""
         with _disable_current_modes():
             gradients = [p.grad for p in self._watch.roster.parameters if p.grad is not None]
             dense = [each for each in gradients if each.layout is torch.strided]
-            norm = float(nn.utils.get_total_norm(dense)) if dense else 0.0
+            norm = gradient_norm(dense)
             if math.isfinite(norm):
                 self._norms[str(self._at)] = norm
             elif not self._scale:
                 self._failed(Course([(None, each) for each in dense if _is_wrong(each)]))
 
-    def _failed(self, course: Course) -> None:
+    def _failed(self, course: Course, *, late: bool = False) -> None:
         step = max(self._backward_of, self._order.first)
         if step in self._order.skips:  # whose update is not made
             return
         if self._first_bad is None:
-            self._first_bad = step
+            self._first_bad, self._met = max(step - late, 0), step
         if self._trace is not None:
             self._tell(course)
             self._leave()

@@ -15,12 +15,14 @@ from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.capture import Capture
 
 STEP_SKIPPED = str(TrialName(TrialKind.STEP_SKIPPED))
+_SLOWER = rates_times(0.1)
+SLOWER = str(_SLOWER.id)
 _CHANGES = (
     replace(AUTOCAST_OFF, id=TrialName(TrialKind.FLOAT32)),
     DROPOUT_OFF,
     RATES_HELD,
     rates_times(1 / 3),
-    rates_times(0.1),
+    _SLOWER,
     clipped_at_steps(1.0),
     LARGER_EPSILON,
 )

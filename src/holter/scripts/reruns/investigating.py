@@ -11,9 +11,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from holter.diagnosis.facts.replays import NOT_REPRODUCED, ReplayedChange, judged
+from holter.diagnosis.facts.replays import (
+    NOT_REPRODUCED,
+    CureOutcome,
+    ReplayedChange,
+    Triage,
+    concluded,
+    judged,
+)
 from holter.lab.replay.departing import Departure, changed_since, same_bits
-from holter.lab.replay.failing import BEYOND, band_before, onset, rises
+from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, rises
 from holter.lab.replay.investigating import EXACT, REPRODUCED, Reproduction, near, pieces
 from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
 from holter.lab.writing import Lab
@@ -26,6 +33,7 @@ from holter.record.events import (
     ChangeTried,
     ExperimentMade,
     Reproduced,
+    TriageMade,
     WindowMeasure,
 )
 from holter.record.signals import LOSS, REPLAY_LOSS, REPLAY_NORM
@@ -33,10 +41,11 @@ from holter.record.trials import UNCHANGED
 from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
-from holter.scripts.reruns.changing import STEP_SKIPPED, names
+from holter.scripts.reruns.changing import SLOWER, STEP_SKIPPED, names
 from holter.watching.blackbox.capture import Capture
 
 _SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
+_LEAD = 16  # steps before the alarm that are looked at, at least
 _HOW = "by running the whole script again"
 
 
@@ -45,10 +54,11 @@ class RerunInvestigation:
 
     def __init__(self, command: Command, run: Run, capture: Capture, lab: Lab) -> None:
         self._command, self._run, self._capture, self._lab = command, run, capture, lab
-        self._first = capture.steps[0].step
+        self._first = max(min(capture.steps[0].step, capture.alarm.step - _LEAD), 0)
         self._last = capture.alarm.step + BEYOND
         self._seconds = math.inf  # of a rerun
         self._birth: Birth | None = None
+        self._trials: dict[str, ReplayTrial] = {}  # that were made under a change
 
     def investigate(self, *, seconds: float, ladder: bool = True) -> Iterator[str]:
         """Yield a line for the user after each part; changes are tried for so many seconds."""
@@ -70,8 +80,8 @@ class RerunInvestigation:
         if reproduction.verdict == NOT_REPRODUCED:
             yield "no change is tried: it would be tried on another training"
             return
-        if seen.first_bad is not None:
-            self._trace(seen.first_bad)
+        if seen.met is not None:
+            self._trace(seen.met)
             if self._birth is not None:
                 yield self._birth.says
         if ladder and self._fails:
@@ -173,10 +183,30 @@ class RerunInvestigation:
                 continue
             found = self._try(name, why_not)
             yield f"{found.name}: {found.outcome} ({found.says})"
+        triage = self._triage()
+        if triage is not None:
+            self._lab.event(
+                TriageMade(triage.batch_on_older_weights, triage.older_batch_on_these_weights)
+            )
+            yield triage.says
         if late:
             yield "not all changes were tried: each takes a run of the script"
         else:
             self._lab.event(ChangesTried())
+
+    def _triage(self) -> Triage | None:
+        """Find out whether it is the data or the state, by two trials; None without them.
+
+        After a smaller learning rate the same batch meets other weights; after a step that is
+        skipped other batches meet the same weights.
+        """
+        slower, skipped = self._trials.get(SLOWER), self._trials.get(STEP_SKIPPED)
+        if slower is None or skipped is None or self._onset not in slower.steps:
+            return None
+        outcome = slower.outcomes[slower.steps.index(self._onset)]
+        measure = skipped.measure(self._failing)
+        healed, _ = concluded(measure, self._unchanged, self._band)
+        return Triage(is_failure(outcome, self._band), healed is not CureOutcome.CURES)
 
     def _try(self, name: str, why_not: str) -> ReplayedChange:
         measure = WindowMeasure()
@@ -186,6 +216,7 @@ class RerunInvestigation:
             order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
             trial, seen = self._play(name, order)
             if seen.altered:
+                self._trials[name] = trial
                 measure = trial.measure(self._failing)
             else:
                 why_not = "it has nothing to change in these steps"
