@@ -156,6 +156,7 @@ class RerunInvestigation:
                 unchanged=self._unchanged,
                 departs_at=None if found.departure is None else found.departure.step,
                 suspects=() if found.departure is None else found.departure.suspects,
+                is_whole=True,
             )
         )
         return found
