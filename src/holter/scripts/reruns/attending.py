@@ -129,9 +129,11 @@ class Attendant:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             self._arrive()
             self._backward_of, self._scale, self._scaled = self._at, self._scaled, 0.0
+            if not isinstance(tensors, Tensor | tuple | list):
+                tensors = tuple(tensors)  # a generator can be read once only
             if self._is_near:
                 roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-                self._look(roots)
+                self._look([root for root in roots if isinstance(root, Tensor)])
             result = original(tensors, *args, **kwargs)
             if self._is_near:
                 self._see_gradients()

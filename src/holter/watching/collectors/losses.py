@@ -33,9 +33,9 @@ class Pass(NamedTuple):
 class Losses:
     """Adds up what `backward()` is called on, or averages it over the micro-batches of a step.
 
-    Calls at one place, each on a loss that was computed since the last call, are micro-batches. A
-    step that calls backward() once is not looked at more closely, unless it is read deeply or an
-    earlier one made several calls.
+    Calls at one place, each on a loss that was computed since the last call, are micro-batches. The
+    first call of a step is not looked at more closely, unless it is the first of all or an earlier
+    step made several calls: the same in every run of a script, however deep its steps are read.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (
@@ -49,7 +49,9 @@ class Losses:
         self._frames = Frames()
         self._passes: list[Pass] = []  # of the step, those that were looked at
         self._last = -1  # number of the newest node of autograd at the last call
-        self._is_curious = False  # a step made several calls, or its loss was scaled
+        # At the first step, and once a step made several calls or its loss was scaled.
+        self._is_curious = True
+        self._has_reason = False
 
     def join(self, lane: Lane) -> None:
         """Hear of backward passes, of values that are logged, and of closures."""
@@ -67,8 +69,7 @@ class Losses:
 
     def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
         self._calls += 1
-        looks = self._calls > 1 or self._is_curious or depth is not Depth.LIGHT
-        factors = self._look(roots) if looks else None
+        factors = self._look(roots) if self._is_curious or self._calls > 1 else None
         for root in roots:
             value = copied(root)
             if factors is not None and factors.scale != 1:
@@ -84,7 +85,7 @@ class Losses:
         is_fresh = node._sequence_nr() > self._last  # noqa: SLF001  (no public way)
         self._passes.append(Pass(self._frames.chain(), is_fresh, factors.divisor))
         self._last = torch._C._autograd._get_sequence_nr() - 1  # noqa: SLF001  (of the newest)
-        self._is_curious |= self._calls > 1 or factors.scale != 1
+        self._has_reason |= self._calls > 1 or factors.scale != 1
         return factors
 
     def _factor(self) -> float | None:
@@ -122,6 +123,6 @@ class Losses:
             if loss is not None:
                 row[self._losses[subject.owner]] = loss
                 row.is_on_device |= isinstance(loss, Tensor)
-        self._optimised, self._calls = None, 0
+        self._optimised, self._calls, self._is_curious = None, 0, self._has_reason
         if self._logged:
             self._logged = []
