@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -55,7 +55,7 @@ class Rerun:
 class Attended:
     """What was seen of a rerun, besides its recording."""
 
-    norms: dict[str, float] = field(default_factory=dict)  # gradient norms, by step
+    norms: Mapping[str, float] = field(default_factory=dict)  # gradient norms, by step
     first_bad: int | None = None  # the step that made the first value that is not finite
     met: int | None = None  # the step in which it was met, which is the one to trace
     altered: int = 0  # times that the change altered something

@@ -215,12 +215,14 @@ class RerunInvestigation:
             skips = (self._onset,) if name == STEP_SKIPPED else ()
             change = UNCHANGED if skips else name
             order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
-            trial, seen = self._play(name, order)
+            try:
+                trial, seen = self._play(name, order)
+            except HolterError as error:  # the script does not end under this change
+                trial, seen, why_not = ReplayTrial((), ()), Attended(), str(error).rstrip(".")
             if seen.altered:
                 self._trials[name] = trial
                 measure = trial.measure(self._failing)
-            else:
-                why_not = "it has nothing to change in these steps"
+            why_not = why_not or ("" if seen.altered else "it has nothing to change in these steps")
         self._lab.event(ChangeTried(name, why_not, measure))
         return judged(name, measure, self._unchanged, self._band, why_not=why_not)
 
