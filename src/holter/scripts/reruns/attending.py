@@ -31,6 +31,7 @@ from holter.record.typed import from_json, to_json
 from holter.scripts.recognition.sources import step_line
 from holter.scripts.reruns.changing import change_of
 from holter.watching.blackbox.shadow import held_by
+from holter.watching.listening.closures import closure_of
 from holter.watching.taps import Tap
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class Attendant:
         Tap(torch.autograd, "backward", self._around_backward)  # all stay until the process ends
         Tap(GradScaler, "scale", self._around_scale)
         Tap(GradScaler, "step", self._around_scaler_step)
-        register_optimizer_step_pre_hook(lambda optimizer, *_: self._before_update(optimizer))
+        hook: Any = self._before_update
+        register_optimizer_step_pre_hook(hook)
         register_optimizer_step_post_hook(lambda *_: self._after_update())
         nn.modules.module.register_module_forward_pre_hook(self._given)
         self._arrive()
@@ -158,12 +160,13 @@ class Attendant:
 
         return step
 
-    def _before_update(self, optimizer: Optimizer) -> None:
+    def _before_update(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         self._has_optimizer = True
+        evaluates = closure_of(args, kwargs) is not None  # forward and backward passes of its own
         if self._trace is not None:
-            self._trace.updating = True
+            self._trace.updating = not evaluates
             self._stepped_at = step_line(sys._getframe(1)) or self._stepped_at  # noqa: SLF001
-        if self._backward_of in self._order.skips:
+        if self._backward_of in self._order.skips and not evaluates:
             self._altered += 1
             for parameter in held_by(optimizer):
                 parameter.grad = None  # such an update leaves weights and optimizer as they are
