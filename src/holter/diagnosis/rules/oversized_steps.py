@@ -94,6 +94,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         )
         return
     window = (replay.first, replay.failing)
+    smallest = None if replay.minimal_cure is None else replay.minimal_cure.family
     explosion = _explosion(facts, replay)
     yield oversized_steps.finding(
         f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
@@ -105,7 +106,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
             *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        fix=instructions(replay, _SMALLER),
+        fix=instructions(replay, sorted(_SMALLER, key=lambda family: family != smallest)),
     )
 
 
