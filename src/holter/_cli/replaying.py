@@ -17,6 +17,7 @@ from holter.record.errors import HolterError
 from holter.record.notices import tell
 
 _SHORT = 120.0  # seconds of a run that is repeated without being asked to
+_CHANGES_SECONDS = 300.0  # in which changes are tried on whole runs of a script
 
 if TYPE_CHECKING:
     from holter.lab.setup import Setup
@@ -36,12 +37,25 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         f"replaying {capture.alarm.says} at step {capture.alarm.step};"
         f" the capture holds {len(capture.steps)} steps"
     )
+    if args.whole:
+        _run_whole(run, capture, args, trusted_command(run, folder, trust=args.trust))
+        return report(folder)
     if args.on:
         from holter.lab.setup_functions import setup_from
 
         _investigate(setup_from(args.on), run, capture, args)
         return report(folder)
+    return _on_script(run, capture, args, lambda: report(folder))
+
+
+def _on_script(
+    run: "Run", capture: "Capture", args: argparse.Namespace, report: Callable[[], int]
+) -> int:
+    """Replay the step that is extracted from the script, or else the whole script."""
     from holter.scripts.recognition import Recognised, recognise
+
+    assert run.path is not None
+    folder = run.path
 
     def then(recognised: Recognised) -> int:
         for note in recognised.notes:
@@ -53,15 +67,26 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
                     enough = _investigate(recognised.setup, run, capture, args, drawn)
                 else:  # the steps are given more than the loader delivers
                     enough = False
+            except HolterError as error:  # the captured state does not fit, or cannot be run
+                return otherwise(error)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
-            if not enough and not rerun and not _is_short(run, capture):
-                tell(f"to take the inputs of the steps from a second run of {script}, add --rerun")
-            if enough or rerun or not _is_short(run, capture):
-                return report(folder)
-            tell(f"running {script} again: the inputs of its steps are taken from a second run")
-            again = ["try", "replay", "--rerun", *args.words]
-            return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
+            option = "--whole" if rerun else "--rerun"
+            if enough or (rerun and args.export):  # a whole run exports nothing
+                return report()
+            if _is_short(run, capture):
+                tell(f"the failure was not reproduced: running {script} again")
+                return _start_again(option, args)
+            tell(f"the failure was not reproduced; {option} runs {script} again for more")
+            return report()
+
+    def otherwise(error: HolterError) -> int:
+        with contextlib.chdir(here):
+            if args.export or not _is_short(run, capture):
+                raise error
+            tell(str(error).partition("\n")[0])
+            tell(f"running the whole of {script} again instead of its step")
+            return _start_again("--whole", args)
 
     script, *arguments = trusted_command(run, folder, trust=args.trust)
     module = run.meta.environment.module
@@ -84,10 +109,43 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
                 last=len(capture.steps) if rerun else None,
                 out=scratch / "first-steps",
                 then=then,
+                otherwise=otherwise,
                 writes=[here / each for each in (folder, args.export, args.output) if each],
             )
     finally:  # reached only if the script is not recognised; otherwise the process has ended
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _start_again(option: str, args: argparse.Namespace) -> int:
+    """Replay in a process of its own: the script has left its traces in this one."""
+    again = ["try", "replay", option, *(word for word in args.words if word != "--rerun")]
+    return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
+
+
+def _run_whole(
+    run: "Run", capture: "Capture", args: argparse.Namespace, command: Sequence[str]
+) -> None:
+    """Investigate by running the script from its start, again for each answer."""
+    from holter.lab.writing import Lab
+    from holter.scripts.cures.trial import Command
+    from holter.scripts.reruns.investigating import RerunInvestigation
+
+    if args.export is not None:
+        raise HolterError("--export needs the extracted step: leave --whole out.")
+    assert run.path is not None
+    path, module = run.path.absolute(), run.meta.environment.module
+    script, *arguments = command
+    again = Command(module or script, tuple(arguments), module is not None)
+    here = Path.cwd()
+    with Lab(path, quiet=False) as lab, _in_folder(run):
+        try:
+            found = RerunInvestigation(again, run, capture, lab)
+            for line in found.investigate(seconds=_CHANGES_SECONDS, ladder=not args.no_ladder):
+                tell(line)
+        except KeyboardInterrupt:
+            tell("interrupted; the results so far are kept")
+        finally:
+            os.chdir(here)
 
 
 def _capture(run: "Run", folder: Path, name: str | None) -> "Capture":

@@ -139,6 +139,12 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         " a data loader, and after a short run that was not reproduced)",
     )
     failure.add_argument(
+        "--whole",
+        action="store_true",
+        help="run the whole script again for each answer, instead of its extracted step (default"
+        " after a short run whose step does not reproduce the failure)",
+    )
+    failure.add_argument(
         "--no-ladder",
         action="store_true",
         help="only reproduce the failure and find its origin; try no interventions",

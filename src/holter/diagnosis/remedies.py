@@ -24,6 +24,10 @@ _CHANGES = {
     " torch.nn.attention.sdpa_kernel(SDPBackend.MATH):`",
     TrialKind.DETERMINISTIC: "set `torch.use_deterministic_algorithms(True)`",
 }
+_OWN_BACKWARD = (
+    "write the gradient in a form that stays in range, for example `grad * torch.sigmoid(x)` for"
+    " `grad * torch.exp(x) / (1 + torch.exp(x))`"
+)
 _ACTING = (ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
 
 
@@ -48,6 +52,8 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
     place = f"at {birth.where}, " if in_script else ""
     if birth.phase == "update":
         return f"{place}{_in_update(replay, birth)}"
+    if birth.is_in_own_backward:
+        return f"{place}{_OWN_BACKWARD}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
     if unguarded and replay.is_data:
         return f"check {_samples(birth)}, and fix or leave them out where the data is loaded"

@@ -61,6 +61,7 @@ _WORDS = {
     "loss.log_argument": "smallest argument of a logarithm",
     "loss.logged": "logged loss",
     "loss.root_argument": "smallest argument of a square root",
+    "loss.factor": "loss over the sum of backward() calls",
     "loss.root_share": "loss given to backward() over the loss function's",
     "loss.summed": "reduction",
     "loss.term_gradient": "share of the gradient",

@@ -46,3 +46,8 @@ class Birth:
     micro_batch: int = 0  # the batch of the step it was born in, from 0
     micro_batches: int = 1  # batches of the step
     indices: tuple[int, ...] = ()  # of the samples in the data set, where they are known
+
+    @property
+    def is_in_own_backward(self) -> bool:
+        """Whether it happened in the backward() of an autograd.Function of the script."""
+        return self.phase == "backward" and self.node.endswith("Backward")  # torch numbers its own

@@ -135,6 +135,12 @@ class Watch:
         return self._recorder.steps
 
     @property
+    def coming_step(self) -> int:
+        """Number of the step whose update is still to come."""
+        self._unseen.look()
+        return self._loop.stepper.coming_step
+
+    @property
     def has_trained(self) -> bool:
         """Whether weights were updated, in a step that may still be open."""
         self._unseen.look()

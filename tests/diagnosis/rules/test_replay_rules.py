@@ -144,7 +144,7 @@ def test_a_replay_that_departs_is_a_hint_and_rules_nothing_out() -> None:
     (finding,) = checkup.findings
     assert finding.rule == "irreproducible-failure"
     assert finding.confidence is Confidence.HINT
-    assert "--rerun" in finding.fix
+    assert "--whole" in finding.fix
     assert not checkup.clear
     asked = checked(replay(verdict="not reproduced", alarm="asked"))
     assert not asked.clear and not asked.findings

@@ -69,7 +69,7 @@ def test_a_guarded_step_is_finite(loss: Loss) -> None:
     assert birth is not None
     assert OperationGuard.exists_for(birth)
     guard = OperationGuard(birth)
-    with guard.change.applied(setup) as guarded:
+    with guard.change.on_setup.applied(setup) as guarded:
         assert torch.tensor(guarded.step(x)).isfinite()
     assert guard.calls > 0
     assert all(each.isfinite().all() for each in setup.model.parameters())
@@ -80,7 +80,7 @@ def test_a_guard_acts_at_its_line_alone() -> None:
     birth = find(lambda: setup.loss(x), setup.models, setup.optimizers, samples=6)
     assert birth is not None
     guard = OperationGuard(replace(birth, where=f"{birth.where}0"))
-    with guard.change.applied(setup) as guarded:
+    with guard.change.on_setup.applied(setup) as guarded:
         assert not torch.tensor(guarded.step(x)).isfinite()
     assert guard.calls == 0
 

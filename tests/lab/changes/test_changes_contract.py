@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import UNCHANGED, Change, TappedChange
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
-from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF, clip_to
+from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF, clip_to, clipped_at_steps
 from holter.lab.changes.data import (
     CLASS_WEIGHTS,
     MEAN_LOSS,
@@ -23,7 +23,7 @@ from holter.lab.changes.data import (
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
-from holter.lab.changes.learning_rate import SCHEDULE_CONSTANT, rates_times, warm_up
+from holter.lab.changes.learning_rate import RATES_HELD, SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
 from holter.lab.changes.modes import EVAL_MODE, TRAIN_MODE, batch_norm_mode
 from holter.lab.changes.optimizer import (
@@ -73,14 +73,14 @@ TAPPED: list[TappedChange] = [
     *(ALL_IN_OPTIMIZER, ALL_TRAINABLE, TRAIN_MODE, EVAL_MODE, AUTOCAST_OFF),
     *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, MEAN_LOSS, CLASS_WEIGHTS, SHUFFLED_LOADER),
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),
-    *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF),
+    *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, RATES_HELD, clipped_at_steps(0.1)),
 ]
 CHANGES: list[Change] = [
     *(UNCHANGED, clip_to(0.1), DETERMINISTIC, MATH_ATTENTION, COMPILE_OFF),
     *(batch_norm_mode(training=True), batch_norm_mode(training=False)),
     *(adam(), adam(nothing_frozen=True), ROLLED_LABELS, SAME_RANDOM_NUMBERS),
     *(layer_left_out(nn.ReLU()), noise_inputs(16), standardised_inputs(16)),
-    OperationGuard(BIRTH).change,
+    OperationGuard(BIRTH).change.on_setup,
     *(rescaled_outputs(torch.ones(1), torch.zeros(1)), FLOAT32, REINITIALISED),
     *(change.on_setup for change in TAPPED),
 ]

@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader, TensorDataset
 import holter
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.lab.replay.investigating import whole
-from holter.lab.replay.outcomes import divisor
 from holter.lab.replay.window import FailureWindow, UnknownBatchError
 from holter.lab.setup import LossPhase, ScriptWrite, Setup
 from holter.lab.writing import Lab
@@ -186,11 +185,6 @@ def test_a_replay_that_ends_early_reproduces_nothing(tmp_path: Path) -> None:
     assert f"ends after step {steps[3].step}" in found.says
 
 
-def test_the_divisor_of_an_accumulated_loss() -> None:
-    loss = torch.ones(1, requires_grad=True).sum()
-    assert [divisor(each) for each in (loss, loss / 4, loss * 0.25, loss * 0.3)] == [1, 4, 4, 1]
-
-
 def test_a_loss_is_the_mean_of_its_micro_batches(tmp_path: Path) -> None:
     def accumulated(path: Path, setup: Setup) -> Path:
         (optimizer,) = setup.optimizers
@@ -204,5 +198,4 @@ def test_a_loss_is_the_mean_of_its_micro_batches(tmp_path: Path) -> None:
 
     seen = window(accumulated(tmp_path / "run", parts()), parts())
     (first, *_) = seen.play().outcomes
-    assert first.total == pytest.approx(4 * first.loss)
-    assert seen.recorded(seen.steps[0].step) == pytest.approx(first.total)
+    assert seen.recorded(seen.steps[0].step) == pytest.approx(first.loss)

@@ -8,7 +8,15 @@ from torch import nn
 
 from holter import Run
 from holter.record.events import SkippedStep
-from holter.record.signals import AMP_SCALE, AMP_SKIPPED, BACKWARD_CALLS, LOSS, LOSS_LOGGED
+from holter.record.signals import (
+    AMP_SCALE,
+    AMP_SKIPPED,
+    BACKWARD_CALLS,
+    LOSS,
+    LOSS_FACTOR,
+    LOSS_LOGGED,
+)
+from holter.watching.collectors.script_factors import script_factors
 from watching.collectors.trainings import values, watching
 
 
@@ -38,15 +46,60 @@ def test_one_backward_a_step(tmp_path, model, optimizer):
     assert LOSS_LOGGED not in run
 
 
-def test_accumulation_sums(tmp_path, model, optimizer):
+@pytest.mark.parametrize("divisor", [1, 4])
+def test_the_loss_of_micro_batches_is_their_mean(tmp_path, model, optimizer, divisor):
     with watching(tmp_path / "run", model, optimizer):
-        for step in (1, 2):
-            for part in (0.25, 0.5, 1.0):
-                loss_of(model, part * step).backward()
+        for parts in ((1.0, 2.0, 6.0, 3.0), (2.0, 4.0), (5.0,)):
+            for part in parts:
+                (loss_of(model, part) / divisor).backward()
             optimizer.step()
     run = Run.load(tmp_path / "run")
-    assert values(run, LOSS) == [1.75, 3.5]
-    assert values(run, BACKWARD_CALLS) == [3, 3]
+    # A single call may be divided for another reason: it is recorded as it is.
+    assert values(run, LOSS) == [3, 3, 5 / divisor]
+    assert values(run, LOSS_FACTOR) == [divisor / 4, divisor / 2]
+    assert values(run, BACKWARD_CALLS) == [4, 2, 1]
+
+
+def test_an_accumulation_that_begins_at_a_light_step_is_averaged(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer, budget=1e-9):
+        for step in range(60):
+            for _ in range(1 if step < 50 else 3):
+                loss_of(model, 2.0).backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert values(run, LOSS) == [2] * 60
+
+
+def test_different_losses_of_a_step_are_added(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            loss_of(model, 1.0).backward()
+            loss_of(model, 2.0).backward()
+            optimizer.step()
+            for part in [loss_of(model, 1.0), loss_of(model, 2.0)]:  # computed together
+                part.backward()
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert values(run, LOSS) == [3] * 6
+    assert LOSS_FACTOR not in run
+
+
+def test_a_loss_scale_by_hand_is_removed(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for scale in (256.0, 256.0, 512.0):
+            (loss_of(model, 3.0) * scale).backward()
+            optimizer.step()
+            (loss_of(model, 3.0) * 2).backward()  # a weight
+            optimizer.step()
+    assert values(Run.load(tmp_path / "run"), LOSS) == [3, 6] * 3
+
+
+def test_only_numbers_of_the_script_are_factors():
+    loss = torch.ones(1, requires_grad=True).sum()
+    found = [script_factors(each) for each in (loss, loss / 4, loss * 0.25, loss * 0.3)]
+    assert found == [(1, 1), (1, 4), (1, 4), (1, 1)]
+    assert script_factors(loss / 4 * 1024) == (1024, 4)
+    assert script_factors(loss / torch.tensor(4.0)) == (1, 1)  # a count of targets, say
 
 
 def test_a_loss_changed_in_place_afterwards(tmp_path, model, optimizer):

@@ -10,6 +10,7 @@ from holter.diagnosis.facts.robust import Values, midmean
 from holter.record.signals import (
     ACCURACY,
     BACKWARD_CALLS,
+    LOSS_FACTOR,
     LOSS_ROOT_SHARE,
     LOSS_SUMMED,
     OUTPUT_SIZE,
@@ -138,8 +139,10 @@ def scale(facts: "Facts") -> float:
     """Return the recorded loss over the mean of the loss function: sums and accumulation."""
     if (shares := root_shares(facts)) is None:
         return 1.0
-    calls = readings(facts, BACKWARD_CALLS, "")
-    product = float(np.median(shares)) * (float(np.median(calls)) if len(calls) else 1.0)
+    product = float(np.median(shares))
+    for signal in (BACKWARD_CALLS, LOSS_FACTOR):
+        recorded = readings(facts, signal, "")
+        product *= float(np.median(recorded)) if len(recorded) else 1.0
     return product if np.isfinite(product) and product > 0 else 1.0
 
 

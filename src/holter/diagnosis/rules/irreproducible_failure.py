@@ -9,7 +9,11 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED
 
-_RERUN = "run `holter try replay --rerun RUN`: it takes the inputs of each step from a second run"
+_WHOLE = "run `holter try replay --whole RUN`: it runs the whole script again, not its step alone"
+_SEED = (
+    "set all seeds (`torch.manual_seed(0)`, `random.seed(0)`, `numpy.random.seed(0)`), then record"
+    " the failure again"
+)
 _DETERMINISTIC = (
     "set `torch.use_deterministic_algorithms(True)` and replay it; then replay it on another"
     " machine"
@@ -26,8 +30,9 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     `holter try replay` restores weights, optimizer, batches and random state from before the
-    failure and repeats the same steps. Reports a replay that does not give the recorded losses:
-    from which step on, in which parameter, and what may have done it. It concludes nothing else.
+    failure and repeats the same steps, or runs the whole script again. Reports a replay that does
+    not give the recorded losses: from which step on, in which parameter, and what may have done it.
+    It concludes nothing else.
 
     ## Why it matters
     Something that the capture does not hold takes part in the training: code between the steps, an
@@ -42,15 +47,16 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Run the replay with `--rerun`: it takes what the steps are given from a second run of the
-    script. If two replays differ, set `torch.use_deterministic_algorithms(True)`. If it fails on
-    one machine only, take that machine out of service and test its memory.
+    Run the replay with `--whole`: it runs the whole script again, with everything that takes part
+    in the training. If that departs, set all seeds. If two replays differ, set
+    `torch.use_deterministic_algorithms(True)`. If it fails on one machine only, take that machine
+    out of service and test its memory.
 
     ## When it is wrong
     The failure itself may be ordinary: that a replay departs says nothing about its cause.
 
     ## How to confirm
-    - `holter try replay --rerun RUN`
+    - `holter try replay --whole RUN`
     - Replay it on another machine.
     """
     replay = replayed(facts.run)
@@ -68,5 +74,5 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
             confidence=Confidence.HINT if departs else Confidence.LIKELY,
             onset=replay.failing,
             evidence=(Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),),
-            fix=_RERUN if departs else _DETERMINISTIC,
+            fix=(_SEED if about.is_whole else _WHOLE) if departs else _DETERMINISTIC,
         )

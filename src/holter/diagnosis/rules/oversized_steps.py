@@ -86,7 +86,15 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             else "the batch fails on older weights too, and other batches do not"
         )
         return
+    born = replay.birth
+    if born is not None and born.is_in_own_backward and replay.onset == replay.failing:
+        yield oversized_steps.clear(
+            f"the loss of step {replay.failing} is normal: {born.operation} in a backward() of the"
+            f" script overflows ({born.where})"
+        )
+        return
     window = (replay.first, replay.failing)
+    smallest = None if replay.minimal_cure is None else replay.minimal_cure.family
     explosion = _explosion(facts, replay)
     yield oversized_steps.finding(
         f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
@@ -98,7 +106,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
             *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        fix=instructions(replay, _SMALLER),
+        fix=instructions(replay, sorted(_SMALLER, key=lambda family: family != smallest)),
     )
 
 

@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from holter.lab.birth.sources import is_hidden, shortened
-from holter.lab.changes import Change
-from holter.lab.setup import Setup
+from holter.lab.changes import Altered, TappedChange
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
 
@@ -90,10 +89,10 @@ class OperationGuard:
     def __init__(self, birth: Birth) -> None:
         self.operation, self.where = birth.operation, birth.where
         self.calls = 0  # that were guarded
-        self.change = Change(
+        self.change = TappedChange(
             TrialName(TrialKind.GUARDED, self.operation),
             f"Keep {self.operation} at {self.where} from operands that it cannot be given.",
-            self._applied,
+            self._entered,
         )
 
     @staticmethod
@@ -102,9 +101,9 @@ class OperationGuard:
         return birth.operation in _GUARDS and bool(birth.where)
 
     @contextmanager
-    def _applied(self, setup: Setup) -> Iterator[Setup]:
-        with _GuardingMode(self):
-            yield setup
+    def _entered(self, altered: Altered) -> Iterator[None]:
+        with _GuardingMode(self, altered):
+            yield
 
     def guarded(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what a call is given instead, if it is one of those that are guarded."""
@@ -134,13 +133,16 @@ class OperationGuard:
 class _GuardingMode(TorchFunctionMode):
     """Sees every call of torch's functions and operators."""
 
-    def __init__(self, guard: OperationGuard) -> None:
+    def __init__(self, guard: OperationGuard, altered: Altered) -> None:
         super().__init__()
-        self._guard = guard
+        self._guard, self._altered = guard, altered
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        return func(*self._guard.guarded(name, args), **(kwargs or {}))
+        before = self._guard.calls
+        given = self._guard.guarded(getattr(func, "__name__", ""), args)
+        if self._guard.calls > before:
+            self._altered()
+        return func(*given, **(kwargs or {}))
 
 
 def _is_float(value: object) -> bool:

@@ -43,7 +43,7 @@ def run(
     for each in trained:
         each.grad = None
     try:
-        with trace, _scale_seen(course):
+        with trace, scale_seen(course):
             loss = step()
         if _is_wrong(loss):
             course.symptoms, course.of_loss = [(None, loss)], True
@@ -54,7 +54,7 @@ def run(
         course.symptoms = _wrong((None, each.grad) for each in trained if each.grad is not None)
         if course.symptoms or (course.scale and update is None):
             return course
-        with trace, _one_by_one(optimizers):
+        with trace, one_by_one(optimizers):
             trace.updating = True
             _update(optimizers, update)
         now = list(owned(models, optimizers))
@@ -84,7 +84,7 @@ def _wrong(tensors: Iterable[tuple[Owner | None, Tensor]]) -> list[tuple[Owner |
 
 
 @contextmanager
-def _scale_seen(course: Course) -> Iterator[None]:
+def scale_seen(course: Course) -> Iterator[None]:
     """Notice by what a GradScaler multiplies a loss."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ def _scale_seen(course: Course) -> Iterator[None]:
 
 
 @contextmanager
-def _one_by_one(optimizers: Sequence[Optimizer]) -> Iterator[None]:
+def one_by_one(optimizers: Sequence[Optimizer]) -> Iterator[None]:
     """Let optimizers update parameter by parameter, operation by operation."""
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     keys = ("foreach", "fused")

@@ -77,7 +77,7 @@ class SampleTracker:
             others = [each for each in range(tensor.dim()) if each != along]
             places = (wrong.any(others) if others else wrong).nonzero()
             strides = (tensor.stride(along),)
-        offsets = (places * torch.tensor(strides, device=places.device)).sum(1)
+        offsets = (places * torch.tensor(strides, dtype=torch.int64, device=places.device)).sum(1)
         offsets += int(tensor.storage_offset()) - layout.base
         samples = torch.unique(offsets.div(layout.step, rounding_mode="floor") % self.size)
         return tuple(samples.tolist())

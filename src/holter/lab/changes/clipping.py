@@ -39,6 +39,26 @@ def _clipped(max_norm: float | None, setup: Setup) -> Iterator[Setup]:
     yield replace(setup, phases=tuple(replace(phase, max_norm=max_norm) for phase in setup.phases))
 
 
+def clipped_at_steps(max_norm: float) -> TappedChange:
+    """Clip gradients to a norm right before each update, whatever the training does itself."""
+
+    @contextmanager
+    def entered(altered: Altered) -> Iterator[None]:
+        def clip(optimizer: Optimizer) -> None:
+            held = [p for p in held_by(optimizer) if p.grad is not None]
+            if held and not float(nn.utils.clip_grad_norm_(held, max_norm)) <= max_norm:
+                altered()
+
+        with around_steps(before=clip):
+            yield
+
+    return TappedChange(
+        TrialName(TrialKind.CLIP, f"{max_norm:.3g}"),
+        f"Clip gradients to a norm of {max_norm:.3g} right before each update.",
+        entered,
+    )
+
+
 @contextmanager
 def _unclipped(altered: Altered) -> Iterator[None]:
     """Let the functions that clip do nothing; `clip_grad_norm_` still returns the norm."""

@@ -1,6 +1,6 @@
 """Learning rates: multiplied, warmed up, held constant, or set in proportion."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -60,24 +60,34 @@ def _warmed_up(steps: int, altered: Altered) -> Iterator[None]:
 
 
 @contextmanager
-def _held(altered: Altered) -> Iterator[None]:
+def _held(rate_of: Callable[[Group], float], altered: Altered) -> Iterator[None]:
+    """Keep each group at the rate that `rate_of` gives at its first step."""
     held: WeakKeyDictionary[Optimizer, list[float]] = WeakKeyDictionary()
 
     def first(optimizer: Optimizer, group: Group) -> dict[str, float]:
         known = held.setdefault(optimizer, [])
         place = next(n for n, own in enumerate(optimizer.param_groups) if own is group)
         if place == len(known):
-            known.append(_known_peak(group))
+            known.append(rate_of(group))
         return {"lr": known[place]}
 
     with settings_in_steps(first, altered):
         yield
 
 
+def _known_peak(group: Group) -> float:
+    return max(float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group)
+
+
 SCHEDULE_CONSTANT = TappedChange(
     TrialName(TrialKind.SCHEDULE_CONSTANT),
     "Keep every learning rate at the highest value that its schedule starts from.",
-    _held,
+    partial(_held, _known_peak),
+)
+RATES_HELD = TappedChange(
+    TrialName(TrialKind.EARLIER_RATE),
+    "Keep every learning rate as it is when the change begins.",
+    partial(_held, lambda group: float(group["lr"])),
 )
 
 
@@ -149,10 +159,6 @@ def _peak(setup: Setup, optimizer: Optimizer, group: dict[str, Any]) -> float:
         if isinstance(scheduler, CyclicLR) and scheduler.optimizer is optimizer:
             rates += [float(peak) for peak in scheduler.max_lrs]
     return max(rates)
-
-
-def _known_peak(group: Group) -> float:
-    return max(float(group[name]) for name in ("lr", "initial_lr", "max_lr") if name in group)
 
 
 def _default(optimizer: Optimizer) -> float:

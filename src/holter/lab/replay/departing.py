@@ -12,6 +12,7 @@ import torch
 
 from holter.lab.replay.outcomes import ReplayTrial
 from holter.lab.replay.window import FailureWindow
+from holter.record import Run
 from holter.record.signals import WEIGHT_NORM
 
 _APART = 1e-4  # relative, of norms that different kernels compute
@@ -39,7 +40,7 @@ def departure(window: FailureWindow, unchanged: ReplayTrial) -> Departure | None
     """Find the first step that differs from the recording, or None."""
     for step, outcome in zip(unchanged.steps, unchanged.outcomes, strict=True):
         recorded = window.recorded(step)
-        if recorded is not None and not same_bits(outcome.total, recorded):
+        if recorded is not None and not same_bits(outcome.loss, recorded):
             return Departure(step, _tensor(window, step), tuple(_suspects(window, step)))
     return None
 
@@ -82,7 +83,7 @@ def _tensor(window: FailureWindow, until: int) -> str:
 def _suspects(window: FailureWindow, step: int) -> Iterator[str]:
     """Yield what may have done it, what is known first; hardware comes last."""
     setup, steps = window.setup, [each for each in window.steps if each.step <= step]
-    yield from _changed_since(window)
+    yield from changed_since(window.run)
     unknown = {name.split("/", 2)[2] for s in steps for name, c in s.edits.items() if c is None}
     if unknown:
         yield f"the script writes to {listed(sorted(unknown))} between steps; not all of it is kept"
@@ -100,10 +101,11 @@ def _suspects(window: FailureWindow, step: int) -> Iterator[str]:
     yield "a nondeterministic kernel, or the hardware"
 
 
-def _changed_since(window: FailureWindow) -> Iterator[str]:
-    if window.run is None:
+def changed_since(run: Run | None) -> Iterator[str]:
+    """Yield what is not as it was when a run was recorded."""
+    if run is None:
         return
-    environment = window.run.meta.environment
+    environment = run.meta.environment
     torch_then, torch_now = environment.versions.get("torch"), version("torch")
     if torch_then is not None and torch_then != torch_now:
         yield f"another version of torch: {torch_then} recorded it, {torch_now} replays it"

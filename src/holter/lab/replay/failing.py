@@ -24,8 +24,8 @@ def locate(window: FailureWindow, unchanged: ReplayTrial) -> Band:
         later = [step for step in unchanged.steps if step > window.failing]
         window.failing = min(later, default=window.failing)
     alike = unchanged.like(window.failing)
-    window.onset = _onset(alike, window.failing)
-    band = _band(window, alike)
+    window.onset = onset(alike, window.failing)
+    band = band_before(alike, window.failing, window.onset)
     window.bad = _bad_steps(window, band)
     return band
 
@@ -35,11 +35,11 @@ def is_failure(outcome: StepOutcome, band: Band) -> bool:
     return not outcome.is_finite or outcome.loss > band.ceiling()
 
 
-def rises(window: FailureWindow, unchanged: ReplayTrial, band: Band) -> bool:
+def rises(unchanged: ReplayTrial, failing: int, band: Band) -> bool:
     """Whether the loss leaves its band in the replay, as it did in the training."""
-    alike = unchanged.like(window.failing)
+    alike = unchanged.like(failing)
     rows = zip(alike.steps, alike.losses, strict=True)
-    after = [loss for step, loss in rows if step >= window.failing]
+    after = [loss for step, loss in rows if step >= failing]
     return bool(after) and max(after) > band.ceiling()
 
 
@@ -71,7 +71,7 @@ def fatal_before(window: FailureWindow, unchanged: ReplayTrial) -> str:
     )
 
 
-def _onset(unchanged: ReplayTrial, failing: int) -> int:
+def onset(unchanged: ReplayTrial, failing: int) -> int:
     """Return the first of the steps up to the failing one whose loss or norm is out of its band."""
     rows = list(zip(unchanged.steps, unchanged.losses, unchanged.norms, strict=True))
     early = [row for row in rows if row[0] < failing][: max(len(rows) // 2, _FEWEST)]
@@ -79,23 +79,22 @@ def _onset(unchanged: ReplayTrial, failing: int) -> int:
         return failing
     high = _high([loss for _, loss, _ in early])
     steep = _STEEP * statistics.median(norm for _, _, norm in early)
-    onset = failing
+    began = failing
     for step, loss, norm in reversed([row for row in rows if row[0] < failing]):
         if loss <= high and norm <= steep:
             break
-        onset = step
-    return onset
+        began = step
+    return began
 
 
-def _band(window: FailureWindow, unchanged: ReplayTrial) -> Band:
+def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
+    """Return the band of the losses before a failure that began with a step."""
     rows = [
         (step, loss)
         for step, loss in zip(unchanged.steps, unchanged.losses, strict=True)
-        if step < window.failing and math.isfinite(loss)
+        if step < failing and math.isfinite(loss)
     ]
-    before = [
-        loss for place, (step, loss) in enumerate(rows) if step < window.onset or place < _FEWEST
-    ]
+    before = [loss for place, (step, loss) in enumerate(rows) if step < began or place < _FEWEST]
     if not before:
         return NO_BAND
     band = Band.of(before)

@@ -67,23 +67,26 @@ class Reproduction:
     ended: str = ""  # where the replay ended before the failure, and by what
     edited: str = ""  # what the script writes to between steps, and how it was replayed
     fatal_before: str = ""  # by what it is known that the fatal update lies before the window
+    how: str = ""  # how it was repeated, if not by the extracted step
 
     @property
     def says(self) -> str:
         """The verdict in a sentence."""
         equal = f"{self.same} of {self.compared} recorded losses are identical"
+        how = f" {self.how}" if self.how else ""
         if self.verdict == EXACT:
-            told = f"reproduced bit for bit: {equal}"
+            told = f"reproduced bit for bit{how}: {equal}"
         elif self.verdict == REPRODUCED:
-            told = f"reproduced: it fails again; {equal}"
+            told = f"reproduced{how}: it fails again; {equal}"
         elif not self.repeatable:
-            told = f"not reproduced: {equal}; two replays differ: nondeterminism"
+            told = f"not reproduced{how}: {equal}; two replays differ: nondeterminism"
         elif self.departure is not None:
-            told = f"not reproduced: {equal}; {self.departure.says}"
+            told = f"not reproduced{how}: {equal}; {self.departure.says}"
         elif self.ended:
-            told = f"not reproduced: {equal}; {self.ended}"
+            told = f"not reproduced{how}: {equal}; {self.ended}"
         else:
-            told = f"not reproduced: {equal}; the recorded steps do not fail when they are repeated"
+            again = "the recorded steps do not fail when they are repeated"
+            told = f"not reproduced{how}: {equal}; {again}"
         return "; ".join(part for part in (told, self.edited, self.fatal_before) if part)
 
 
@@ -101,7 +104,9 @@ class Investigation:
         self._unchanged = self.plain.measure(window.failing)
         self._write(UNCHANGED, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
-        spike = window.capture.alarm.kind == "spike" and rises(window, self.plain, self._band)
+        spike = window.capture.alarm.kind == "spike" and rises(
+            self.plain, window.failing, self._band
+        )
         self.fails = self.fails_by_nan or spike
         self._birth: Birth | None = None  # once it is traced
 
@@ -109,10 +114,10 @@ class Investigation:
         """Run the window again, and compare it with the recording."""
         window, plain = self._window, self.plain
         again = window.play(until=plain.steps[-1])
-        totals = [[each.total for each in trial.outcomes] for trial in (plain, again)]
+        totals = [[each.loss for each in trial.outcomes] for trial in (plain, again)]
         repeatable = all(map(same_bits, *totals))
         pairs = [
-            (outcome.total, recorded)
+            (outcome.loss, recorded)
             for step, outcome in zip(plain.steps, plain.outcomes, strict=True)
             if (recorded := window.recorded(step)) is not None
         ]
@@ -123,7 +128,7 @@ class Investigation:
             verdict = NOT_REPRODUCED
         elif pairs and same == len(pairs) and repeatable:
             verdict = EXACT
-        elif fails and all(_near(loss, recorded) for loss, recorded in pairs):
+        elif fails and all(near(loss, recorded) for loss, recorded in pairs):
             verdict = REPRODUCED
         else:
             verdict = NOT_REPRODUCED
@@ -266,7 +271,7 @@ class Investigation:
 
     def _write(self, name: str, trial: ReplayTrial) -> None:
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
-            for first, part in _runs(trial.steps, values):
+            for first, part in pieces(trial.steps, values):
                 self._lab.write(signal, part, trial=name, first=first)
 
 
@@ -318,8 +323,8 @@ class Gathered:
             each.grad = before if each.grad is None else each.grad + before
 
 
-def _runs(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
-    """Pieces whose steps follow each other."""
+def pieces(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
+    """Yield pieces whose steps follow each other, with the first step of each."""
     piece: list[float] = []
     for place, (step, value) in enumerate(zip(steps, values, strict=True)):
         if piece and step != steps[place - 1] + 1:
@@ -341,7 +346,8 @@ def _count(batch: object) -> int | None:
         return None
 
 
-def _near(one: float, other: float) -> bool:
+def near(one: float, other: float) -> bool:
+    """Whether two losses differ by rounding only."""
     if not (math.isfinite(one) and math.isfinite(other)):
         return math.isfinite(one) == math.isfinite(other)
     return abs(one - other) <= _CLOSE * max(abs(one), abs(other), 1e-12)

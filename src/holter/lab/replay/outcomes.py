@@ -2,23 +2,21 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from holter.record.events import WindowMeasure
-
-_WHOLE = 1e-6  # relative: closer to a whole number than that, a number is one
 
 
 class StepOutcome(NamedTuple):
     """What one step of a replay gave."""
 
-    loss: float  # the mean of its micro-batches
+    loss: float  # as a run records it: the mean of its micro-batches
     norm: float  # of the gradient before the update
     spoiled: bool  # a weight, a buffer or a moment is not finite after the update
-    total: float  # what a run records: the sum of all that backward was called on
     kind: int  # the phase that it ran, or -1 for all of them
 
     @property
@@ -71,15 +69,10 @@ class ReplayTrial:
         )
 
 
-def divisor(loss: Tensor) -> float:
-    """Return the whole number by which a script divided a loss last, as for accumulation, or 1."""
-    function = loss.grad_fn
-    name = type(function).__name__
-    if function is None or name not in ("DivBackward0", "MulBackward0"):
-        return 1.0
-    node: Any = function
-    other = node._saved_other  # noqa: SLF001
-    if not isinstance(other, Tensor) or other.numel() != 1 or not float(other):
-        return 1.0
-    number = float(other) if name == "DivBackward0" else 1 / float(other)
-    return round(number) if abs(number - round(number)) < _WHOLE * number else 1.0
+def gradient_norm(gradients: Sequence[Tensor]) -> float:
+    """Return the total norm; it is finite if every element is, however large these are."""
+    norm = float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
+    if math.isfinite(norm) or not all(bool(each.isfinite().all()) for each in gradients):
+        return norm
+    largest = max(float(each.abs().max()) for each in gradients if each.numel())
+    return largest * math.sqrt(sum(float((each / largest).square().sum()) for each in gradients))

@@ -1,7 +1,7 @@
 """The changes to try on a captured failure, each alone, and why some do not apply."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from holter.watching.taps import Tap
 
 _RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
 _CLIP = 1.0
+NOT_RAISED = "the learning rate does not rise in the window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
         _edit(
             TrialKind.EARLIER_RATE,
             None if lower is None else WindowEdit(rates_of=lower),
-            "the learning rate does not rise in the window",
+            NOT_RAISED,
         ),
         _change(learning_rate_times(1 / 3)),
         _change(learning_rate_times(0.1)),
@@ -126,7 +127,8 @@ def _guards(birth: Birth | None) -> list[PlannedReplay]:
     if birth is None or not OperationGuard.exists_for(birth):
         return []
     guard = OperationGuard(birth)
-    return [PlannedReplay(str(guard.change.id), (guard.change,), reached=lambda: guard.calls > 0)]
+    change = guard.change.on_setup
+    return [PlannedReplay(str(change.id), (change,), reached=lambda: guard.calls > 0)]
 
 
 def _edit(kind: TrialKind, edit: WindowEdit | None, why_not: str = "") -> PlannedReplay:
@@ -221,15 +223,18 @@ def _as_many_batches(window: FailureWindow) -> WindowEdit | None:
 
 def _lower(window: FailureWindow) -> Step | None:
     """Return the first step of the window if a schedule has raised a learning rate since."""
-    first = window.steps[0]
-    raised = any(
+    return window.steps[0] if raises_rate(window.steps, window.failing) else None
+
+
+def raises_rate(steps: Sequence[Step], failing: int) -> bool:
+    """Whether a learning rate rises between the first of the steps and the failing one."""
+    return any(
         now > _RAISED * before
-        for step in window.steps
-        if step.step <= window.failing
-        for rates, firsts in zip(step.rates, first.rates, strict=False)
+        for step in steps
+        if step.step <= failing
+        for rates, firsts in zip(step.rates, steps[0].rates, strict=False)
         for now, before in zip(rates, firsts, strict=False)
     )
-    return first if raised else None
 
 
 def _is_compiled(module: nn.Module) -> bool:

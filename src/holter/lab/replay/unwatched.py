@@ -13,6 +13,7 @@ class Unwatched:
 
     steps = 0
     backwards = 0
+    coming_step = 0
     has_trained = False
 
     def __init__(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from holter.lab.batches import cloned
@@ -19,7 +19,7 @@ from holter.lab.changes.learning_rate import set_rate
 from holter.lab.randomness import RandomState
 from holter.lab.replay.editing import ScriptEdits
 from holter.lab.replay.loading import CapturedState
-from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, divisor
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, gradient_norm
 from holter.lab.setup import Batch, LossPhase, Setup
 from holter.lab.state import State
 from holter.record import Run
@@ -27,6 +27,7 @@ from holter.record.errors import HolterError
 from holter.record.signals import AMP_SCALE, LOSS
 from holter.watching.blackbox.capture import Capture, Fetched, Step
 from holter.watching.blackbox.shadow import held_by
+from holter.watching.collectors.script_factors import ScriptFactors, script_factors
 
 _EARLIER = 32  # recorded losses before the window that are compared with
 
@@ -223,18 +224,17 @@ class FailureWindow:
         if step.step in edit.before:
             edit.before[step.step](setup)
         self.set_scale(step.step)
-        divisors: list[float] = []
+        factors: list[ScriptFactors] = []
         with _norms_of(setup) as norms:
             losses = [
-                setup.run_phase(self._as_drawn(phase, batches, divisors), batches)
+                setup.run_phase(self._as_drawn(phase, batches, factors), batches)
                 for phase in self.phases(step, setup)
             ]
         bad = [value for value in (*norms, *losses[1:]) if not math.isfinite(value)]
         return StepOutcome(
-            losses[0] * (divisors[0] if len(batches) > 1 else 1.0),
+            losses[0] * (factors[0].undone if len(batches) > 1 else 1 / factors[0].scale),
             bad[0] if bad else norms[0] if norms else math.nan,
             not self._spoiled_before >= _spoiled(setup),
-            losses[0] * len(batches),
             self.kind(step),
         )
 
@@ -314,7 +314,7 @@ class FailureWindow:
         return {key: value for part in parts for key, value in part(delivered).items()}
 
     def _as_drawn(
-        self, phase: LossPhase, batches: Sequence[Batch], divisors: list[float]
+        self, phase: LossPhase, batches: Sequence[Batch], factors: list[ScriptFactors]
     ) -> LossPhase:
         """Give each of several batches the random state that followed its own fetch."""
         randoms = iter(self._randoms if len(self._randoms) == len(batches) > 1 else ())
@@ -324,7 +324,7 @@ class FailureWindow:
             if random is not None:
                 random.restore()
             computed = phase.loss(batch)
-            divisors.append(divisor(computed))
+            factors.append(script_factors(computed))
             return computed
 
         return replace(phase, loss=loss)
@@ -365,7 +365,7 @@ def _norms_of(setup: Setup) -> Iterator[list[float]]:
 
     def measure(optimizer: Optimizer, *_: Any) -> None:
         gradients = [p.grad for p in held_by(optimizer) if p.grad is not None]
-        norms.append(float(nn.utils.get_total_norm(gradients)))
+        norms.append(gradient_norm(gradients))
 
     hooks = [optimizer.register_step_pre_hook(measure) for optimizer in setup.optimizers]
     try:

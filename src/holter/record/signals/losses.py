@@ -7,9 +7,20 @@ LOSS = Signal(
     Per.OPTIMIZER,
     Phase.FORWARD,
     "",
-    "Training loss of the step: the sum of all that `backward()` was called on, free of the AMP"
-    " scale; of a closure, in its first call; what `log(loss=...)` was given where no backward was"
-    " seen.",
+    "Training loss of the step: what `backward()` was called on, free of the AMP scale and of a"
+    " power of two from 8 on that the script multiplies it by. Of accumulated micro-batches it is"
+    " the mean of their losses, as they are before the script divides them by the number of"
+    " batches; of other calls it is the sum. Of a closure, in its first call; what `log(loss=...)`"
+    " was given where no backward was seen.",
+)
+
+LOSS_FACTOR = Signal(
+    "loss.factor",
+    Per.STEP,
+    Phase.FORWARD,
+    "ratio",
+    "What the sum over the `backward()` calls of a step is multiplied by to give its loss: K/N for"
+    " N micro-batches whose losses the script divides by K. Only of steps that accumulate.",
 )
 
 LOSS_LOGGED = Signal(

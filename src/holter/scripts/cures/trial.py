@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from holter.record import environment
 from holter.record.errors import HolterError
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
 RESULT = "trial.json"
+
+
+class Attendant(Protocol):
+    """Attends a trial: listens to the training, may end it, and leaves a file of its own."""
+
+    def attend(self, watch: "Watch", end: Callable[[], NoReturn]) -> None:
+        """Listen to the training that a watch records."""
+
+    def close(self, folder: Path, error: BaseException | None) -> None:
+        """Write what was seen, at the end of the trial."""
+
+
 _IDLE = 8  # steps after which a change that has altered nothing is not tried any longer
 
 
@@ -61,6 +73,7 @@ class ScriptTrial:
     free: tuple[Path, ...] = ()  # folders that holter writes to
     probed: tuple[str, ...] = ()  # changes that are made together, to see what each alters
     threads: int | None = None  # of torch, where several trials share the cores
+    attendant: Attendant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +175,8 @@ class _Trial:
             return backward
 
         Tap(torch.autograd, "backward", around)  # it stays until the process ends
+        if trial.attendant is not None:
+            trial.attendant.attend(self._watch, self._end)
 
     def _make(self, change: "TappedChange", name: str) -> None:
         self._change.enter_context(change.entered(lambda: self._altered.update((name,))))
@@ -195,6 +210,8 @@ class _Trial:
         with self._scratch.aside():
             result = TrialResult(dict(self._altered), steps, self._first or taken, taken)
             (self._trial.folder / RESULT).write_text(json.dumps(asdict(result)))
+            if self._trial.attendant is not None:
+                self._trial.attendant.close(self._trial.folder, error)
         self._scratch.remove()
         return 0
 

@@ -59,6 +59,7 @@ def recognise(
     last: int | None = None,
     then: Callable[[Recognised], int],
     writes: Sequence[Path | None] = (),
+    otherwise: Callable[[NotRecognisedError], int] | None = None,
     leave: Leave = leave_process,
 ) -> int:
     """Run a script up to `steps` training steps (None: all) or `seconds`, then hand over.
@@ -69,7 +70,8 @@ def recognise(
     `then` is called while the script is paused in its loop, with all objects alive, and its models
     as they were before the first step. The first batches are kept, or the `last` ones.
     Afterwards nothing of the script runs any more: `leave` ends the process with the exit code of
-    `then`. What the script prints goes to standard error.
+    `then`, or of `otherwise` if the step cannot be extracted. What the script prints goes to
+    standard error.
     """
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
@@ -87,7 +89,7 @@ def recognise(
     def hand_over(session: "Session") -> int:
         try:
             with contextlib.redirect_stdout(stdout):
-                return _hand_over(session, script, path, then)
+                return _hand_over(session, script, path, then, otherwise)
         finally:
             scratch.remove()
 
@@ -149,7 +151,11 @@ def _run(
 
 
 def _hand_over(
-    session: "Session", script: str, path: Path, then: Callable[[Recognised], int]
+    session: "Session",
+    script: str,
+    path: Path,
+    then: Callable[[Recognised], int],
+    otherwise: Callable[[NotRecognisedError], int] | None,
 ) -> int:
     from holter.scripts.recognition.assembling import assemble
     from holter.scripts.recognition.contexts import as_in_training
@@ -158,10 +164,17 @@ def _hand_over(
         try:
             with contextlib.redirect_stdout(sys.stderr):
                 found = assemble(session)
+        except NotRecognisedError as error:
+            if otherwise is None:
+                raise
+            return otherwise(error)
         except HolterError:
             raise
         except Exception as error:
-            raise declined(f"{script} could not be understood: {first_line(error)}.") from error
+            refusal = declined(f"{script} could not be understood: {first_line(error)}.")
+            if otherwise is None:
+                raise refusal from error
+            return otherwise(refusal)
         return then(Recognised(found.setup, _near(path), found.exact, found.notes, found.drawn))
 
 

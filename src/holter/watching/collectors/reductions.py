@@ -25,6 +25,7 @@ from holter.watching.collectors.moments import (
     LossComputed,
     StepEnds,
 )
+from holter.watching.collectors.script_factors import script_factors
 
 _MOST_CALLS = 64  # before one backward: memory stays bounded
 
@@ -71,7 +72,8 @@ class Reductions:
         if is_alone and (call := self._calls[0][1]) is not None:
             root, mean = number(roots[0].reshape(())), call.mean
             if device_of(root) == device_of(mean):
-                self._shares.append(_ratio(root, mean))
+                scale = script_factors(roots[0]).scale
+                self._shares.append(_ratio(root, mean) / scale)
         functions = [function for function, _ in self._calls]
         for function, call in self._calls:
             before = self._totals.get(function)

@@ -1,0 +1,253 @@
+"""An investigation by reruns: the whole script runs again for each answer.
+
+Nothing has to be extracted or restored: environments, buffers, updates by hand and tensors outside
+of modules are what the script makes them. It takes a run of the script for each answer, and a
+script that draws the same random numbers in every run.
+"""
+
+import math
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from holter.diagnosis.facts.replays import (
+    NOT_REPRODUCED,
+    CureOutcome,
+    ReplayedChange,
+    Triage,
+    concluded,
+    judged,
+)
+from holter.lab.replay.departing import Departure, changed_since, same_bits
+from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, rises
+from holter.lab.replay.investigating import EXACT, REPRODUCED, Reproduction, near, pieces
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
+from holter.lab.writing import Lab
+from holter.record import Run
+from holter.record.births import Birth
+from holter.record.errors import HolterError
+from holter.record.events import (
+    BirthFound,
+    ChangesTried,
+    ChangeTried,
+    ExperimentMade,
+    Reproduced,
+    TriageMade,
+    WindowMeasure,
+)
+from holter.record.signals import LOSS, REPLAY_LOSS, REPLAY_NORM
+from holter.record.trials import UNCHANGED
+from holter.scripts.cures.bench import ScriptBench
+from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
+from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
+from holter.scripts.reruns.changing import SLOWER, STEP_SKIPPED, names
+from holter.watching.blackbox.capture import Capture
+
+_SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
+_LEAD = 16  # steps before the alarm that are looked at, at least
+_HOW = "by running the whole script again"
+
+
+class RerunInvestigation:
+    """Investigates a captured failure by running its script again, and records each result."""
+
+    def __init__(self, command: Command, run: Run, capture: Capture, lab: Lab) -> None:
+        self._command, self._run, self._capture, self._lab = command, run, capture, lab
+        self._first = max(min(capture.steps[0].step, capture.alarm.step - _LEAD), 0)
+        self._last = capture.alarm.step + BEYOND
+        self._seconds = math.inf  # of a rerun
+        self._birth: Birth | None = None
+        self._trials: dict[str, ReplayTrial] = {}  # that were made under a change
+
+    def investigate(self, *, seconds: float, ladder: bool = True) -> Iterator[str]:
+        """Yield a line for the user after each part; changes are tried for so many seconds."""
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="holter-") as place:
+            self._place = Path(place)
+            with ScriptBench(self._command, self._place) as bench:
+                self._bench = bench
+                yield from self._investigated(seconds, ladder=ladder)
+        self._lab.event(ExperimentMade("replay", time.monotonic() - began))
+
+    def _investigated(self, seconds: float, *, ladder: bool) -> Iterator[str]:
+        began = time.monotonic()
+        trial, seen = self._play(UNCHANGED, Rerun(self._first, self._last))
+        self._seconds = time.monotonic() - began
+        yield f"one run up to step {self._last} takes {self._seconds:.2g} s"
+        reproduction = self._compare(trial, seen)
+        yield reproduction.says
+        if reproduction.verdict == NOT_REPRODUCED:
+            yield "no change is tried: it would be tried on another training"
+            return
+        if seen.met is not None:
+            self._trace(seen.met)
+            if self._birth is not None:
+                yield self._birth.says
+        if ladder and self._fails:
+            yield from self._changes(began + seconds)
+
+    def _play(self, name: str, order: Rerun) -> tuple[ReplayTrial, Attended]:
+        """Run the script once more; return its last steps, and what was seen of them."""
+        folder = self._place / folder_name(f"{name} {order.traced or ''}", 0)
+        trial = ScriptTrial(self._command, folder, free=(self._place,), attendant=Attendant(order))
+        limit = max(_SLACK * min(self._seconds, self._recorded_seconds), _LEAST)
+        failed = self._bench.apart(folder.name, run_trial, trial, seconds=limit)
+        seen = attended(folder)
+        if seen is None:
+            raise HolterError(
+                f"{self._command.script} could not be run again: {failed or 'it was ended'}."
+            )
+        played = _steps(Run.load(folder), seen, order)
+        if order.traced is None:
+            for values, signal in ((played.losses, REPLAY_LOSS), (played.norms, REPLAY_NORM)):
+                for first, part in pieces(played.steps, values):
+                    self._lab.write(signal, part, trial=name, first=first)
+        self._all = _losses(Run.load(folder))
+        return played, seen
+
+    @property
+    def _recorded_seconds(self) -> float:
+        return self._run.meta.duration or _LEAST
+
+    def _compare(self, trial: ReplayTrial, seen: Attended) -> Reproduction:
+        """Compare the rerun with the recording, from the first step of the run on."""
+        alarm = self._capture.alarm
+        failing = alarm.step if seen.first_bad is None else seen.first_bad
+        alike = trial.like(failing)
+        self._failing, self._onset = failing, onset(alike, failing)
+        self._band = band_before(alike, failing, self._onset)
+        rose = alarm.kind == "spike" and rises(trial, failing, self._band)
+        self._fails = seen.first_bad is not None or rose
+        recorded = _losses(self._run)
+        steps = [step for step in sorted(recorded.keys() & self._all.keys()) if step <= alarm.step]
+        pairs = [(step, self._all[step], recorded[step]) for step in steps]
+        differ = [step for step, now, then in pairs if not same_bits(now, then)]
+        if pairs and not differ:
+            verdict = EXACT
+        elif self._fails and pairs and all(near(now, then) for _, now, then in pairs):
+            verdict = REPRODUCED
+        else:
+            verdict = NOT_REPRODUCED
+        departs = verdict == NOT_REPRODUCED and bool(differ)
+        found = Reproduction(
+            verdict,
+            len(pairs) - len(differ),
+            len(pairs),
+            repeatable=True,
+            departure=Departure(differ[0], "", tuple(self._suspects())) if departs else None,
+            ended=seen.error,
+            how=_HOW,
+        )
+        self._unchanged = trial.measure(failing)
+        self._lab.event(
+            Reproduced(
+                verdict=found.verdict,
+                says=found.says,
+                failing=failing,
+                onset=self._onset,
+                state_step=self._first,
+                alarm=alarm.kind,
+                same=found.same,
+                compared=found.compared,
+                repeatable=found.repeatable,
+                normal_loss=self._band.median,
+                normal_spread=self._band.spread,
+                unchanged=self._unchanged,
+                departs_at=None if found.departure is None else found.departure.step,
+                suspects=() if found.departure is None else found.departure.suspects,
+                is_whole=True,
+            )
+        )
+        return found
+
+    def _suspects(self) -> Iterator[str]:
+        yield from changed_since(self._run)
+        yield "random numbers that differ in every run: the script sets no seed"
+        yield "files, times or processes that the script reads"
+        yield "a nondeterministic kernel, or the hardware"
+
+    def _trace(self, step: int) -> None:
+        """Find the operation that gave the first value that is not finite."""
+        order = Rerun(self._first, self._last, traced=step)
+        _, seen = self._play("traced", order)
+        self._birth = seen.birth
+        if self._birth is not None:
+            self._lab.event(BirthFound(self._birth, self._failing))
+
+    def _changes(self, until: float) -> Iterator[str]:
+        """Try one change after the other, as long as there is time."""
+        late = False
+        for name, why_not in names(self._capture, self._birth):
+            if not why_not and time.monotonic() + self._seconds > until:
+                late = True
+                continue
+            found = self._try(name, why_not)
+            yield f"{found.name}: {found.outcome} ({found.says})"
+        triage = self._triage()
+        if triage is not None:
+            self._lab.event(
+                TriageMade(triage.batch_on_older_weights, triage.older_batch_on_these_weights)
+            )
+            yield triage.says
+        if late:
+            yield "not all changes were tried: each takes a run of the script"
+        else:
+            self._lab.event(ChangesTried())
+
+    def _triage(self) -> Triage | None:
+        """Find out whether it is the data or the state, by two trials; None without them.
+
+        After a smaller learning rate the same batch meets other weights; after a step that is
+        skipped other batches meet the same weights.
+        """
+        slower, skipped = self._trials.get(SLOWER), self._trials.get(STEP_SKIPPED)
+        if slower is None or skipped is None or self._onset not in slower.steps:
+            return None
+        outcome = slower.outcomes[slower.steps.index(self._onset)]
+        measure = skipped.measure(self._failing)
+        healed, _ = concluded(measure, self._unchanged, self._band)
+        return Triage(is_failure(outcome, self._band), healed is not CureOutcome.CURES)
+
+    def _try(self, name: str, why_not: str) -> ReplayedChange:
+        measure = WindowMeasure()
+        if not why_not:
+            skips = (self._onset,) if name == STEP_SKIPPED else ()
+            change = UNCHANGED if skips else name
+            order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
+            try:
+                trial, seen = self._play(name, order)
+            except HolterError as error:  # the script does not end under this change
+                trial, seen, why_not = ReplayTrial((), ()), Attended(), str(error).rstrip(".")
+            if seen.altered:
+                self._trials[name] = trial
+                measure = trial.measure(self._failing)
+            why_not = why_not or ("" if seen.altered else "it has nothing to change in these steps")
+        self._lab.event(ChangeTried(name, why_not, measure))
+        return judged(name, measure, self._unchanged, self._band, why_not=why_not)
+
+
+def _losses(run: Run) -> dict[int, float]:
+    """Return the recorded loss of each step."""
+    if LOSS not in run:
+        return {}
+    return {
+        int(step): float(loss)
+        for series in run[LOSS].values()
+        for step, loss in zip(series.steps, series.values, strict=True)
+    }
+
+
+def _steps(run: Run, seen: Attended, order: Rerun) -> ReplayTrial:
+    """Return the last steps of a rerun, without those that it skipped."""
+    rows: list[tuple[int, StepOutcome]] = []
+    for kind, series in enumerate(run[LOSS].values() if LOSS in run else ()):
+        for number, loss in zip(series.steps, series.values, strict=True):
+            step = int(number)
+            if step >= order.first and step not in order.skips:
+                norm = seen.norms.get(str(step), 0.0)
+                bad = step == seen.first_bad
+                rows.append((step, StepOutcome(float(loss), norm, bad, kind)))
+    rows.sort(key=lambda row: row[0])
+    steps, outcomes = zip(*rows, strict=True) if rows else ((), ())
+    return ReplayTrial(tuple(steps), tuple(outcomes), seen.error)

@@ -1,0 +1,136 @@
+"""`holter try replay` on scripts whose step cannot be extracted: the whole script runs again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+# A tensor in no module, updated by hand; a gradient of zero is divided by its norm.
+BY_HAND = """
+import torch
+
+torch.manual_seed(0)
+weight = torch.ones(3, requires_grad=True)
+for step in range(60):
+    x = torch.randn(8, 3) if step != 40 else torch.zeros(8, 3)
+    loss = (x @ weight - x[:, 0]).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        weight -= 0.05 * weight.grad / weight.grad.norm()
+    weight.grad = None
+"""
+
+# A loop fills a buffer over many steps, and one entry of it is infinite.
+BUFFER = """
+import math
+import random
+
+import torch
+from torch import nn
+
+random.seed(0)
+torch.manual_seed(0)
+memory = []
+
+
+class World:
+    def __init__(self):
+        self.wealth = 1.0
+
+    def step(self, day):
+        lost = self.wealth * (1 + 0.1 * random.random())
+        self.wealth = lost
+        return [random.random(), random.random()], -math.inf if day == 70 else math.log(lost)
+
+
+world, model = World(), nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+
+def learn():
+    states, rewards = zip(*memory[-4:])
+    loss = (model(torch.tensor(states)).squeeze(1) - torch.tensor(rewards)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+for day in range(100):
+    memory.append(world.step(day))
+    if day >= 20 and day % 4 == 0:
+        learn()
+        memory[-1] = (memory[-1][0], 0.0)
+"""
+
+UNSEEDED = """
+import torch
+from torch import nn
+
+torch.seed()
+weight = torch.randn(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1e-2)
+for step in range(50):
+    loss = (torch.randn(8, 3) @ weight).pow(2).mean()
+    if step == 40:
+        loss = loss * torch.tensor(float("nan"))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def holter(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "holter", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def replayed(folder: Path, source: str, *options: str) -> dict[str, Any]:
+    """Run a script and replay its failure; the JSON report."""
+    (folder / "train.py").write_text(source)
+    holter(folder, "run", "--no-check", "--out", "run", "train.py")
+    ran = holter(folder, "try", "replay", "--json", *options, "run")
+    assert ran.returncode in (0, 1), ran.stderr
+    report: dict[str, Any] = json.loads(ran.stdout)
+    return report
+
+
+def test_an_update_by_hand_of_a_tensor_in_no_module(tmp_path: Path) -> None:
+    report = replayed(tmp_path, BY_HAND)
+    replay = report["replay"]
+    assert replay["reproduction"]["verdict"] == "bit for bit"
+    assert "whole script" in replay["reproduction"]["says"]
+    assert replay["birth"]["line"] == "weight -= 0.05 * weight.grad / weight.grad.norm()"
+    assert replay["birth"]["operation"] == "div"
+    assert replay["smallest_cure"] == "guarded div"
+    assert report["diagnosis"]["leading"]["rule"] == "nonfinite-birth"
+
+
+@pytest.mark.exhaustive
+def test_a_buffer_that_a_loop_fills(tmp_path: Path) -> None:
+    report = replayed(tmp_path, BUFFER, "--whole")
+    replay = report["replay"]
+    assert replay["reproduction"]["verdict"] == "bit for bit"
+    assert replay["birth"]["kind"] == "bad input"
+    assert replay["smallest_cure"] == "step skipped"
+    assert not (tmp_path / "run" / "cures").exists()
+
+
+def test_a_script_without_a_seed_concludes_nothing(tmp_path: Path) -> None:
+    report = replayed(tmp_path, UNSEEDED, "--whole")
+    reproduction = report["replay"]["reproduction"]
+    assert reproduction["verdict"] == "not reproduced"
+    assert "departs at step 0" in reproduction["says"] and "no seed" in reproduction["says"]
+    assert report["replay"]["birth"] is None and report["replay"]["smallest_cure"] is None
+    found = [each for each in report["findings"] if each["rule"] == "irreproducible-failure"]
+    assert [each["confidence"] for each in found] == ["hint"]
