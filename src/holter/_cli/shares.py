@@ -64,9 +64,9 @@ def lab_of(args: argparse.Namespace, path: Path) -> "Lab":
     from holter.lab.sharing import WHOLE, Share
     from holter.lab.writing import Lab
     from holter.record import Run
-    from holter.scripts.sweeps.tasks import EXIT
+    from holter.scripts.sweeps.tasks import finished_in
 
     if args.share is not None:
         return Lab(args.out or path, share=Share.parse(args.share))
-    parts = [] if args.elsewhere is None else sorted(args.elsewhere.glob(f"*/{EXIT}"))
-    return Lab(path, quiet=False, share=WHOLE, elsewhere=[Run.load(part.parent) for part in parts])
+    parts = [] if args.elsewhere is None else finished_in(args.elsewhere)
+    return Lab(path, quiet=False, share=WHOLE, elsewhere=[Run.load(part) for part in parts])

@@ -154,7 +154,11 @@ def _replay(args: argparse.Namespace) -> int:
     from holter.record import Run
 
     settings = settings_of(args)
-    return replaying.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
+
+    def report(path: Path) -> int:
+        return 0 if args.share is not None else check_and_report(Run.load(path), args, settings)
+
+    return replaying.execute(args, report)
 
 
 def _cures(args: argparse.Namespace) -> int:

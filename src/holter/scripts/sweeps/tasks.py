@@ -51,12 +51,7 @@ class Task:
 
     def state(self) -> State:
         """Return what has become of the task, as its folder says."""
-        try:
-            code = int((self.folder / EXIT).read_text())
-        except (OSError, ValueError):
-            return State.MISSING
-        ended = not code and read_meta(self.folder).get("status") == "finished"
-        return State.FINISHED if ended else State.FAILED
+        return _state_of(self.folder)
 
     def place(self) -> Path:
         """Return a folder for an attempt; what an attempt that was lost has left is removed."""
@@ -93,6 +88,21 @@ class Workers(Protocol):
         A task whose process or node is lost begins again. Those that have not ended when the
         iterator is closed, interrupted or out of time are ended.
         """
+
+
+def finished_in(folder: Path) -> list[Path]:
+    """Return the folders of the finished tasks below a folder."""
+    folders = sorted(path.parent for path in folder.glob(f"*/{EXIT}"))
+    return [each for each in folders if _state_of(each) is State.FINISHED]
+
+
+def _state_of(folder: Path) -> State:
+    try:
+        code = int((folder / EXIT).read_text())
+    except (OSError, ValueError):
+        return State.MISSING
+    ended = not code and read_meta(folder).get("status") == "finished"
+    return State.FINISHED if ended else State.FAILED
 
 
 def filled(command: Sequence[str], out: Path, sent: Path | None) -> list[str]:
