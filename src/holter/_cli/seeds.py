@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,8 +143,8 @@ def _run(args: argparse.Namespace, sweep: "Sweep") -> None:
     ended, began = len(tasks) - len(missing), time.monotonic()
     if ended:
         tell(f"{ended} of {len(tasks)} runs are finished already")
-    with workers_of(args, sweep.folder) as workers:
-        for number, (task, state) in enumerate(workers.run(missing), ended + 1):
+    with workers_of(args, sweep.folder) as workers, closing(workers.run(missing)) as running:
+        for number, (task, state) in enumerate(running, ended + 1):
             taken = time.monotonic() - began
             why = "" if state is State.FINISHED else f": {last_line(task.log)}"
             tell(f"[{number}/{len(tasks)}] {task.name} {state}{why} ({taken:.0f} s)")

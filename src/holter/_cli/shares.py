@@ -4,6 +4,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,9 @@ def hand_out(
     ]
     missing = [task for task in tasks if task.state() is not State.FINISHED]
     if missing:
-        with workers_of(args, run) as workers:
+        with workers_of(args, run) as workers, closing(workers.run(missing)) as running:
             tell(f"handing out {args.experiment}: {len(missing)} parts, {workers.slots} at a time")
-            for task, state in workers.run(missing):
+            for task, state in running:
                 why = "" if state is State.FINISHED else f": {last_line(task.log)}"
                 tell(f"{task.name} {state}{why}")
     put = ["--elsewhere", str(folder), *([] if sent is not None else ["--out", str(run)])]

@@ -1,6 +1,7 @@
 """Trials of a script handed out to workers, such as the nodes of a cluster."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,13 +35,14 @@ class HandedOutBench:
     def run(self, trials: Sequence[CureTrial], until: float) -> Iterator[CureTried]:
         """Run trials; those that have not ended in time are ended."""
         tasks = {self._task(trial): trial for trial in trials}
-        for task, state in self._workers.run(list(tasks), until=until):
-            result = result_in(task.folder)
-            taken = 0.0 if result is None else result.seconds
-            why = last_line(task.log) or f"the process ended ({state})"
-            if state is State.MISSING:
-                why = "its process was lost or took too long"
-            yield tried(tasks[task], self._run, taken, why)
+        with closing(self._workers.run(list(tasks), until=until)) as running:
+            for task, state in running:
+                result = result_in(task.folder)
+                taken = 0.0 if result is None else result.seconds
+                why = last_line(task.log) or f"the process ended ({state})"
+                if state is State.MISSING:
+                    why = "its process was lost or took too long"
+                yield tried(tasks[task], self._run, taken, why)
 
     def _task(self, trial: CureTrial) -> Task:
         name = folder_name(trial.trial, trial.repeat)

@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class RayWorkers:
 
     def run(
         self, tasks: Sequence[Task], *, until: float = math.inf
-    ) -> Iterator[tuple[Task, State]]:
+    ) -> Generator[tuple[Task, State], None, None]:
         """Run tasks and yield each as it ends; Ray begins one again whose node was lost."""
         ray = self._ray
         remote = ray.remote(_run_there).options(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +33,7 @@ class Processes:
 
     def run(
         self, tasks: Sequence[Task], *, until: float = math.inf
-    ) -> Iterator[tuple[Task, State]]:
+    ) -> Generator[tuple[Task, State], None, None]:
         """Run tasks and yield each as it ends; an interrupt ends the processes."""
         self._stopped = False
         with ThreadPoolExecutor(self.slots) as pool:

@@ -4,7 +4,7 @@ import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -82,7 +82,7 @@ class Workers(Protocol):
 
     def run(
         self, tasks: Sequence[Task], *, until: float = math.inf
-    ) -> Iterator[tuple[Task, State]]:
+    ) -> Generator[tuple[Task, State], None, None]:
         """Run tasks and yield each as it ends, until a time of the monotonic clock.
 
         A task whose process or node is lost begins again. Those that have not ended when the
