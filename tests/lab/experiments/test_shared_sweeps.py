@@ -29,18 +29,18 @@ def line(seed: int = 0) -> Setup:
     return Setup.of(model, optimizer, nn.MSELoss(), loader(x, y, batch=32))
 
 
-def tested(lab: Lab, setup: Setup) -> Run:
+def ranged(lab: Lab, setup: Setup) -> Run:
     with lab:
         conduct([named_experiment("lr-range")], setup, lab, OPTIONS)
     return Run.load(lab.path)
 
 
 def test_a_share_makes_its_sweeps_and_the_whole_takes_them_over(tmp_path: Path) -> None:
-    parts = [tested(Lab(tmp_path / f"{n}", share=Share(n, 2)), line()) for n in range(2)]
+    parts = [ranged(Lab(tmp_path / f"{n}", share=Share(n, 2)), line()) for n in range(2)]
     assert [list(part[LR_RANGE_HELD]) for part in parts] == [["sweep 0"], ["sweep 1"]]
     curves = [part[LR_RANGE_HELD][f"sweep {n}"].values for n, part in enumerate(parts)]
     assert curves[0].tobytes() != curves[1].tobytes()  # another order of batches
-    whole = tested(Lab(tmp_path / "whole", elsewhere=parts), line())
+    whole = ranged(Lab(tmp_path / "whole", elsewhere=parts), line())
     for number, curve in enumerate(curves):
         assert whole[LR_RANGE_HELD][f"sweep {number}"].values.tobytes() == curve.tobytes()
     assert LR_RANGE_END in whole  # the short trainings are made by who puts them together
@@ -48,8 +48,8 @@ def test_a_share_makes_its_sweeps_and_the_whole_takes_them_over(tmp_path: Path) 
 
 
 def test_a_sweep_from_another_start_is_repeated(tmp_path: Path) -> None:
-    other = tested(Lab(tmp_path / "other", share=Share(1, 2)), line(seed=1))
-    whole = tested(Lab(tmp_path / "whole", elsewhere=[other]), line())
+    other = ranged(Lab(tmp_path / "other", share=Share(1, 2)), line(seed=1))
+    whole = ranged(Lab(tmp_path / "whole", elsewhere=[other]), line())
     told = [event.what.note for event in whole.events_of(LrRangeNote)]
     assert any("sweep 1 began from another start" in text for text in told)
     curves = [run[LR_RANGE_HELD]["sweep 1"].values for run in (other, whole)]

@@ -46,4 +46,4 @@ def test_trials_come_back_from_workers(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     assert done[1].altered and not done[0].altered
     runs = [Run.load(run / each.folder) for each in done]
-    assert [made.steps for made in runs] == [20, 20]
+    assert all(20 <= made.steps < 30 for made in runs)  # not to the end of the script
