@@ -54,6 +54,7 @@ _WORDS = {
     "input.mean": "mean of the inputs",
     "input.nonfinite": "inputs that are not finite",
     "input.std": "standard deviation of the inputs",
+    "input.tokens": "tokens",
     "input_control.response": "change of the outputs",
     "label_control.held_out": "held-out loss",
     "loss.batch_softmax": "softmax",
