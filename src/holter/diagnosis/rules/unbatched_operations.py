@@ -25,9 +25,9 @@ def unbatched_operations(
     min_operations: Annotated[float, "operations in a step"] = 300.0,
     min_width: Annotated[float, "operations that do not depend on each other"] = 16.0,
     min_uses: Annotated[float, "operations for each parameter"] = 16.0,
-    max_seconds: Annotated[float, "time of an operation that is mostly overhead"] = 1e-4,
+    max_seconds: Annotated[float, "time of an operation that is mostly overhead"] = 2e-4,
     min_share: Annotated[float, "share of the step that the passes take"] = 0.5,
-    min_lost: Annotated[float, "seconds that the passes take in the run"] = 1.0,
+    min_lost: Annotated[float, "seconds that the passes take in the run"] = 0.2,
 ) -> Iterator[Verdict]:
     """A step consists of many tiny operations that could be computed at once.
 
