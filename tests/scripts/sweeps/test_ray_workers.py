@@ -121,7 +121,7 @@ def test_changes_of_a_replay(cluster: str, tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 def test_cures(cluster: str, tmp_path: Path) -> None:
     write(tmp_path)
-    words = ["try", "cures", "--minutes", "1.5", "--on", "ray", "--out", "run", "--json"]
+    words = ["try", "cures", "--minutes", "0.6", "--on", "ray", "--out", "run", "--json"]
     ended = holter(tmp_path, cluster, *words, "train.py", "1e-7")
     assert ended.stdout, ended.stderr
     tried = [event.what for event in Run.load(tmp_path / "run").events_of(CureTried)]
