@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holter.record import Run
-from holter.record.events import ChangeTried, CureTried
+from holter.record.events import ChangeTried
 from holter.record.signals import LR_RANGE_HELD
 
 pytest.importorskip("ray")
@@ -115,17 +115,3 @@ def test_changes_of_a_replay(cluster: str, tmp_path: Path) -> None:
     assert set(made) == tried
     again = holter(tmp_path, cluster, "try", "replay", "run", "--on", "ray", "--json")
     assert "handing out" not in again.stderr  # every part is finished
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_cures(cluster: str, tmp_path: Path) -> None:
-    write(tmp_path)
-    words = ["try", "cures", "--minutes", "0.6", "--on", "ray", "--out", "run", "--json"]
-    ended = holter(tmp_path, cluster, *words, "train.py", "1e-7")
-    assert ended.stdout, ended.stderr
-    tried = [event.what for event in Run.load(tmp_path / "run").events_of(CureTried)]
-    made = [each for each in tried if each.folder and not each.failed]
-    assert made
-    for each in made:
-        assert Run.load(tmp_path / "run" / each.folder).steps > 0
