@@ -254,4 +254,15 @@ SPECIMENS = (
         (*NONFINITE, "collapsing-loss-scale", "skipped-steps"),
         cpu=False,  # too slow there
     ),
+    # Reads of the GPU.
+    Specimen("reads-seldom", "reads", cpu=False),
+    Specimen(
+        "reads-at-every-layer",
+        "reads",
+        "--check-every 1",
+        "the output of each of 16 blocks is checked for NaN at every step: the host waits for the"
+        " GPU 16 times in a step, and the GPU then for the host",
+        ("synchronising-calls",),
+        cpu=False,
+    ),
 )

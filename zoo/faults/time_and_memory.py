@@ -38,6 +38,19 @@ SPECIMENS = (
         source="MISSION B13",
     ),
     fault(
+        "tabular-loop-over-samples",
+        "tabular_mlp",
+        (
+            "        return self.head(self.body(x))\n",
+            "        return torch.stack([self.head(self.body(row)) for row in x])\n",
+        ),
+        why="the model computes one sample after the other: hundreds of tiny operations a step",
+        cause="unbatched-operations",
+        level=Level.SYSTEM,
+        by=320,
+        source="MISSION B13",
+    ),
+    fault(
         "tabular-sum-with-graphs",
         "tabular_mlp",
         (EPOCH, f"running = 0\n{EPOCH}"),

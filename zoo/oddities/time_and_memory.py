@@ -1,4 +1,4 @@
-"""Sound runs of the tabular MLP that spend time or memory in a way that looks odd."""
+"""Sound runs, mostly of the tabular MLP, that spend time or memory in a way that looks odd."""
 
 from zoo.faults.time_and_memory import EPOCH, LOADER, STEP, data_set
 from zoo.specimens import healthy
@@ -37,6 +37,21 @@ SPECIMENS = (
         "tabular_mlp",
         (LOADER, LOADER.replace("shuffle=True", "shuffle=True, num_workers=2")),
         why="workers start again at every epoch, which takes time",
+    ),
+    healthy(
+        "lstm-loop-over-time",
+        "lstm",
+        ("self.rnn = nn.LSTM(1, 32, batch_first=True)", "self.cell = nn.LSTMCell(1, 32)"),
+        (
+            "        states, _ = self.rnn(x)\n        return self.head(states[:, -1])\n",
+            (
+                "        state = None\n"
+                "        for value in x.unbind(1):\n"
+                "            state = self.cell(value, state)\n"
+                "        return self.head(state[0])\n"
+            ),
+        ),
+        why="small operations in a loop over time, each of which needs the result of the last",
     ),
     healthy(
         "tabular-losses-of-a-window",

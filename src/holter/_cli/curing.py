@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.trust import trusted_command
+from holter._cli.workers import require_one_process, workers_of
 from holter.record.notices import tell
 
 if TYPE_CHECKING:
     from holter.lab.cures.setups import SetupBench
     from holter.record import Run
     from holter.scripts.cures.bench import ScriptBench
+    from holter.scripts.cures.elsewhere import HandedOutBench
     from holter.scripts.cures.trial import Command
 
 _TIMES = 9.0  # the time of the script that trials may take by default
@@ -33,6 +35,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
 
     seconds = None if args.minutes is None else 60.0 * args.minutes
     if is_function(args.target):
+        require_one_process(args, "the trials of a setup run in one process; name a script.")
         return report(_on_setup(args, seconds))
     folder = Path(args.target)
     if (folder / "meta.json").is_file():
@@ -41,14 +44,27 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         command = command_from(args)
         folder = args.out or new_folder(command.find().name)
         require_free(folder, 0)
-    with bench_for(command, folder, args.jobs) as bench:
+    with bench_for(command, folder, args.jobs or 1) as bench:
         if folder.exists():
             taken = bench.known_pace(Run.load(folder))
         else:
             tell(f"running {command.script}; files that it writes are deleted at the end")
             taken = bench.record(seconds=None if seconds is None else RUN_SHARE * seconds)
-        search(bench, folder, _time_for_trials(taken, seconds))
+        time_left = _time_for_trials(taken, seconds)
+        if args.on == "local":
+            search(bench, folder, time_left)
+        else:
+            _search_elsewhere(args, bench, command, folder.absolute(), time_left)
     return report(folder)
+
+
+def _search_elsewhere(
+    args: argparse.Namespace, here: "ScriptBench", command: "Command", run: Path, seconds: float
+) -> None:
+    from holter.scripts.cures.elsewhere import HandedOutBench
+
+    with workers_of(args, run) as workers:
+        search(HandedOutBench(here, command, run, workers), run, seconds)
 
 
 def _time_for_trials(taken: float, given: float | None) -> float:
@@ -68,7 +84,9 @@ def _on_setup(args: argparse.Namespace, seconds: float | None) -> Path:
     return folder
 
 
-def search(bench: "ScriptBench | SetupBench", folder: Path, seconds: float) -> None:
+def search(
+    bench: "ScriptBench | SetupBench | HandedOutBench", folder: Path, seconds: float
+) -> None:
     """Try changes for so many seconds."""
     from holter.lab.cures.searching import Search
     from holter.lab.writing import Lab

@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holter._cli.trust import trusted_command
+from holter._cli.shares import hand_out, is_shared, lab_of
+from holter._cli.trust import recorded_in, trusted_command
 from holter.record.errors import HolterError
 from holter.record.notices import tell
+from holter.scripts.sweeps.tasks import SENT
 
+_PARTS = 4  # shares of the changes; each reproduces the failure first
 _SHORT = 120.0  # seconds of a run that is repeated without being asked to
 _CHANGES_SECONDS = 300.0  # in which changes are tried on whole runs of a script
 
@@ -26,13 +29,17 @@ if TYPE_CHECKING:
 
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
-    """Replay the first capture of a run, on the script that recorded it or on the setup of --on."""
+    """Replay the first capture of a run, on the script that recorded it or on that of --setup."""
     from holter.record import Run
     from holter.record.folders import newest_run
 
     folder = Path(args.target) if args.target else newest_run()
     run = Run.load(folder)
     capture = _capture(run, folder, args.capture)
+    if is_shared(args):
+        if not args.setup:
+            trusted_command(run, folder, trust=args.trust)
+        return hand_out(args, folder, _part(args), _PARTS, sent=folder)
     tell(
         f"replaying {capture.alarm.says} at step {capture.alarm.step};"
         f" the capture holds {len(capture.steps)} steps"
@@ -40,10 +47,10 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     if args.whole:
         _run_whole(run, capture, args, trusted_command(run, folder, trust=args.trust))
         return report(folder)
-    if args.on:
+    if args.setup:
         from holter.lab.setup_functions import setup_from
 
-        _investigate(setup_from(args.on), run, capture, args)
+        _investigate(setup_from(args.setup), run, capture, args)
         return report(folder)
     return _on_script(run, capture, args, lambda: report(folder))
 
@@ -110,7 +117,9 @@ def _on_script(
                 out=scratch / "first-steps",
                 then=then,
                 otherwise=otherwise,
-                writes=[here / each for each in (folder, args.export, args.output) if each],
+                writes=[
+                    here / each for each in (folder, args.export, args.output, args.out) if each
+                ],
             )
     finally:  # reached only if the script is not recognised; otherwise the process has ended
         shutil.rmtree(scratch, ignore_errors=True)
@@ -148,6 +157,13 @@ def _run_whole(
             os.chdir(here)
 
 
+def _part(args: argparse.Namespace) -> list[str]:
+    """Return the options and the run of a share: the changes that one process tries."""
+    given = {"--capture": args.capture, "--setup": args.setup}
+    options = [word for name, value in given.items() if value for word in (name, value)]
+    return ["--trust", *(["--rerun"] if args.rerun else []), *options, SENT]
+
+
 def _capture(run: "Run", folder: Path, name: str | None) -> "Capture":
     from holter.watching.blackbox.capture import captures_in, load_capture
 
@@ -180,9 +196,7 @@ def _why_none(run: "Run") -> str:
 @contextlib.contextmanager
 def _in_folder(run: "Run") -> Iterator[None]:
     """Change to the folder in which the script ran: it may read files from there."""
-    place = run.meta.environment.folder
-    if place and Path(place).is_dir():
-        os.chdir(place)  # for good: the script may end the process
+    os.chdir(recorded_in(run))  # for good: the script may end the process
     yield
 
 
@@ -211,13 +225,12 @@ def _investigate(
     from holter.lab.replay.investigating import whole
     from holter.lab.replay.window import FailureWindow
     from holter.lab.state import kept
-    from holter.lab.writing import Lab
     from holter.record import Run
 
     assert run.path is not None
     window = FailureWindow(setup, capture, run, drawn=drawn)
     interrupted = False
-    with Lab(run.path, quiet=False) as lab, kept(setup):
+    with lab_of(args, run.path) as lab, kept(setup):
         try:
             for line in whole(window, lab, ladder=not args.no_ladder):
                 tell(line)
@@ -229,7 +242,7 @@ def _investigate(
 
             tell(export(window, Path(args.export), synthetic=args.synthetic))
     sys.stdout.flush()
-    replay = replayed(Run.load(run.path))
+    replay = replayed(Run.load(lab.path))
     return interrupted or (replay is not None and replay.is_reproduced)
 
 

@@ -5,10 +5,12 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.values import positive_whole
+from holter._cli.workers import add_workers, workers_of
 from holter.record.errors import HolterError
 from holter.record.notices import tell
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from holter.diagnosis.comparing.seeds import Metric
-    from holter.scripts.sweeps.plan import Job, State, Sweep
+    from holter.scripts.sweeps.plan import Sweep
 
 EPILOG = """\
 examples:
@@ -69,22 +71,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     runs.add_argument(
         "--out", type=Path, metavar="SWEEP", help="folder (default: a new one in ./holter-runs)"
     )
-    runs.add_argument(
-        "-j",
-        "--jobs",
-        type=positive_whole,
-        metavar="N",
-        help="runs at a time on this machine (default: 1, or one for each of --devices)",
-    )
-    runs.add_argument(
-        "--devices", metavar="N,...", help="GPUs of this machine; each run sees one of them"
-    )
-    runs.add_argument(
-        "--on", choices=("local", "ray"), default="local", help="where to run (default: local)"
-    )
-    runs.add_argument("--address", help="ray: address of the cluster (default: RAY_ADDRESS, auto)")
-    runs.add_argument("--cpus", type=float, default=1.0, help="ray: CPUs of a run (default: 1)")
-    runs.add_argument("--gpus", type=float, default=0.0, help="ray: GPUs of a run (default: 0)")
+    add_workers(runs, "runs")
     result = parser.add_argument_group("result")
     result.add_argument(
         "--metric",
@@ -147,33 +134,20 @@ def _varied(given: Sequence[str]) -> dict[str, list[str]]:
 
 def _run(args: argparse.Namespace, sweep: "Sweep") -> None:
     """Run the jobs that are not finished."""
-    from holter.scripts.sweeps.plan import State, last_line
+    from holter.scripts.sweeps.tasks import State, last_line
 
-    missing = [job for job in sweep.jobs if job.state() is not State.FINISHED]
-    every = len(sweep.jobs)
+    tasks = [job.task for job in sweep.jobs]
+    missing = [task for task in tasks if task.state() is not State.FINISHED]
     if not missing:
         return
-    ended, began = every - len(missing), time.monotonic()
+    ended, began = len(tasks) - len(missing), time.monotonic()
     if ended:
-        tell(f"{ended} of {every} runs are finished already")
-
-    def done(job: "Job", state: "State") -> None:
-        nonlocal ended
-        ended += 1
-        taken = time.monotonic() - began
-        why = "" if state is State.FINISHED else f": {last_line(job.log)}"
-        tell(f"[{ended}/{every}] {job.name} {state}{why} ({taken:.0f} s)")
-
-    if args.on == "ray":
-        from holter.scripts.sweeps.cluster import run_on_ray
-
-        run_on_ray(missing, done, address=args.address, cpus=args.cpus, gpus=args.gpus)
-        return
-    from holter.scripts.sweeps.local import run_locally
-
-    devices = [each for each in (args.devices or "").split(",") if each]
-    at_once = args.jobs or max(len(devices), 1)
-    run_locally(missing, done, at_once=min(at_once, len(missing)), devices=devices)
+        tell(f"{ended} of {len(tasks)} runs are finished already")
+    with workers_of(args, sweep.folder) as workers, closing(workers.run(missing)) as running:
+        for number, (task, state) in enumerate(running, ended + 1):
+            taken = time.monotonic() - began
+            why = "" if state is State.FINISHED else f": {last_line(task.log)}"
+            tell(f"[{number}/{len(tasks)}] {task.name} {state}{why} ({taken:.0f} s)")
 
 
 def _report(args: argparse.Namespace, sweep: "Sweep", metric: "Metric") -> tuple[bool, int]:

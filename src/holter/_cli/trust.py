@@ -16,12 +16,12 @@ def trusted_command(run: Run, folder: Path, *, trust: bool) -> list[str]:
     It may if it lies in the current project and is unchanged since, or if the user says so.
     """
     environment = run.meta.environment
-    command, place = list(environment.command), Path(environment.folder or ".")
+    command, place = list(environment.command), recorded_in(run)
     script = place / command[0] if command else None
     if script is None or not script.is_file():
         raise HolterError(
             f"The script that recorded {folder} is unknown or missing; pass a function that returns"
-            " a setup with `--on module:function`."
+            " a setup with `--setup module:function`."
         )
     reason = "" if trust else _reason_against(script, place, environment.script_digest)
     if reason:
@@ -31,6 +31,12 @@ def trusted_command(run: Run, folder: Path, *, trust: bool) -> list[str]:
             " repeat the command with --trust."
         )
     return command
+
+
+def recorded_in(run: Run) -> Path:
+    """Return the folder in which the script ran; the current one if this machine lacks it."""
+    place = Path(run.meta.environment.folder or ".")
+    return place if place.is_dir() else Path.cwd()
 
 
 def _reason_against(script: Path, place: Path, digest: str | None) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import check_and_report, settings_of
+from holter._cli.shares import hand_out, is_shared, lab_of
 from holter._cli.try_options import EVALUATED_SECONDS, SECONDS, STEPS, parser_of
 from holter._cli.values import cast, kind
+from holter._cli.workers import require_one_process
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
 from holter.record.notices import tell
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
 
     from holter.lab.experiments import Experiment
     from holter.lab.setup import Setup
+    from holter.lab.writing import Lab
     from holter.record import Run
 
 PREFLIGHT, REPLAY, CURES, EVALUATE = "preflight", "replay", "cures", "evaluate"
+LR_RANGE = "lr-range"
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -70,6 +74,10 @@ def execute(args: argparse.Namespace) -> int:
         raise HolterError(
             f"Name a script: `holter try {args.experiment} train.py`, or module:function."
         )
+    if args.experiment == LR_RANGE and is_shared(args):
+        return _share_sweeps(args)
+    if args.experiment != LR_RANGE:
+        require_one_process(args, "only cures, lr-range and replay are handed out to workers.")
     options, chosen = _options(args), _chosen(args)
     settings = settings_of(args)
     if args.format == "text" and args.experiment == PREFLIGHT:
@@ -79,6 +87,8 @@ def execute(args: argparse.Namespace) -> int:
 
     def report(path: Path) -> int:
         run = Run.load(path)
+        if args.share is not None:
+            return 0
         if args.plot is not None:
             _plot(args.experiment, run, args.plot)
         return check_and_report(run, args, settings)
@@ -91,7 +101,7 @@ def execute(args: argparse.Namespace) -> int:
     def then(recognised: Recognised) -> int:
         for note in recognised.notes:
             tell(note)
-        _conduct(chosen, recognised.setup, recognised.path, options, began)
+        _conduct(chosen, recognised.setup, lab_of(args, recognised.path), options, began)
         return report(recognised.path)
 
     is_whole = args.experiment == EVALUATE  # its trained model is evaluated
@@ -106,6 +116,22 @@ def execute(args: argparse.Namespace) -> int:
         then=then,
         writes=(args.plot, args.output),
     )
+
+
+def _share_sweeps(args: argparse.Namespace) -> int:
+    """Hand out the sweeps of a range test, one to a process, then put them together."""
+    from holter.lab.experiments import named_experiment
+    from holter.record.folders import new_folder, require_free
+
+    options = _options(args).get(LR_RANGE, {})
+    count = {**named_experiment(LR_RANGE).options, **options}["repeats"]
+    folder: Path = args.out or new_folder(LR_RANGE)
+    require_free(folder, 0)
+    numbers = {"--steps": args.steps, "--seconds": args.seconds, "--repeats": count}
+    words = [w for name, value in numbers.items() if value is not None for w in (name, str(value))]
+    words += [word for option in args.option for word in ("--option", option)]
+    words += ["-m"] if args.as_module else []
+    return hand_out(args, folder, [*words, args.target, *args.arguments], count)
 
 
 def _require_nothing_after(args: argparse.Namespace) -> None:
@@ -128,7 +154,11 @@ def _replay(args: argparse.Namespace) -> int:
     from holter.record import Run
 
     settings = settings_of(args)
-    return replaying.execute(args, lambda path: check_and_report(Run.load(path), args, settings))
+
+    def report(path: Path) -> int:
+        return 0 if args.share is not None else check_and_report(Run.load(path), args, settings)
+
+    return replaying.execute(args, report)
 
 
 def _cures(args: argparse.Namespace) -> int:
@@ -152,14 +182,14 @@ def _on_function(
     path: Path = args.out or new_folder(args.experiment)
     require_free(path, 0)
     record_first_steps(setup, path, STEPS if args.steps is None else args.steps)
-    _conduct(chosen, setup, path, options, began)
+    _conduct(chosen, setup, lab_of(args, path), options, began)
     return path
 
 
 def _conduct(
     chosen: "Sequence[Experiment]",
     setup: "Setup",
-    path: Path,
+    lab: "Lab",
     options: Mapping[str, Any],
     began: float,
 ) -> None:
@@ -167,7 +197,6 @@ def _conduct(
 
     from holter.lab.running import conduct
     from holter.lab.state import kept
-    from holter.lab.writing import Lab
 
     with kept(setup):
         try:
@@ -182,7 +211,7 @@ def _conduct(
     source = f" of {setup.source}" if setup.source else ""
     many = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} experiments"
     tell(f"running {many} on the training step{source} ({1e3 * pace:.3g} ms per step)")
-    with Lab(path, quiet=False) as lab:
+    with lab:
         names = tuple(experiment.name for experiment in chosen)
         lab.event(ExperimentsChosen(names, time.perf_counter() - began))
         conduct(chosen, setup, lab, options)
@@ -224,6 +253,10 @@ def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if given and args.experiment != EVALUATE:
         raise HolterError(f"--{next(iter(given))} is an option of `holter try evaluate` only.")
     options: dict[str, dict[str, Any]] = {EVALUATE: given} if given else {}
+    if args.repeats is not None:
+        if args.experiment != LR_RANGE:
+            raise HolterError("--repeats is an option of `holter try lr-range` only.")
+        options[LR_RANGE] = {"repeats": args.repeats}
     for text in args.option:
         target, equals, value = text.partition("=")
         owner, dot, name = target.strip().rpartition(".")

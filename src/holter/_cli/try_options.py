@@ -5,6 +5,7 @@ from pathlib import Path
 
 from holter._cli.options import add_checking
 from holter._cli.values import positive, positive_whole
+from holter._cli.workers import add_workers
 
 STEPS, SECONDS = 150, 20.0  # of a script before an experiment
 EVALUATED_SECONDS = 300.0  # of a script whose trained model is evaluated
@@ -23,6 +24,8 @@ examples:
   holter try replay RUN --export repro.py --synthetic
   holter try cures train.py                    which change makes a failed training learn?
   holter try cures RUN                         the same on a recorded run, or continue
+  holter try cures --on ray train.py           trials on a Ray cluster
+  holter try lr-range --repeats 8 -j 4 train.py
 
 The script runs as it is up to its first training steps (--steps, --seconds) and stops there.
 It reads its data and may download or start other programs; files that it writes, renames or
@@ -84,6 +87,12 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="set an option of the experiment; `holter try` lists them",
     )
     trial.add_argument(
+        "--repeats",
+        type=positive_whole,
+        metavar="N",
+        help="lr-range: number of sweeps (default: 3)",
+    )
+    trial.add_argument(
         "--steps",
         type=int,
         help=f"training steps to record before the experiment (default: {STEPS}; evaluate: all)",
@@ -128,7 +137,7 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="step of the capture to replay (default: the first failure)",
     )
     failure.add_argument(
-        "--on",
+        "--setup",
         metavar="MODULE:FUNCTION",
         help="a function that returns the setup, if the script cannot run again",
     )
@@ -168,13 +177,17 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="time for the run and all trials (default: ten times the script's own, and at least"
         " 90 s)",
     )
-    cures.add_argument(
-        "-j",
-        "--jobs",
-        type=positive_whole,
-        default=1,
-        metavar="N",
-        help="trials at a time (default: 1)",
+    workers = parser.add_argument_group(
+        "workers",
+        "where the trials of cures, the sweeps of lr-range and the changes of replay run",
+    )
+    add_workers(workers, "processes")
+    workers.add_argument("--share", metavar="NUMBER/OF", help=argparse.SUPPRESS)  # of the trials
+    workers.add_argument(
+        "--elsewhere",
+        type=Path,
+        metavar="FOLDER",
+        help=argparse.SUPPRESS,  # holds the shares that other processes have made
     )
     add_checking(parser)
     return parser

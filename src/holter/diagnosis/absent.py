@@ -64,6 +64,7 @@ _TRAINED = {
     "graph": "the graph of the loss was not read",
     "hidden": "nan_to_num is not called on activations or gradients",
     "input": "the inputs of the model were not read",
+    "input.tokens": "no embedding was given sequences of integers",
     "loss": "no loss was recorded",
     "loss.batch_softmax": "the loss has no softmax over samples and classes",
     "loss.coefficient_balance": "the loss does not multiply its terms by constants",

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from holter.record import Writer
+from holter.lab.sharing import WHOLE, Share
+from holter.record import Run, Writer
 from holter.record.events import Occurrence
 from holter.record.journal import read_meta
 from holter.record.meta import Environment, Meta
@@ -19,9 +20,22 @@ _T = TypeVar("_T")
 
 
 class Lab:
-    """An open run that experiments write to. Use it as a context manager."""
+    """An open run that experiments write to. Use it as a context manager.
 
-    def __init__(self, path: Path, *, environment: Environment | None = None, quiet: bool = True):
+    Of an experiment that is handed out, `share` says which trials to make here, and `elsewhere`
+    holds the runs of shares that other processes have made.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        environment: Environment | None = None,
+        quiet: bool = True,
+        share: Share = WHOLE,
+        elsewhere: Sequence[Run] = (),
+    ):
+        self.share, self.elsewhere = share, tuple(elsewhere)
         self._before = Meta.of(read_meta(path)).status  # of a training that has ended already
         self._writer = Writer(path, environment=environment, resume=True)
         self._progress = Progress(quiet=quiet)
@@ -41,6 +55,18 @@ class Lab:
         self._writer.write_many(
             signal.stream, steps, [time.time()] * len(table), [(signal.name, (trial,))], table
         )
+
+    def take_over(self, run: Run, signals: Iterable[Signal], trial: str) -> None:
+        """Write the readings that another process has made in a trial."""
+        for signal in signals:
+            series = run[signal].get(trial) if signal in run else None
+            if series is None:
+                continue
+            table = np.asarray(series.values, np.float32).reshape(-1, 1)
+            steps = [int(step) for step in series.steps]
+            self._writer.write_many(
+                signal.stream, steps, [time.time()] * len(steps), [(signal.name, (trial,))], table
+            )
 
     def write_each(self, signal: Signal, values: dict[str, float]) -> None:
         """Write one reading for each of several trials."""

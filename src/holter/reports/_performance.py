@@ -9,6 +9,9 @@ from holter.diagnosis.facts.time import Breakdown
 from holter.diagnosis.wording import duration, percent, size
 from holter.record import Run
 from holter.record.signals import (
+    MEMORY_AFTER_BACKWARD,
+    MEMORY_AFTER_FORWARD,
+    MEMORY_AFTER_OPTIMIZER,
     MEMORY_ALLOCATED,
     MEMORY_PEAK,
     MEMORY_PROCESS,
@@ -24,6 +27,11 @@ _MEMORY = {
     "gpu_reserved": MEMORY_RESERVED,
     "gpu_peak": MEMORY_PEAK,
 }
+_PHASES = {
+    "forward": MEMORY_AFTER_FORWARD,
+    "backward": MEMORY_AFTER_BACKWARD,
+    "optimizer": MEMORY_AFTER_OPTIMIZER,
+}
 _WORTH = 0.005  # share of a step from which on a part is listed
 
 
@@ -32,10 +40,9 @@ def performance(run: Run) -> dict[str, Any]:
     times = Facts(run).time
     return {
         "time": None if isinstance(times, str) else _time(times),
-        "memory": {
-            name: None if (values := _values(run, signal)) is None else float(values.max())
-            for name, signal in _MEMORY.items()
-        },
+        "memory": {name: _most(run, signal) for name, signal in _MEMORY.items()},
+        "memory_after": {name: _most(run, signal) for name, signal in _PHASES.items()},
+        "gpu_unused": _unused(run),
     }
 
 
@@ -53,6 +60,7 @@ def _time(times: Breakdown) -> dict[str, Any]:
         "gain": times.gain,
         "steps_per_second": 1 / times.step,
         "samples_per_second": times.samples,
+        "tokens_per_second": times.tokens,
     }
 
 
@@ -67,19 +75,43 @@ def sentences(run: Run) -> list[str]:
             if times.share(seconds) >= _WORTH
         ]
         said.append(f"a step takes {duration(times.step)}: {', '.join(parts)}")
-        samples = "" if times.samples is None else f", {times.samples:,.0f} samples per second"
+        rates = {"samples": times.samples, "tokens": times.tokens}
+        samples = "".join(
+            f", {rate:,.0f} {name} per second" for name, rate in rates.items() if rate is not None
+        )
         gain = f"; without it, {times.gain:.2g} times as fast" if times.gain > 1.1 else ""
         said.append(f"{1 / times.step:.3g} steps per second{samples}; bound by {times.bound}{gain}")
         if times.idle:
             said.append(f"the GPU waits for the host in {percent(times.idle)} of the steps")
     used = [
-        f"{name.replace('_', ' ').replace('gpu', 'GPU')} {size(values.max())}"
+        f"{name.replace('_', ' ').replace('gpu', 'GPU')} {size(most)}"
         for name, signal in _MEMORY.items()
-        if (values := _values(run, signal)) is not None and values.max() > 0
+        if (most := _most(run, signal))
     ]
     if used:
         said.append(f"memory at most: {', '.join(used)}")
+    phases = [
+        f"{name} {size(most)}" for name, signal in _PHASES.items() if (most := _most(run, signal))
+    ]
+    if phases:
+        said.append(f"memory at most at the end of a phase: {', '.join(phases)}")
+    unused = _unused(run)
+    if unused:
+        said.append(
+            f"GPU memory reserved beyond the largest use: {size(unused)}, which is fragmentation"
+        )
     return said
+
+
+def _most(run: Run, signal: Signal) -> float | None:
+    values = _values(run, signal)
+    return None if values is None else float(values.max())
+
+
+def _unused(run: Run) -> float | None:
+    """Return the GPU memory that the allocator holds beyond the largest use of tensors."""
+    reserved, peak = _most(run, MEMORY_RESERVED), _most(run, MEMORY_PEAK)
+    return None if reserved is None or peak is None else max(reserved - peak, 0.0)
 
 
 def _values(run: Run, signal: Signal) -> "np.ndarray[Any, Any] | None":

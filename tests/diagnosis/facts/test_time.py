@@ -9,6 +9,8 @@ from holter.record import Event, Run
 from holter.record.events import PassBegan
 from holter.record.signals import (
     DATA_BATCH_SIZE,
+    DATA_BATCHES,
+    INPUT_TOKENS,
     SYNC_CALLS,
     TIME_BACKWARD,
     TIME_CHECKPOINT,
@@ -57,6 +59,15 @@ def test_parts_add_up_to_the_step() -> None:
     assert sum(times.parts.values()) == pytest.approx(times.step)
     assert times.parts["other"] == pytest.approx(0.01, rel=1e-3)
     assert times.samples == pytest.approx(80)
+
+
+def test_tokens_of_a_batch_are_those_of_a_step_times_its_batches() -> None:
+    assert of(timed()).tokens is None
+    tokens = {INPUT_TOKENS: {"": series([500.0, 700.0], (10, 60))}}
+    step = {TIME_STEP: {"": np.full(STEPS, 0.1)}}
+    assert of(run_of(step | tokens)).tokens == pytest.approx(6000)
+    batches = {DATA_BATCHES: {"loader 0": np.full(STEPS, 4.0)}}
+    assert of(run_of(step | tokens | batches)).tokens == pytest.approx(24000)
 
 
 def test_too_few_steps() -> None:

@@ -10,6 +10,7 @@ from holter.diagnosis.rules.kept_graphs import kept_graphs
 from holter.diagnosis.rules.out_of_memory import out_of_memory
 from holter.diagnosis.rules.slow_steps import slow_steps
 from holter.diagnosis.rules.synchronising_calls import synchronising_calls
+from holter.diagnosis.rules.unbatched_operations import unbatched_operations
 from holter.record import Event, Meta, Run
 from holter.record.events import (
     DeviceRead,
@@ -22,16 +23,21 @@ from holter.record.events import (
 )
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import (
+    GRAPH_DEPTH,
     GRAPH_KEPT,
+    GRAPH_LEAVES,
+    GRAPH_OPERATIONS,
     INPUT_ELEMENTS,
     MEMORY_HELD,
     MEMORY_PROCESS,
     MEMORY_WORKERS,
     SYNC_CALLS,
     THROUGHPUT_STEP_TIME,
+    TIME_BACKWARD,
     TIME_CHECKPOINT,
     TIME_DATA_WAIT,
     TIME_EVALUATION,
+    TIME_FORWARD,
     TIME_STEP,
     TIME_SYNC,
 )
@@ -111,6 +117,39 @@ def test_evaluation_and_rare_checkpoints_are_normal() -> None:
     for run in (interrupted(TIME_EVALUATION, 10, 0.2), interrupted(TIME_CHECKPOINT, 100, 1.0)):
         verdicts = said(slow_steps, run)
         assert [type(verdict) for verdict in verdicts] == [Normal, Clear]
+
+
+def looping(
+    operations: float = 800, depth: float = 16, leaves: float = 6, seconds: float = 0.008
+) -> Run:
+    tables = {
+        TIME_STEP: {"": np.full(STEPS, 0.01)},
+        TIME_FORWARD: {"": np.full(STEPS, seconds / 2)},
+        TIME_BACKWARD: {"": np.full(STEPS, seconds / 2)},
+        GRAPH_OPERATIONS: {"": np.full(4, operations)},
+        GRAPH_DEPTH: {"": np.full(4, depth)},
+        GRAPH_LEAVES: {"": np.full(4, leaves)},
+    }
+    return run_of(tables)
+
+
+def test_a_loop_over_samples() -> None:
+    (finding,) = found(unbatched_operations, looping())
+    assert "800 small operations (10 µs each" in finding.summary
+    assert "50 at a time" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        looping(depth=400),  # a loop over time
+        looping(leaves=200),  # a deep model
+        looping(operations=100),
+        looping(seconds=0.002),  # the step is spent elsewhere
+    ],
+)
+def test_operations_that_are_no_loop_over_samples(run: Run) -> None:
+    assert [type(verdict) for verdict in said(unbatched_operations, run)] == [Clear]
 
 
 def synchronised(seconds: float, calls: float) -> Run:

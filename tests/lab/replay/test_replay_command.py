@@ -57,7 +57,7 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
         (["run", "--capture"], "expected one argument"),
         (["--capture", "7", "run"], "has no capture 7"),
         (["nowhere"], "no folder nowhere"),
-        (["--on", "mine:setup", "run"], "no module mine"),
+        (["--setup", "mine:setup", "run"], "no module mine"),
     ],
 )
 def test_wrong_use_is_one_sentence(failed: Path, arguments: list[str], told: str) -> None:

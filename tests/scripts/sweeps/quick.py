@@ -1,10 +1,8 @@
-"""Jobs that record a run without a training: processes of a fraction of a second."""
+"""Tasks that record a run without a training: processes of a fraction of a second."""
 
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-from holter.scripts.sweeps.plan import Job, Variant
+from holter.scripts.sweeps.tasks import OUT, Task
 
 _RECORD = """
 import os, signal, sys, time
@@ -30,20 +28,19 @@ writer.close()
 """
 
 
-@dataclass(frozen=True)
-class Quick(Job):
-    """A job whose process writes 20 losses of `seed + 1`; files beside it tell it what to do."""
-
-    def words(self, out: Path | str) -> list[str]:
-        place = str(self.folder.parents[1])
-        return [sys.executable, "-c", _RECORD, str(out), str(self.seed), place]
-
-
-def quick_jobs(folder: Path, count: int) -> list[Job]:
-    variant = Variant("A", ("python", "train.py"))
+def quick_tasks(folder: Path, count: int) -> list[Task]:
+    """Tasks that write 20 losses of `seed + 1`; files beside them tell them what to do."""
     folder.mkdir(exist_ok=True)
-    return [Quick(variant, seed, folder / "A" / f"seed-{seed}") for seed in range(count)]
+    return [
+        Task(
+            str(seed),
+            ("-c", _RECORD, OUT, str(seed), str(folder)),
+            folder / "A" / f"seed-{seed}",
+        )
+        for seed in range(count)
+    ]
 
 
 def began(folder: Path) -> list[int]:
-    return [int(line) for line in (folder / "began.txt").read_text().split()]
+    file = folder / "began.txt"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []

@@ -49,10 +49,10 @@ def test_mistakes_give_a_sentence(
 
 def test_a_seed_goes_to_its_place_or_shifts_those_of_the_script(tmp_path: Path) -> None:
     placed = Job(Variant("A", ("python3.12", "t.py", "--seed={seed}")), 7, tmp_path / "A/seed-7")
-    assert placed.words("out")[-2:] == ["t.py", "--seed=7"]
-    assert "--reseed" not in placed.words("out")
+    assert placed.task.command[-2:] == ("t.py", "--seed=7")
+    assert "--reseed" not in placed.task.command
     shifted = Job(Variant("A", ("python", "-m", "pkg.train")), 7, tmp_path / "A/seed-7")
-    assert shifted.words("out")[-4:] == ["--reseed", "7", "-m", "pkg.train"]
+    assert shifted.task.command[-4:] == ("--reseed", "7", "-m", "pkg.train")
 
 
 def test_a_plan_is_read_again_and_grows_by_seeds_but_not_by_other_commands(tmp_path: Path) -> None:

@@ -1,17 +1,12 @@
 """`holter seeds` on an unmodified script."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from holter._cli import main
-from holter.record import Run
 from holter.scripts.seeding import shifted_seeds
 
 TRAINING = """\
@@ -91,39 +86,3 @@ def test_shifted_seeds_shift_all_generators_and_put_them_back() -> None:
     assert not set(found[1]) & {*plain, *found[3]}
     now = random.seed, np.random.seed, torch.manual_seed, np.random.default_rng
     assert now == functions
-
-
-@pytest.mark.slow
-def test_on_a_ray_cluster_of_two_nodes(script: Path, tmp_path: Path) -> None:
-    """Runs come back from the nodes, and one whose process is killed there is retried."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    lost = tmp_path / "lost"
-    script.write_text(
-        "import os, pathlib, signal\n"
-        f"first = pathlib.Path({str(lost)!r})\n"
-        "if not first.exists():\n"
-        "    first.touch()\n"
-        "    os.kill(os.getppid(), signal.SIGKILL)\n"  # the worker of the cluster
-        "    os.kill(os.getpid(), signal.SIGKILL)\n" + TRAINING
-    )
-    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        cluster.add_node(num_cpus=1)
-        words = ["seeds", "--n", "2", "--on", "ray", "--out", "sweep", "--json"]
-        ended = subprocess.run(
-            [sys.executable, "-m", "holter", *words, "--", "python", "train.py", "0.1"],
-            env={**os.environ, "RAY_ADDRESS": cluster.address},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        cluster.shutdown()
-    assert ended.returncode == 0, ended.stderr
-    document = json.loads(ended.stdout)
-    values = [each["value"] for each in document["variants"][0]["values"]]
-    assert len(set(values)) == 2
-    assert lost.exists()
-    assert Run.load(tmp_path / "sweep/A/seed-1").steps == 12

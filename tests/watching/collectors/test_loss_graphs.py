@@ -10,7 +10,10 @@ from torch.nn import functional
 
 from holter import Run
 from holter.record.signals import (
+    GRAPH_DEPTH,
+    GRAPH_LEAVES,
     GRAPH_LOOSE_LEAVES,
+    GRAPH_OPERATIONS,
     LOSS_BATCH_SOFTMAX,
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
@@ -166,3 +169,18 @@ def test_the_share_of_each_term_in_the_gradient(tmp_path):
 def test_a_loss_of_one_term_has_no_shares(tmp_path):
     run = recorded(tmp_path / "run", lambda out: functional.cross_entropy(out, LABELS))
     assert LOSS_TERM_GRADIENT not in run
+
+
+def test_the_graph_is_counted(tmp_path):
+    """Operations, those that depend on each other, and tensors at which it ends."""
+
+    def loss_of(out):
+        scale = out.sum()
+        for _ in range(5):  # each needs the last
+            scale = scale.sin()
+        return torch.stack([scale * number for number in range(8)]).sum()
+
+    run = recorded(tmp_path / "run", loss_of)
+    # addmm and the transposed weight, a sum, 5 sines, 8 products, a stack, a sum
+    sizes = [values(run, s)[0] for s in (GRAPH_OPERATIONS, GRAPH_DEPTH, GRAPH_LEAVES)]
+    assert sizes == [2 + 1 + 5 + 8 + 2, 2 + 1 + 5 + 1 + 2, 2]

@@ -175,6 +175,63 @@ def test_interruptions_are_filed_under_the_step_that_follows(tmp_path):
     assert sum(values(run, TIME_COMPILED_GRAPHS)) == 0
 
 
+@pytest.mark.parametrize("fetches_first", [False, True])
+def test_an_evaluation_without_a_loss_is_one(tmp_path, fetches_first):
+    """Accuracy alone: `model.train()` comes before or after the first batch of the epoch."""
+    train, held = DataLoader(torch.randn(12, 4), 4), DataLoader(torch.randn(8, 4), 4)
+
+    def loop(model, optimizer):
+        for _ in range(2):
+            if not fetches_first:
+                model.train()
+            for x in train:
+                model.train()
+                optimizer.zero_grad()
+                functional.mse_loss(model(x), torch.zeros(4, 2)).backward()
+                optimizer.step()
+            model.eval()
+            with torch.no_grad():
+                for x in held:
+                    time.sleep(NAP)
+                    model(x).argmax(1).sum()
+
+    run = recorded(tmp_path, loop)
+    evaluation = values(run, TIME_EVALUATION)
+    assert evaluation[3] >= 2 * NAP
+    assert sum(evaluation) == pytest.approx(evaluation[3])
+    assert values(run, TIME_FORWARD)[3] < NAP
+
+
+def test_a_rollout_in_eval_mode_is_no_evaluation(tmp_path):
+    def loop(model, optimizer):
+        for _ in range(3):
+            model.eval()
+            with torch.no_grad():
+                time.sleep(NAP)
+                model(torch.randn(3, 4))
+            model.train()
+            optimizer.zero_grad()
+            functional.mse_loss(model(torch.randn(3, 4)), torch.zeros(3, 2)).backward()
+            optimizer.step()
+
+    run = recorded(tmp_path, loop)
+    assert sum(values(run, TIME_EVALUATION)) == 0
+    assert min(values(run, TIME_FORWARD)[1:]) >= NAP
+
+
+def test_compilations_are_counted(tmp_path):
+    def loop(model, optimizer):
+        double = torch.compile(lambda x: 2 * x + 1, backend="eager", dynamic=False)
+        for step in range(6):
+            x = double(torch.randn(3 + step // 3, 4))  # another shape from step 3 on
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+    graphs = values(recorded(tmp_path, loop), TIME_COMPILED_GRAPHS)
+    assert [count > 0 for count in graphs] == [True, False, False, True, False, False]
+
+
 def test_two_optimizers_of_one_step_share_it(tmp_path):
     models = [nn.Linear(4, 2), nn.Linear(4, 2)]
     optimizers = [SlowSGD(model.parameters(), lr=0.01) for model in models]

@@ -12,6 +12,8 @@ from holter.record import Run, Series
 from holter.record.events import LoaderSeen, PassBegan
 from holter.record.signals import (
     DATA_BATCH_SIZE,
+    DATA_BATCHES,
+    INPUT_TOKENS,
     SYNC_CALLS,
     TIME_BACKWARD,
     TIME_CHECKPOINT,
@@ -95,6 +97,7 @@ class Breakdown:
     idle: float | None  # share of steps that the GPU waited for
     device: tuple[float, float, float] | None  # forward, backward, optimizer on the GPU
     samples: float | None  # a second
+    tokens: float | None  # a second
     slow: tuple[Slow, ...]  # of the whole run
     total: float  # seconds of the whole run
 
@@ -198,6 +201,7 @@ def breakdown(facts: "Facts") -> Breakdown | str:
         idle=_sampled(run, TIME_DEVICE_IDLE, by=np.mean),
         device=_device(run),
         samples=_samples(run, steps, float(length.sum())),
+        tokens=_tokens(run, steps, float(length.mean())),
         slow=_slow(run, lengths),
         total=float(lengths.values.astype(np.float64).sum()),
     )
@@ -260,6 +264,16 @@ def _samples(run: Run, steps: Steps, seconds: float) -> float | None:
         return None
     totals = [float(_at(series, steps).sum()) for series in run[DATA_BATCH_SIZE].values()]
     return sum(totals) / seconds
+
+
+def _tokens(run: Run, steps: Steps, length: float) -> float | None:
+    """Return the tokens that steps were made of, a second: those of a batch, times its batches."""
+    if INPUT_TOKENS not in run or not len(run[INPUT_TOKENS][""]) or not length:
+        return None
+    loaders = run[DATA_BATCHES].values() if DATA_BATCHES in run else ()
+    batches = max((float(_at(series, steps).mean()) for series in loaders), default=1.0)
+    tokens = float(run[INPUT_TOKENS][""].values.astype(np.float64).mean())
+    return tokens * max(batches, 1.0) / length
 
 
 def _slow(run: Run, lengths: Series) -> tuple[Slow, ...]:

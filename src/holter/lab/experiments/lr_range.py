@@ -15,6 +15,7 @@ from holter.lab.experiments._learning_rates.planning import another, candidates,
 from holter.lab.experiments._learning_rates.trials import RateTrials, in_order
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
+from holter.lab.sharing import WHOLE
 from holter.lab.writing import Lab
 from holter.record.events import LrRangeNote
 from holter.record.signals import (
@@ -92,9 +93,11 @@ def lr_range(
         lab.event(LrRangeNote(note))
     ladder = np.geomspace(start, end, points)
     sweeps: list[Sweep] = []
-    for number in range(repeats):
+    for number in filter(lab.share.holds, range(repeats)):
         rates = worth_sweeping(ladder, sweeps[0]) if sweeps else ladder
-        sweeps.append(trainings.sweep(number, rates))
+        sweeps.append(trainings.taken_over(number) or trainings.sweep(number, rates))
+    if lab.share != WHOLE:
+        return
     test = RangeTest(trainings.start, tuple(sweeps), trainings.moved)
     if confirm and not test.broken:
         _confirm(trainings, test, confirm, steps)

@@ -16,6 +16,7 @@ from holter.diagnosis.facts.replays import (
     Triage,
     family_of,
     judged,
+    replayed,
 )
 from holter.lab import birth
 from holter.lab.batches import size, tensors
@@ -29,6 +30,7 @@ from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage
 from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Batch, LossPhase
+from holter.lab.sharing import WHOLE
 from holter.lab.writing import Lab
 from holter.record.errors import HolterError
 from holter.record.events import (
@@ -226,10 +228,14 @@ class Investigation:
         """Try one change after the other; two together if none of them cures alone."""
         alone = planned_replays(self._window, self._birth)
         cured = False
-        for planned in alone:
-            found = self._try(planned)
+        for place, planned in enumerate(alone):
+            if not self._lab.share.holds(place):
+                continue
+            found = self._taken_over(planned) or self._try(planned)
             cured = cured or found.outcome is CureOutcome.CURES
             yield found
+        if self._lab.share != WHOLE:
+            return
         for planned in () if cured else _pairs(alone):
             found = self._try(planned)
             if found.outcome is CureOutcome.CURES:
@@ -248,6 +254,19 @@ class Investigation:
                 why_not = "the step does not call it by itself"
         self._lab.event(ChangeTried(planned.name, why_not, measure))
         return judged(planned.name, measure, self._unchanged, self._band, why_not=why_not)
+
+    def _taken_over(self, planned: PlannedReplay) -> ReplayedChange | None:
+        """Return a change that another process has tried on this failure; None if there is none."""
+        for run in self._lab.elsewhere:
+            tried = [e.what for e in run.events_of(ChangeTried) if e.what.name == planned.name]
+            replay = replayed(run)
+            if not tried or replay is None or replay.failing != self._window.failing:
+                continue
+            self._lab.take_over(run, (REPLAY_LOSS, REPLAY_NORM), planned.name)
+            self._lab.event(tried[-1])
+            measure, why_not = tried[-1].measure, tried[-1].why_not
+            return judged(planned.name, measure, self._unchanged, self._band, why_not=why_not)
+        return None
 
     def separate(self) -> Triage:
         """Find out whether it is the data or the state, and which samples."""
@@ -375,5 +394,6 @@ def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[s
     elif ladder:
         for change in found.try_changes():
             yield f"{change.name}: {change.outcome} ({change.says})"
-        yield found.separate().says
+        if lab.share == WHOLE:
+            yield found.separate().says
     lab.event(ExperimentMade("replay", time.perf_counter() - began))

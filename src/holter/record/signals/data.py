@@ -62,6 +62,15 @@ INPUT_ELEMENTS = Signal(
     "elements",
     "Number of elements of the first tensor of that call; read with gradients.",
 )
+INPUT_TOKENS = Signal(
+    "input.tokens",
+    Per.STEP,
+    Phase.DATA,
+    "tokens",
+    "Integers of shape (batch, length) that an embedding was given before the step's first"
+    " backward, without those at its padding index or masked by the argument `attention_mask`;"
+    " sampled in full steps.",
+)
 VAL_INPUT_MEAN = Signal(
     "val.input.mean",
     Per.MODEL,

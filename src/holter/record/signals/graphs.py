@@ -32,6 +32,29 @@ LOSS_DIVISOR = Signal(
     "",
     "Smallest magnitude of what is divided by between the outputs of a model and the loss.",
 )
+GRAPH_OPERATIONS = Signal(
+    "graph.operations",
+    Per.STEP,
+    Phase.FORWARD,
+    "operations",
+    "Number of operations in the autograd graph of the first backward() of a step. Read on the"
+    " first sampled steps, of graphs that are not too large.",
+)
+GRAPH_DEPTH = Signal(
+    "graph.depth",
+    Per.STEP,
+    Phase.FORWARD,
+    "operations",
+    "Number of these operations on the longest way from the loss to a leaf: operations that"
+    " depend on each other. Read on the same steps.",
+)
+GRAPH_LEAVES = Signal(
+    "graph.leaves",
+    Per.STEP,
+    Phase.FORWARD,
+    "tensors",
+    "Number of tensors at which that graph ends, mostly parameters. Read on the same steps.",
+)
 GRAPH_LOOSE_LEAVES = Signal(
     "graph.loose_leaves",
     Per.STEP,

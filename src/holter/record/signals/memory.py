@@ -38,6 +38,28 @@ MEMORY_PEAK = Signal(
     "bytes",
     "Largest GPU memory in tensors so far; sampled.",
 )
+MEMORY_AFTER_FORWARD = Signal(
+    "memory.after_forward",
+    Per.STEP,
+    Phase.FORWARD,
+    "bytes",
+    "Memory when backward() is called: GPU memory in tensors, or else private memory of the"
+    " process; the most in the step, sampled in full steps.",
+)
+MEMORY_AFTER_BACKWARD = Signal(
+    "memory.after_backward",
+    Per.STEP,
+    Phase.BACKWARD,
+    "bytes",
+    "The same when optimizer.step() is called.",
+)
+MEMORY_AFTER_OPTIMIZER = Signal(
+    "memory.after_optimizer",
+    Per.STEP,
+    Phase.UPDATE,
+    "bytes",
+    "The same when optimizer.step() has returned.",
+)
 MEMORY_HELD = Signal(
     "memory.held",
     Per.VARIABLE,

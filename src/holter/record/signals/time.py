@@ -45,7 +45,8 @@ TIME_EVALUATION = Signal(
     Per.STEP,
     Phase.AFTERWARDS,
     "s",
-    "Host time of validation passes between the previous update and this step.",
+    "Host time of validation passes between the previous update and this step: until the last"
+    " validation loss; without a loss, from eval() to train() if another loader was read.",
 )
 TIME_CHECKPOINT = Signal(
     "time.checkpoint",

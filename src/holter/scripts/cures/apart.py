@@ -53,12 +53,3 @@ def end(process: BaseProcess, *, now: bool = False) -> None:
     if process.is_alive():
         process.kill()
     process.join()
-
-
-def last_line(output: Path) -> str:
-    """Return the last line that a process printed."""
-    try:
-        lines = output.read_text(errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return lines[-1].removeprefix("holter: ") if lines else ""

@@ -18,7 +18,7 @@ from holter.lab.cures.searching import CureTrial, Pace
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried
-from holter.scripts.cures.apart import end, last_line, run_apart
+from holter.scripts.cures.apart import end, run_apart
 from holter.scripts.cures.trial import (
     Command,
     ScriptTrial,
@@ -27,6 +27,7 @@ from holter.scripts.cures.trial import (
     result_in,
     run_trial,
 )
+from holter.scripts.sweeps.tasks import last_line
 
 _SLACK, _LEAST = 4.0, 20.0  # times its pace, and seconds, that a trial may take at least
 _OUTPUT, _PROBE = "output.txt", "cures/probe"
@@ -170,7 +171,7 @@ class ScriptBench:
         )
         process = self._start(run_trial, path / _OUTPUT, wanted)
         now = time.monotonic()
-        return _Running(process, trial, folder, now, now + max(_SLACK * expected, _LEAST))
+        return _Running(process, trial, folder, now, now + longest(expected))
 
     def _start(self, function: Callable[..., int], output: Path | None, *args: Any) -> BaseProcess:
         sys.stdout.flush()
@@ -183,20 +184,27 @@ class ScriptBench:
 
     def _done(self, running: _Running) -> CureTried:
         path = self._run / running.folder
-        result = result_in(path)
-        trial, failed = running.trial, ""
         taken = time.monotonic() - running.began
-        self._learn(result, taken)
-        if result is None:
-            failed = (
-                last_line(path / _OUTPUT) or f"the process ended with {running.process.exitcode}"
-            )
-        return CureTried(
-            trial.trial,
-            trial.repeat,
-            running.folder,
-            trial.steps,
-            taken,
-            0 if result is None else sum(result.altered.values()),
-            failed,
-        )
+        self._learn(result_in(path), taken)
+        ended = f"the process ended with {running.process.exitcode}"
+        return tried(running.trial, self._run, taken, last_line(path / _OUTPUT) or ended)
+
+
+def longest(expected: float) -> float:
+    """Return the seconds after which a trial is ended that was expected to take so many."""
+    return max(_SLACK * expected, _LEAST)
+
+
+def tried(trial: CureTrial, run: Path, seconds: float, why: str) -> CureTried:
+    """Return what a trial in a folder of a run has shown, or why it failed."""
+    folder = folder_name(trial.trial, trial.repeat)
+    result = result_in(run / folder)
+    return CureTried(
+        trial.trial,
+        trial.repeat,
+        folder,
+        trial.steps,
+        seconds,
+        0 if result is None else sum(result.altered.values()),
+        why if result is None else "",
+    )

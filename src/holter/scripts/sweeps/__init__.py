@@ -1,1 +1,1 @@
-"""Sweeps: one script run several times, here or on a cluster, each run in a folder of its own."""
+"""Tasks for several processes or machines, and sweeps: one script with several seeds."""

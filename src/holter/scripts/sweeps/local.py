@@ -1,50 +1,28 @@
-"""The runs of a sweep as processes of this machine."""
+"""Tasks as processes of this machine."""
 
+import math
 import os
 import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
-from holter.scripts.sweeps.plan import Job, State
+from holter.scripts.sweeps.tasks import ATTEMPTS, State, Task
 
-ATTEMPTS = 3  # at a run whose process was killed
 _GRACE = 5.0  # seconds in which a process that was asked to end does so
-Done = Callable[[Job, State], None]
 
 
-def run_locally(
-    jobs: Sequence[Job], done: Done, *, at_once: int, devices: Sequence[str] = ()
-) -> None:
-    """Run jobs, several at a time; calls `done` for each as it ends.
+class Processes:
+    """Workers that are processes; with `devices` each of them sees one of these GPUs."""
 
-    With `devices` each process sees one of these GPUs. An interrupt ends the processes; runs that
-    are finished stay.
-    """
-    running = _Processes(at_once, devices)
-    with ThreadPoolExecutor(at_once) as pool:
-        waiting = {pool.submit(running.run, job): job for job in jobs}
-        try:
-            while waiting:
-                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for each in ended:
-                    done(waiting.pop(each), each.result())
-        except BaseException:
-            running.stop()
-            for each in waiting:
-                each.cancel()
-            raise
-
-
-class _Processes:
-    """The processes that run at a time."""
-
-    def __init__(self, at_once: int, devices: Sequence[str]) -> None:
+    def __init__(self, at_once: int, devices: Sequence[str] = ()) -> None:
+        self.slots = at_once
         self._lock, self._processes = threading.Lock(), set[subprocess.Popen[bytes]]()
         self._stopped = False
         self._devices: SimpleQueue[str] = SimpleQueue()
@@ -53,22 +31,43 @@ class _Processes:
         cores = len(os.sched_getaffinity(0))
         self._threads = str(max(1, cores // at_once)) if at_once > 1 else None
 
-    def run(self, job: Job) -> State:
-        """Run a job to its end; one whose process is killed begins again."""
+    def run(
+        self, tasks: Sequence[Task], *, until: float = math.inf
+    ) -> Generator[tuple[Task, State], None, None]:
+        """Run tasks and yield each as it ends; an interrupt ends the processes."""
+        self._stopped = False
+        with ThreadPoolExecutor(self.slots) as pool:
+            waiting = {pool.submit(self._run, task): task for task in tasks}
+            try:
+                while waiting and (left := until - time.monotonic()) > 0:
+                    ended, _ = wait(
+                        waiting,
+                        timeout=None if math.isinf(left) else left,
+                        return_when=FIRST_COMPLETED,
+                    )
+                    for future in ended:
+                        yield waiting.pop(future), future.result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+                self._stop()
+
+    def _run(self, task: Task) -> State:
+        """Run a task to its end; one whose process is killed begins again."""
         device = self._devices.get()
         try:
             for _ in range(ATTEMPTS):
-                place = job.place()
-                code = self._attempt(job, place / "run", device)
-                state = State.MISSING if code < 0 else job.settle(place, code)
+                place = task.place()
+                code, late = self._attempt(task, place / "run", device)
+                state = State.MISSING if code < 0 else task.settle(place, code)
                 shutil.rmtree(place, ignore_errors=True)
-                if code >= 0 or self._stopped:  # the script's own end, or the end of all
+                if code >= 0 or late or self._stopped:
                     return state
         finally:
             self._devices.put(device)
         return State.MISSING
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         """End all processes, and begin no other."""
         with self._lock:
             self._stopped = True
@@ -76,23 +75,20 @@ class _Processes:
         for process in processes:
             _signal(process, signal.SIGTERM)
         for process in processes:
-            try:
-                process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                _signal(process, signal.SIGKILL)
+            end(process)
 
-    def _attempt(self, job: Job, out: Path, device: str) -> int:
-        """Run the command once; return its exit code, negative if it was killed."""
-        with job.log.open("wb") as log:
+    def _attempt(self, task: Task, out: Path, device: str) -> tuple[int, bool]:
+        """Run the command once; return its exit code, and whether its time was over."""
+        with task.log.open("wb") as log:
             with self._lock:
                 if self._stopped:
-                    return -1
-                process = start(job.words(out), log.fileno(), self._environment(device))
+                    return -1, False
+                process = start(task.words(out), log.fileno(), self._environment(device))
                 self._processes.add(process)
-            code = process.wait()
+            code, late = outcome(process, task.seconds)
             with self._lock:
                 self._processes.discard(process)
-        return code
+        return code, late
 
     def _environment(self, device: str) -> dict[str, str]:
         given = dict(os.environ)
@@ -115,6 +111,27 @@ def start(
         env=environment,
         start_new_session=True,
     )
+
+
+def outcome(process: subprocess.Popen[bytes], seconds: float | None) -> tuple[int, bool]:
+    """Wait for a process; return its exit code, negative if it was killed, and whether it is late.
+
+    After so many seconds it is asked to end, and killed if it does not.
+    """
+    try:
+        return process.wait(seconds), False
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGTERM)
+        return end(process), True
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process that was asked to end, kill it if it does not; return its exit code."""
+    try:
+        return process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGKILL)
+        return process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

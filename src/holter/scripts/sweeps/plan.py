@@ -5,33 +5,19 @@ import itertools
 import json
 import re
 import shlex
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from holter.record import Run
 from holter.record.errors import HolterError
-from holter.record.journal import read_meta
+from holter.scripts.sweeps.tasks import OUT, State, Task, last_line
 
 PLAN = "sweep.json"
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?(\.exe)?")
 SEED = "seed"
-EXIT = "exit"  # file in a run folder: the exit code of the script
-_ATTEMPT = ".attempt-"
-
-
-class State(StrEnum):
-    """What has become of a run."""
-
-    MISSING = "missing"  # not begun, or begun and lost
-    FINISHED = "finished"
-    FAILED = "failed"  # by an exception of the script
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,51 +42,15 @@ class Job:
     folder: Path  # of the run
 
     @property
-    def log(self) -> Path:
-        """The file with what the script printed."""
-        return self.folder.with_name(f"{self.folder.name}.log")
-
-    @property
-    def name(self) -> str:
-        """The job for people."""
-        return f"{self.variant.name}, seed {self.seed}"
-
-    def words(self, out: Path | str) -> list[str]:
-        """Return the command that records the run to a folder."""
+    def task(self) -> Task:
+        """The command that records the run."""
         script = list(_script(self.variant.words))
         placed = any("{seed}" in word for word in script)
         own = [word.replace("{seed}", str(self.seed)) for word in script]
         reseed = [] if placed else ["--reseed", str(self.seed)]
-        quiet = ("run", "--no-check", "--no-black-box", "--out", str(out), *reseed)
-        return [sys.executable, "-m", "holter", *quiet, *own]
-
-    def state(self) -> State:
-        """Return what has become of the run, as its folder says."""
-        try:
-            code = int((self.folder / EXIT).read_text())
-        except (OSError, ValueError):
-            return State.MISSING
-        ended = not code and read_meta(self.folder).get("status") == "finished"
-        return State.FINISHED if ended else State.FAILED
-
-    def place(self) -> Path:
-        """Return a folder for an attempt; what an attempt that was lost has left is removed."""
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.parent.glob(f"{self.folder.name}{_ATTEMPT}*"):
-            shutil.rmtree(left, ignore_errors=True)
-        return Path(
-            tempfile.mkdtemp(prefix=f"{self.folder.name}{_ATTEMPT}", dir=self.folder.parent)
-        )
-
-    def settle(self, place: Path, code: int) -> State:
-        """Take over what an attempt has left; the run appears whole or not at all."""
-        recorded = place / "run"
-        if not recorded.exists():
-            return State.FAILED
-        (recorded / EXIT).write_text(f"{code}\n")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        recorded.replace(self.folder)
-        return self.state()
+        quiet = ("run", "--no-check", "--no-black-box", "--out", OUT, *reseed)
+        name = f"{self.variant.name}, seed {self.seed}"
+        return Task(name, ("-m", "holter", *quiet, *own), self.folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,22 +143,14 @@ def variants_of(
     return tuple(found)
 
 
-def last_line(log: Path) -> str:
-    """Return the last line that a script printed."""
-    try:
-        lines = log.read_text(errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return lines[-1] if lines else ""
-
-
 def _run_of(job: Job) -> Run | str:
-    state = job.state()
+    task = job.task
+    state = task.state()
     if state is State.FINISHED:
         return Run.load(job.folder)
     if state is State.FAILED:
-        return f"the script failed: {last_line(job.log)}"
-    return f"not finished: {last_line(job.log)}" if job.log.exists() else "not run yet"
+        return f"the script failed: {last_line(task.log)}"
+    return f"not finished: {last_line(task.log)}" if task.log.exists() else "not run yet"
 
 
 def _filled(word: str, given: Mapping[str, str]) -> str:

@@ -8,7 +8,10 @@ import torch
 from torch import Tensor
 
 from holter.record.signals import (
+    GRAPH_DEPTH,
+    GRAPH_LEAVES,
     GRAPH_LOOSE_LEAVES,
+    GRAPH_OPERATIONS,
     LOSS_BATCH_SOFTMAX,
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
@@ -22,7 +25,7 @@ from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
 from holter.watching.collectors.graphs.stretch import (
     Singular,
-    leaves,
+    extent,
     smallest_arguments,
     softmax_over_samples,
     stretch,
@@ -38,6 +41,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.collectors.roster import Roster
 
+_OF_THE_GRAPH = (GRAPH_OPERATIONS, GRAPH_DEPTH, GRAPH_LEAVES, GRAPH_LOOSE_LEAVES)
 _WALKS = 4  # steps on which the whole graph is walked
 _ARGUMENTS = {
     Singular.LOGARITHM: LOSS_LOG_ARGUMENT,
@@ -57,7 +61,7 @@ class LossGraphs:
         LOSS_LOG_ARGUMENT,
         LOSS_ROOT_ARGUMENT,
         LOSS_DIVISOR,
-        GRAPH_LOOSE_LEAVES,
+        *_OF_THE_GRAPH,
         LOSS_TERM_GRADIENT,
     )
     at: ClassVar[tuple[type, ...]] = (
@@ -138,11 +142,15 @@ class LossGraphs:
         self._seen += 1
         if self._walks:
             self._walks -= 1
-            ends = leaves(roots)
-            if ends is not None:
+            graph = extent(roots)
+            if graph is not None:
                 known = {id(parameter) for parameter in roster.parameters}
-                loose = sum(id(tensor) not in known for tensor in ends)
-                self._readings.append(Reading(GRAPH_LOOSE_LEAVES, STEP, [loose]))
+                loose = sum(id(tensor) not in known for tensor in graph.leaves)
+                sizes = (graph.operations, graph.depth, len(graph.leaves), loose)
+                self._readings += [
+                    Reading(signal, STEP, [size])
+                    for signal, size in zip(_OF_THE_GRAPH, sizes, strict=True)
+                ]
 
 
 def _wants_output(*_: object) -> bool:

@@ -1,6 +1,7 @@
 """Where the time of each step goes, by the clock of the host."""
 
 import sys
+import weakref
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from holter.record.signals import (
 from holter.watching.collectors import STEP
 from holter.watching.collectors.lane import ABSENT, Lane
 from holter.watching.collectors.moments import Depth
-from holter.watching.collectors.roster import Subject
+from holter.watching.collectors.roster import Roster, Subject
 
 
 class Phases:
@@ -48,6 +49,11 @@ class Phases:
         self._backward_began = 0.0
         self._update_began: float | None = None
         self._passes_before = 0.0  # forward and backward of the step before its update began
+        self._roster: weakref.ref[Roster] | None = None
+        self._fetched_from = self._trained_from = ""  # loaders: of the last batch, and of training
+        self._fetch_began = 0.0
+        self._eval_began: float | None = None  # when the model was put into eval mode
+        self._evaluates = False  # whether batches of another loader were fetched since
 
     def join(self, lane: Lane) -> None:
         """Hear of everything that a step consists of."""
@@ -55,6 +61,8 @@ class Phases:
         self._graphs = _compiled_graphs()
         # In this order, one behind the other.
         self._place, *_ = [lane.places(signal)[STEP] for signal in self.emits]
+        lane.at_roster.append(self._attend)
+        lane.at_mode.append(self._mode_changed)
         lane.at_fetch.append(self._fetched)
         lane.at_validation.append(self._validated)
         lane.at_pause.append(self._paused)
@@ -63,8 +71,32 @@ class Phases:
         lane.at_update.append(self._update_begins)
         lane.at_update_end.append(self._update_ends)
 
+    def _attend(self, roster: Roster) -> None:
+        self._roster = weakref.ref(roster)
+
     def _fetched(self, loader: str, samples: int, waited: float) -> None:  # noqa: ARG002
-        self._given = self._clock.entered - self._clock.spent
+        now = self._given = self._clock.entered - self._clock.spent
+        self._fetched_from, self._fetch_began = loader, now - waited
+        if self._eval_began is not None and loader != self._trained_from:
+            self._evaluates = True
+
+    def _mode_changed(self) -> None:
+        """Count an evaluation without a loss: from eval() to train(), with another loader."""
+        roster = None if self._roster is None else self._roster()
+        in_eval = roster is not None and any(not each.module.training for each in roster.models)
+        now = self._clock.entered - self._clock.spent
+        if in_eval:
+            self._eval_began = now if self._eval_began is None else self._eval_began
+            return
+        if self._evaluates and self._eval_began is not None and self._free is not None:
+            since = max(self._eval_began, self._free)
+            if self._fetched_from == self._trained_from:  # the first batch of the next epoch
+                now = max(self._fetch_began, since)
+            else:
+                self._given = None
+            self._evaluation += now - since
+            self._free = now
+        self._eval_began, self._evaluates = None, False
 
     def _validated(self) -> None:
         now = self._clock.entered - self._clock.spent
@@ -90,7 +122,9 @@ class Phases:
             since = given
         if since is not None:
             self._forward += now - since
-        self._given = None
+        if given is not None:
+            self._given, self._trained_from = None, self._fetched_from
+        self._eval_began, self._evaluates = None, False
 
     def _backward_ends(self) -> None:
         self._free = now = self._clock.entered - self._clock.spent

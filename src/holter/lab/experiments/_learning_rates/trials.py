@@ -19,7 +19,7 @@ from holter.lab.randomness import same_randomness, seed_all
 from holter.lab.setup import Batch, Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
-from holter.record.events import LrRangeStop
+from holter.record.events import LrRangeNote, LrRangeStop
 from holter.record.signals import (
     LR_RANGE_END,
     LR_RANGE_ERROR,
@@ -27,6 +27,7 @@ from holter.record.signals import (
     LR_RANGE_LOSS,
     LR_RANGE_MOVED,
     LR_RANGE_RATE,
+    LR_RANGE_START,
 )
 from holter.record.trials import TrialKind, TrialName
 
@@ -37,6 +38,8 @@ _LAST = 4  # looks that make its end
 _WARM = 0.2  # share of a short training over which the rate rises, where the schedule warms up
 _SAMPLES = 128  # to compare by: more batches where they are small
 _BATCHES = 8  # but not more than these
+_SAME = 1e-3  # relative difference of losses that two machines compute at the same start
+_OF_A_SWEEP = (LR_RANGE_RATE, LR_RANGE_LOSS, LR_RANGE_MOVED, LR_RANGE_HELD, LR_RANGE_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,33 @@ class RateTrials:
         return Sweep(
             np.array(rates), np.array(means), np.array(errors), start=float(self.start.mean())
         )
+
+    def taken_over(self, number: int) -> Sweep | None:
+        """Return a sweep that another process has made from this start; None if there is none."""
+        trial = str(TrialName(TrialKind.SWEEP, str(number)))
+        for run in self._lab.elsewhere:
+            if LR_RANGE_HELD not in run or trial not in run[LR_RANGE_HELD]:
+                continue
+            start = run[LR_RANGE_START][""].values
+            if start.shape != self.start.shape or not np.allclose(start, self.start, _SAME):
+                self._lab.event(
+                    LrRangeNote(
+                        f"{trial} began from another start on another machine and was repeated:"
+                        " the script sets no seed, or the machines compute differently"
+                    )
+                )
+                continue
+            self._lab.take_over(run, _OF_A_SWEEP, trial)
+            for event in run.events_of(LrRangeStop):
+                if event.what.trial == trial:
+                    self._lab.event(event.what)
+            self.moved = max(self.moved, float(run[LR_RANGE_MOVED][trial].values[-1]))
+            rates, held, errors = (
+                run[signal][trial].values.astype(float)
+                for signal in (LR_RANGE_RATE, LR_RANGE_HELD, LR_RANGE_ERROR)
+            )
+            return Sweep(rates, held, errors, start=float(self.start.mean()))
+        return None
 
     def train(self, rate: float, steps: int) -> RateTrial:
         """A short training at one rate, always with the same batches in the same order."""

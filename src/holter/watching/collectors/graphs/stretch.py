@@ -135,19 +135,52 @@ def _singular(place: Place) -> tuple[Singular | None, Tensor | None]:
     return None, None
 
 
-def leaves(roots: Iterable[Tensor]) -> list[Tensor] | None:
-    """Return the tensors at which the graph ends, or None where it is too large to be walked."""
+class Extent(NamedTuple):
+    """How large a graph is, and where it ends."""
+
+    leaves: list[Tensor]
+    operations: int
+    depth: int  # operations on the longest way from the loss to a leaf
+
+
+def extent(roots: Iterable[Tensor]) -> Extent | None:
+    """Return how large the graph is, or None where it is too large to be walked."""
+    roots = list(roots)
     waiting: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     found = [root for root in roots if root.grad_fn is None and root.requires_grad]
-    seen: set[Any] = set(waiting)
+    users: dict[Any, int] = dict.fromkeys(waiting, 0)  # nodes, and how many others use each
     while waiting:
         node = waiting.pop()
-        if type(node).__name__ == "AccumulateGrad":
+        if _is_leaf(node):
             found.append(node.variable)
         for below, _ in node.next_functions:
-            if below is not None and below not in seen:
-                seen.add(below)
-                waiting.append(below)
-        if len(seen) > _VISITED:
+            if below is not None:
+                if below not in users:
+                    users[below] = 0
+                    waiting.append(below)
+                users[below] += 1
+        if len(users) > _VISITED:
             return None
-    return found
+    operations = sum(not _is_leaf(node) for node in users)
+    return Extent(found, operations, _depth(users))
+
+
+def _depth(users: dict[Any, int]) -> int:
+    """Return how many levels the graph has if each node lies below all that use it."""
+    level = [node for node, count in users.items() if not count]
+    depth = 0
+    while level:
+        depth += any(not _is_leaf(node) for node in level)
+        below = []
+        for node in level:
+            for operand, _ in node.next_functions:
+                if operand is not None:
+                    users[operand] -= 1
+                    if not users[operand]:
+                        below.append(operand)
+        level = below
+    return depth
+
+
+def _is_leaf(node: Any) -> bool:
+    return type(node).__name__ == "AccumulateGrad"
