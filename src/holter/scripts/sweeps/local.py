@@ -2,15 +2,14 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
+from holter.record.portable import end_group, usable_cores
 from holter.scripts.sweeps.plan import Job, State
 
 ATTEMPTS = 3  # at a run whose process was killed
@@ -50,7 +49,7 @@ class _Processes:
         self._devices: SimpleQueue[str] = SimpleQueue()
         for place in range(at_once):
             self._devices.put(devices[place % len(devices)] if devices else "")
-        cores = len(os.sched_getaffinity(0))
+        cores = usable_cores()
         self._threads = str(max(1, cores // at_once)) if at_once > 1 else None
 
     def run(self, job: Job) -> State:
@@ -74,12 +73,12 @@ class _Processes:
             self._stopped = True
             processes = list(self._processes)
         for process in processes:
-            _signal(process, signal.SIGTERM)
+            end_group(process.pid, now=False)
         for process in processes:
             try:
                 process.wait(_GRACE)
             except subprocess.TimeoutExpired:
-                _signal(process, signal.SIGKILL)
+                end_group(process.pid, now=True)
 
     def _attempt(self, job: Job, out: Path, device: str) -> int:
         """Run the command once; return its exit code, negative if it was killed."""
@@ -115,8 +114,3 @@ def start(
         env=environment,
         start_new_session=True,
     )
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
