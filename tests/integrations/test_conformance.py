@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import holter
 from holter import Run
-from holter.record.events import ExceptionRaised
+from holter.lab.running import run as run_experiment
+from holter.record.events import ExceptionRaised, NotApplicable
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, LR, VAL_LOSS
 
 pytestmark = [
@@ -337,6 +338,79 @@ def test_the_method_of_a_framework_is_wrapped_once(tmp_path: Path) -> None:
     HolterCallback(tmp_path / "none")
     assert transformers.Trainer.train is once
     assert not (tmp_path / "none").exists()
+
+
+def lightning_setup() -> holter.Setup:
+    import lightning
+
+    from holter.integrations.lightning import setup_of
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def training_step(self, batch: list[Tensor], _: int) -> dict[str, Tensor]:
+            loss = functional.cross_entropy(self.net(batch[0]), batch[1])
+            self.log("loss", loss)
+            return {"loss": loss}
+
+        def configure_optimizers(self) -> dict[str, Any]:
+            optimizer = torch.optim.SGD(self.parameters(), lr=RATE)
+            schedule = torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule}}
+
+    made = setup_of(Module(), *data(), max_norm=CLIP)
+    assert len(made.schedulers) == 1
+    return made
+
+
+def trainer_setup() -> holter.Setup:
+    import transformers
+
+    from holter.integrations.transformers import setup_of
+
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(x)
+
+    class OwnLoss(transformers.Trainer):
+        def compute_loss(self, model: nn.Module, inputs: dict[str, Tensor], **_: Any) -> Tensor:
+            return functional.cross_entropy(model(inputs["x"]), inputs.pop("labels"))
+
+        def _get_train_sampler(self, *_: object) -> torch.utils.data.Sampler:
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    arguments = transformers.TrainingArguments(
+        output_dir="nowhere",
+        per_device_train_batch_size=16,
+        learning_rate=RATE,
+        max_grad_norm=CLIP,
+        optim="sgd",
+        report_to=[],
+        use_cpu=True,
+        remove_unused_columns=False,
+    )
+    rows = [{"x": x, "labels": y} for x, y in data()[0].dataset]
+    return setup_of(OwnLoss(Classifier(), arguments, train_dataset=rows))
+
+
+@pytest.mark.parametrize("made", [lightning_setup, trainer_setup])
+def test_a_setup_takes_the_steps_of_a_loop_by_hand(
+    made: Callable[[], holter.Setup], tmp_path: Path
+) -> None:
+    """Where the step of a script cannot be extracted, the integration gives it to experiments."""
+    setup = made()
+    expected = only(Run.load(by_hand(net(), *data(), tmp_path / "hand")), LOSS)
+    losses = [setup.step(batch) for batch in setup.batches(10)]
+    assert losses == pytest.approx(expected[:10], rel=1e-5)
+    run = run_experiment("input-control", made(), tmp_path / "run")
+    assert run.events_of(NotApplicable) == []
+    assert holter.check(run).findings == ()
 
 
 LIGHTNING = """\

@@ -5,12 +5,16 @@ holds the loss of every step as it was.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
 
-from holter.integrations._session import Session, ended_by_exceptions
+from holter.integrations._session import Session, ended_by_exceptions, unwrapped
+from holter.lab.batches import changed
+from holter.lab.setup import Setup
 
 
 class HolterCallback(TrainerCallback):
@@ -43,3 +47,29 @@ def _sessions(trainer: Trainer, *_: Any, **__: Any) -> Iterator[Session]:
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, HolterCallback):
             yield callback._session  # noqa: SLF001
+
+
+def setup_of(trainer: Trainer) -> Setup:
+    """Return the training of a Trainer as a setup for experiments.
+
+    The loss is that of `trainer.compute_loss`. Experiments leave the Trainer as it is.
+    """
+    model, arguments = trainer.model, trainer.args
+    optimizer = unwrapped(trainer.optimizer or trainer.create_optimizer())
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        inputs = changed(dict(batch), lambda tensor: tensor.to(arguments.device))
+        with trainer.accelerator.autocast():
+            computed: Tensor = trainer.compute_loss(model, inputs)
+        return computed
+
+    made = Setup.of(
+        model,
+        optimizer,
+        loss,
+        trainer.get_train_dataloader(),
+        valid=None if trainer.eval_dataset is None else trainer.get_eval_dataloader(),
+        scheduler=trainer.lr_scheduler,
+        max_norm=arguments.max_grad_norm or None,
+    )
+    return replace(made, accumulation=arguments.gradient_accumulation_steps)
