@@ -328,18 +328,6 @@ def test_a_user_decides_whether_an_exception_leaves_the_engine(tmp_path: Path) -
     assert Run.load(session.path).meta.status == "finished"
 
 
-def test_the_method_of_a_framework_is_wrapped_once(tmp_path: Path) -> None:
-    import transformers
-
-    from holter.integrations.transformers import HolterCallback
-
-    HolterCallback(tmp_path / "none")
-    once = transformers.Trainer.train
-    HolterCallback(tmp_path / "none")
-    assert transformers.Trainer.train is once
-    assert not (tmp_path / "none").exists()
-
-
 def lightning_setup() -> holter.Setup:
     import lightning
 
@@ -428,7 +416,7 @@ train, valid = TensorDataset(x[:1024], y[:1024]), TensorDataset(x[1024:], y[1024
 class Classifier(lightning.LightningModule):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
+        self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 3))
 
     def training_step(self, batch, _):
         loss = nn.functional.cross_entropy(self.net(batch[0]), batch[1])
@@ -460,7 +448,7 @@ rows = [{"x": a, "labels": b} for a, b in zip(x, y)]
 class Classifier(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
+        self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 3))
 
     def forward(self, x, labels):
         logits = self.net(x)

@@ -15,8 +15,6 @@ from holter.record.notices import tell
 from holter.reports import report
 from holter.watching.watch import Watch, watch
 
-_MARK = "holter_ends_sessions"  # an attribute of methods that are wrapped
-
 
 class Session:
     """What every callback holds: options of `holter.watch`, and the watch while it trains."""
@@ -55,12 +53,9 @@ def ended_by_exceptions(
     """Let an exception that leaves `owner.method`, which trains, end the sessions of the training.
 
     For frameworks without a hook that sees every exception. `sessions` is called with the arguments
-    of the method, once it has ended. What the method does and returns stays the same; it is wrapped
-    once for the same `sessions`.
+    of the method once it has ended. What the method does and returns stays the same.
     """
     original = getattr(owner, method)
-    if getattr(original, _MARK, None) is sessions:
-        return
 
     @functools.wraps(original)
     def training(*args: Any, **kwargs: Any) -> Any:
@@ -74,7 +69,6 @@ def ended_by_exceptions(
             for session in sessions(*args, **kwargs):
                 session.end(ended_by)
 
-    setattr(training, _MARK, sessions)
     setattr(owner, method, training)
 
 

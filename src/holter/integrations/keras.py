@@ -28,7 +28,6 @@ class HolterCallback(keras.callbacks.Callback):  # type: ignore[misc]
         if keras.backend.backend() != "torch":
             raise HolterError("holter records Keras on torch alone: set KERAS_BACKEND=torch.")
         self._session = Session(out, show=show, **options)
-        ended_by_exceptions(keras.Model, "fit", _sessions)
 
     @property
     def path(self) -> Path | None:
@@ -54,3 +53,8 @@ def _sessions(*args: Any, **kwargs: Any) -> Iterator[Session]:
     for callback in callbacks if isinstance(callbacks, list | tuple) else (callbacks,):
         if isinstance(callback, HolterCallback):
             yield callback._session  # noqa: SLF001
+
+
+# Here and not when a callback is made: `model.fit(callbacks=[HolterCallback()])` has looked up
+# `fit` by then.
+ended_by_exceptions(keras.Model, "fit", _sessions)

@@ -27,7 +27,6 @@ class HolterCallback(TrainerCallback):
 
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
         self._session = Session(out, show=show, **options)
-        ended_by_exceptions(Trainer, "train", _sessions)
 
     @property
     def path(self) -> Path | None:
@@ -47,6 +46,9 @@ def _sessions(trainer: Trainer, *_: Any, **__: Any) -> Iterator[Session]:
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, HolterCallback):
             yield callback._session  # noqa: SLF001
+
+
+ended_by_exceptions(Trainer, "train", _sessions)
 
 
 def setup_of(trainer: Trainer) -> Setup:
