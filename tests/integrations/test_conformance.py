@@ -497,5 +497,5 @@ def test_preflight_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
     ],
 )
 def test_doctor_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
-    shown = examined(script, tmp_path, "doctor", broken=True)
+    shown = examined(script, tmp_path, "doctor", "--minutes", "0.4", broken=True)
     assert shown["diagnosis"]["leading"]["rule"] == "nonfinite-samples"
