@@ -42,7 +42,7 @@ class HolterCallback(TrainerCallback):
         self._session.end()
 
 
-def _sessions(trainer: Trainer, *_: Any, **__: Any) -> Iterator[Session]:
+def _sessions(trainer: Any, *_: Any, **__: Any) -> Iterator[Session]:
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, HolterCallback):
             yield callback._session  # noqa: SLF001
@@ -51,7 +51,7 @@ def _sessions(trainer: Trainer, *_: Any, **__: Any) -> Iterator[Session]:
 ended_by_exceptions(Trainer, "train", _sessions)
 
 
-def setup_of(trainer: Trainer) -> Setup:
+def setup_of(trainer: Any) -> Setup:
     """Return the training of a Trainer as a setup for experiments.
 
     The loss is that of `trainer.compute_loss`. Experiments leave the Trainer as it is.
