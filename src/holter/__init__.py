@@ -57,7 +57,7 @@ _HOMES = {
     "deterministic": "lab.determinism",
     "diagnose": "diagnosis.differential",
     "import_log": "imports",
-    "load_ipython_extension": "notebook",  # by which `%load_ext holter` works
+    "load_ipython_extension": "integrations.notebook",  # by which `%load_ext holter` works
     "one_cycle": "lab.schedules",
     "rule": "diagnosis.rule",
     "show": "dashboard.notebook",

@@ -1,8 +1,12 @@
 """The same small training in every framework: the readings and the diagnosis of a loop by hand."""
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import holter
 from holter import Run
+from holter.lab.running import run as run_experiment
+from holter.record.events import ExceptionRaised, NotApplicable
 from holter.record.signals import GRAD_TOTAL_NORM, LOSS, LR, VAL_LOSS
 
 pytestmark = [
@@ -231,25 +237,31 @@ if sys.argv[2] == "broken":
     inputs[320, 2] = float("nan")
 model = keras.Sequential([keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3)])
 model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+class Ending(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 6 and sys.argv[2] == "interrupted":
+            raise KeyboardInterrupt
 history = model.fit(inputs, labels, batch_size=16, shuffle=False, verbose=0,
-                    callbacks=[HolterCallback(sys.argv[1], show=False, quiet=True)])
+                    callbacks=[HolterCallback(sys.argv[1], show=False, quiet=True), Ending()])
 print(history.history["loss"][0])
 """
 
 
-@pytest.mark.parametrize("kind", ["healthy", "broken"])
+@pytest.mark.parametrize("kind", ["healthy", "broken", "interrupted"])
 def test_keras(kind: str, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     ended = subprocess.run(
         [sys.executable, "-c", KERAS, str(tmp_path / "run"), kind],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
     )
     run = Run.load(tmp_path / "run")
+    if kind == "interrupted":
+        assert "KeyboardInterrupt" in ended.stderr
+        assert (run.meta.status, run.steps) == ("interrupted", 7)
+        return
+    assert ended.returncode == 0, ended.stderr
     assert run.steps == STEPS
     losses = only(run, LOSS)
     if kind == "healthy":
@@ -261,23 +273,225 @@ def test_keras(kind: str, tmp_path: Path) -> None:
         assert leading.rule == "nonfinite-inputs"
 
 
-def test_a_training_that_fails_has_a_run_that_says_so(tmp_path: Path) -> None:
-    def fail(model: nn.Module, train: DataLoader, valid: DataLoader, out: Path) -> Path:
-        class Broken(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.inner, self.calls = model, 0
+class Ending(nn.Module):
+    """Ends the training in its seventh forward pass."""
 
-            def forward(self, x: Tensor) -> Tensor:
-                self.calls += 1
-                if self.calls == 7:
-                    raise ValueError("no seventh batch")
-                return self.inner(x)
+    def __init__(self, inner: nn.Module, error: type[BaseException]) -> None:
+        super().__init__()
+        self.inner, self.error, self.calls = inner, error, 0
 
-        with pytest.raises(ValueError, match="seventh"):
-            with_lightning(Broken(), train, valid, out)
-        return out
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls == 7:
+            raise self.error("no seventh batch")
+        return self.inner(x)
 
-    run = Run.load(fail(net(), *data(), tmp_path / "run"))
-    assert run.meta.status == "failed"
+
+ENDS = {"failed": ValueError, "interrupted": KeyboardInterrupt}
+
+
+@pytest.mark.parametrize("status", ENDS)
+@frameworks
+def test_a_training_that_breaks_off_has_a_run_that_says_so(
+    train: Train, status: str, tmp_path: Path
+) -> None:
+    error = ENDS[status]
+    with pytest.raises((error, SystemExit)):  # Lightning exits at Ctrl-C
+        train(Ending(net(), error), *data(), tmp_path / "run")
+    run = Run.load(tmp_path / "run")
+    assert run.meta.status == status
     assert run.steps == 6
+    assert [event.what.type for event in run.events_of(ExceptionRaised)] == [error.__name__]
+
+
+def test_a_user_decides_whether_an_exception_leaves_the_engine(tmp_path: Path) -> None:
+    from ignite.engine import Engine, Events
+
+    from holter.integrations.ignite import attach
+
+    model = Ending(net(), ENDS["failed"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    seen: list[BaseException] = []
+
+    def update(_: Engine, batch: list[Tensor]) -> None:
+        functional.cross_entropy(model(batch[0]), batch[1]).backward()
+        optimizer.step()
+
+    def keep(_: Engine, error: BaseException) -> None:
+        seen.append(error)
+
+    trainer = Engine(update)
+    trainer.add_event_handler(Events.EXCEPTION_RAISED, keep)
+    session = attach(trainer, model, optimizer, out=tmp_path / "run", show=False, quiet=True)
+    trainer.run(data()[0], max_epochs=1)
+    assert [str(error) for error in seen] == ["no seventh batch"]
+    assert Run.load(session.path).meta.status == "finished"
+
+
+def lightning_setup() -> holter.Setup:
+    import lightning
+
+    from holter.integrations.lightning import setup_of
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def training_step(self, batch: list[Tensor], _: int) -> dict[str, Tensor]:
+            loss = functional.cross_entropy(self.net(batch[0]), batch[1])
+            self.log("loss", loss)
+            return {"loss": loss}
+
+        def configure_optimizers(self) -> dict[str, Any]:
+            optimizer = torch.optim.SGD(self.parameters(), lr=RATE)
+            schedule = torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
+            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule}}
+
+    made = setup_of(Module(), *data(), max_norm=CLIP)
+    assert len(made.schedulers) == 1
+    return made
+
+
+def trainer_setup() -> holter.Setup:
+    import transformers
+
+    from holter.integrations.transformers import setup_of
+
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(x)
+
+    class OwnLoss(transformers.Trainer):
+        def compute_loss(self, model: nn.Module, inputs: dict[str, Tensor], **_: Any) -> Tensor:
+            return functional.cross_entropy(model(inputs["x"]), inputs.pop("labels"))
+
+        def _get_train_sampler(self, *_: object) -> torch.utils.data.Sampler:
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    arguments = transformers.TrainingArguments(
+        output_dir="nowhere",
+        per_device_train_batch_size=16,
+        learning_rate=RATE,
+        max_grad_norm=CLIP,
+        optim="sgd",
+        report_to=[],
+        use_cpu=True,
+        remove_unused_columns=False,
+    )
+    rows = [{"x": x, "labels": y} for x, y in data()[0].dataset]
+    return setup_of(OwnLoss(Classifier(), arguments, train_dataset=rows))
+
+
+@pytest.mark.parametrize("made", [lightning_setup, trainer_setup])
+def test_a_setup_takes_the_steps_of_a_loop_by_hand(
+    made: Callable[[], holter.Setup], tmp_path: Path
+) -> None:
+    """Where the step of a script cannot be extracted, the integration gives it to experiments."""
+    setup = made()
+    expected = only(Run.load(by_hand(net(), *data(), tmp_path / "hand")), LOSS)
+    losses = [setup.step(batch) for batch in setup.batches(10)]
+    assert losses == pytest.approx(expected[:10], rel=1e-5)
+    run = run_experiment("input-control", made(), tmp_path / "run")
+    assert run.events_of(NotApplicable) == []
+    assert holter.check(run).findings == ()
+
+
+LIGHTNING = """\
+import sys, lightning, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+lightning.seed_everything(0)
+x = torch.randn(1280, 6)
+y = x[:, :3].argmax(1)
+if "broken" in sys.argv:
+    x[320, 2] = float("nan")
+train, valid = TensorDataset(x[:1024], y[:1024]), TensorDataset(x[1024:], y[1024:])
+
+class Classifier(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 3))
+
+    def training_step(self, batch, _):
+        loss = nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+        self.log("loss", loss)
+        return loss
+
+    def validation_step(self, batch, _):
+        self.log("val_loss", nn.functional.cross_entropy(self.net(batch[0]), batch[1]))
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=1e-2)
+
+trainer = lightning.Trainer(
+    max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False)
+trainer.fit(Classifier(), DataLoader(train, 32, shuffle=True), DataLoader(valid, 256))
+"""
+TRAINER = """\
+import sys, torch, transformers
+from torch import nn
+
+transformers.set_seed(0)
+x = torch.randn(1280, 6)
+y = x[:, :3].argmax(1)
+if "broken" in sys.argv:
+    x[320, 2] = float("nan")
+rows = [{"x": a, "labels": b} for a, b in zip(x, y)]
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 3))
+
+    def forward(self, x, labels):
+        logits = self.net(x)
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+arguments = transformers.TrainingArguments(
+    "results", num_train_epochs=2, per_device_train_batch_size=32, per_device_eval_batch_size=256,
+    learning_rate=1e-2, save_strategy="no", eval_strategy="epoch", report_to=[], use_cpu=True,
+    disable_tqdm=True)
+trainer = transformers.Trainer(
+    Classifier(), arguments, train_dataset=rows[:1024], eval_dataset=rows[1024:])
+trainer.train()
+"""
+scripts = pytest.mark.parametrize("script", [LIGHTNING, TRAINER], ids=["lightning", "transformers"])
+
+
+def examined(script: str, folder: Path, *words: str, broken: bool = False) -> dict[str, Any]:
+    """What a command says of an unmodified script, as JSON; the script leaves no files."""
+    (folder / "train.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "-m", "holter", *words, "--json", "train.py", *["broken"] * broken],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert done.returncode == int(broken), done.stderr
+    assert {path.name for path in folder.iterdir()} <= {"train.py", "holter-runs", "__pycache__"}
+    return json.loads(done.stdout)
+
+
+@scripts
+def test_preflight_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
+    checks = "samples,inputs-matter,eval-gap,data-finite"
+    shown = examined(script, tmp_path, "try", "preflight", "--only", checks)
+    states = {check["check"]: check["status"] for check in shown["checklist"]}
+    assert {states[name] for name in checks.split(",")} == {"PASS"}, states
+
+
+@pytest.mark.exhaustive
+@scripts
+def test_doctor_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
+    shown = examined(script, tmp_path, "doctor", "--minutes", "2", broken=True)
+    # The time may not suffice to look at the samples one by one.
+    assert shown["diagnosis"]["leading"]["rule"] in ("nonfinite-samples", "nonfinite-inputs")

@@ -98,6 +98,16 @@ def test_a_damaged_meta_gets_a_sentence_and_none_is_no_harm(ten, content):
     assert Run.load(path).meta == Meta()
 
 
+def test_a_path_that_is_not_there_gets_the_nearest_name(tmp_path):
+    (tmp_path / "metrics.csv").touch()
+    with pytest.raises(HolterError, match=r"no file or folder .*did you mean .*metrics\.csv\?$"):
+        Run.load(tmp_path / "metric.csv")
+    with pytest.raises(HolterError, match=r"There is no file or folder .*nowhere\.json\.$"):
+        Run.load(tmp_path / "nowhere.json")
+    with pytest.raises(HolterError, match=r"There is no folder .*records one\.$"):
+        Run.load(tmp_path / "no" / "run")
+
+
 @pytest.mark.parametrize("read", [Run.load, verify])
 def test_what_is_no_run_gets_a_sentence(tmp_path, ten, read):
     path, file = ten

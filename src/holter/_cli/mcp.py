@@ -41,7 +41,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Serve until the client leaves."""
-    from holter.agents.server import serve
+    from holter.integrations.agents.server import serve
     from holter.record.errors import HolterError
 
     if not args.root.is_dir():

@@ -162,7 +162,8 @@ def execute(args: argparse.Namespace) -> int:
             code = check_and_report(Run.load(outcome.path), args, settings, stream=sys.stderr)
         if send is not None:
             send(outcome.path)
-    if outcome.interrupted:  # die of SIGINT like Python does, so that a shell loop stops too
+    # Die of SIGINT like Python does, so that a shell loop stops too.
+    if outcome.interrupted and os.name == "posix":
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return outcome.exit_code or code

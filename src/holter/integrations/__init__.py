@@ -1,5 +1,5 @@
-"""Thin adapters: callbacks of training frameworks, and experiment trackers.
+"""Thin adapters to other tools: frameworks, trackers, notebooks, coding agents.
 
 A callback opens a watch where a framework begins to train and closes it where it ends; everything
-else is the watch's. A tracker is sent what a run holds. Each framework is imported by its own file.
+else is the watch's. A tracker is sent what a run holds. Each tool is imported by its own file.
 """

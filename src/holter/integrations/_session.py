@@ -1,7 +1,8 @@
 """A watch that a callback opens and closes, and its report at the end."""
 
+import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch.optim import Optimizer
 
 from holter.diagnosis.engine import check
 from holter.record import Run
+from holter.record.notices import tell
 from holter.reports import report
 from holter.watching.watch import Watch, watch
 
@@ -32,14 +34,42 @@ class Session:
             self.path = self._watch.path
 
     def end(self, error: BaseException | None = None) -> None:
-        """Close the watch, and print the report on the run."""
+        """Close the watch, and print the report on the run; nothing if it is closed."""
         watch, self._watch = self._watch, None
         if watch is None:
             return
         watch.close(error=error)
         if self._show:
-            run = Run.load(watch.path)
-            sys.stderr.write(report("text")(run, check(run)) + "\n")
+            try:
+                run = Run.load(watch.path)
+                sys.stderr.write(report("text")(run, check(run)) + "\n")
+            except Exception as failure:  # a training must not end with an error of the report
+                tell(f"no report on {watch.path}: {type(failure).__name__}: {failure}")
+
+
+def ended_by_exceptions(
+    owner: object, method: str, sessions: Callable[..., Iterable[Session]]
+) -> None:
+    """Let an exception that leaves `owner.method`, which trains, end the sessions of the training.
+
+    For frameworks without a hook that sees every exception. `sessions` is called with the arguments
+    of the method once it has ended. What the method does and returns stays the same.
+    """
+    original = getattr(owner, method)
+
+    @functools.wraps(original)
+    def training(*args: Any, **kwargs: Any) -> Any:
+        ended_by: BaseException | None = None
+        try:
+            return original(*args, **kwargs)
+        except BaseException as error:
+            ended_by = error
+            raise
+        finally:
+            for session in sessions(*args, **kwargs):
+                session.end(ended_by)
+
+    setattr(owner, method, training)
 
 
 def unwrapped(optimizer: Any) -> Optimizer:

@@ -7,7 +7,7 @@ from ignite.engine import Engine, Events
 from torch import nn
 from torch.optim import Optimizer
 
-from holter.integrations._session import Session
+from holter.integrations._session import Session, ended_by_exceptions
 
 
 def attach(
@@ -30,12 +30,17 @@ def attach(
     def end() -> None:
         session.end()
 
-    def failed(_: Engine, error: BaseException) -> None:
-        session.end(error)
-        raise error
+    def pause() -> None:
+        interruptions.append(True)
 
+    def ending(*_: Any, **__: Any) -> list[Session]:  # an interrupted run is resumed
+        return [] if interruptions and interruptions.pop() else [session]
+
+    interruptions: list[bool] = []
     trainer.add_event_handler(Events.STARTED, begin)
     trainer.add_event_handler(Events.COMPLETED, end)
     trainer.add_event_handler(Events.TERMINATE, end)
-    trainer.add_event_handler(Events.EXCEPTION_RAISED, failed)
+    trainer.add_event_handler(Events.INTERRUPT, pause)
+    # A handler of exceptions would decide whether they leave the engine.
+    ended_by_exceptions(trainer, "run", ending)
     return session

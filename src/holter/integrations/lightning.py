@@ -3,11 +3,23 @@
 Works with `lightning` and with `pytorch_lightning`, whichever the script has imported.
 """
 
+import inspect
 import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+from torch.optim import Optimizer
+
 from holter.integrations._session import Session
+from holter.lab.calls import with_entry
+from holter.lab.setup import Batches, Setup
+from holter.lab.state import kept
+from holter.record.errors import HolterError
 
 if TYPE_CHECKING or "pytorch_lightning" not in sys.modules:
     from lightning.pytorch.callbacks import Callback
@@ -42,3 +54,70 @@ class HolterCallback(Callback):
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002
         """Close the watch with what ended the training; Ctrl-C is among it."""
         self._session.end(exception)
+
+
+def setup_of(
+    module: Any, train: Batches, valid: Batches | None = None, *, max_norm: float | None = None
+) -> Setup:
+    """Return the training of a LightningModule as a setup for experiments.
+
+    The loss is that of `training_step`, the optimizer that of `configure_optimizers`. `max_norm` is
+    `gradient_clip_val` of the Trainer.
+    """
+    if not module.automatic_optimization:
+        raise HolterError(
+            f"{type(module).__name__} has automatic_optimization=False: build the setup from"
+            " phases, `holter.Setup(models, phases, train)`."
+        )
+    optimizers, schedulers = _configured(module)
+    if len(optimizers) != 1:
+        raise HolterError(
+            f"configure_optimizers returns {len(optimizers)} optimizers: build the setup from"
+            " phases, `holter.Setup(models, phases, train)`."
+        )
+    numbered = len(inspect.signature(module.training_step).parameters) > 1
+
+    def loss(module: Any, batch: Any) -> Tensor:
+        moved = module.transfer_batch_to_device(batch, module.device, 0)
+        with _without_logging(module):
+            told = module.training_step(moved, 0) if numbered else module.training_step(moved)
+        computed: Tensor = told if isinstance(told, Tensor) else told["loss"]
+        return computed
+
+    made = Setup.of(module, optimizers[0], loss, train, valid=valid, max_norm=max_norm)
+    made = replace(made, schedulers=tuple(schedulers))
+    with kept(made):
+        return with_entry(made, made.batches(1)[0])
+
+
+def _configured(module: Any) -> tuple[list[Optimizer], list[Any]]:
+    """Return the optimizers and the schedulers of a module, in whatever form it gives them."""
+    optimizers: list[Optimizer] = []
+    schedulers: list[Any] = []
+
+    def take(part: Any) -> None:
+        if isinstance(part, Mapping | list | tuple):
+            for inner in part.values() if isinstance(part, Mapping) else part:
+                take(inner)
+        elif isinstance(part, Optimizer):
+            optimizers.append(part)
+        elif hasattr(part, "state_dict"):  # not the settings of a scheduler
+            schedulers.append(part)
+
+    take(module.configure_optimizers())
+    return optimizers, schedulers
+
+
+@contextmanager
+def _without_logging(module: Any) -> Iterator[None]:
+    """Take the module from its Trainer: without one, `self.log` does nothing but warn."""
+    try:
+        trainer = module.trainer
+    except RuntimeError:  # it has none
+        trainer = None
+    module.trainer = None
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        module.trainer = trainer

@@ -4,20 +4,25 @@ The Trainer logs means over many steps, from which `logging_nan_inf_filter` has 
 holds the loss of every step as it was.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
+from torch import Tensor, nn
+from transformers import Trainer, TrainerCallback
 
-from holter.integrations._session import Session
+from holter.integrations._session import Session, ended_by_exceptions, unwrapped
+from holter.lab.batches import changed
+from holter.lab.setup import Setup
 
 
 class HolterCallback(TrainerCallback):
     """Records the training of a Trainer, and prints the diagnosis at its end.
 
     Takes the options of `holter.watch`; with `show=False` the report is not printed. The run is in
-    the folder `path`. A Trainer has no hook for exceptions: a training that one ends has its run,
-    but no report; `holter check` gives it.
+    the folder `path`. An exception ends it, Ctrl-C included: a Trainer has no hook for them, so
+    that `Trainer.train` is wrapped.
     """
 
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
@@ -35,3 +40,38 @@ class HolterCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **objects: Any) -> None:  # noqa: ARG002
         """Close the watch."""
         self._session.end()
+
+
+def _sessions(trainer: Any, *_: Any, **__: Any) -> Iterator[Session]:
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, HolterCallback):
+            yield callback._session  # noqa: SLF001
+
+
+ended_by_exceptions(Trainer, "train", _sessions)
+
+
+def setup_of(trainer: Any) -> Setup:
+    """Return the training of a Trainer as a setup for experiments.
+
+    The loss is that of `trainer.compute_loss`. Experiments leave the Trainer as it is.
+    """
+    model, arguments = trainer.model, trainer.args
+    optimizer = unwrapped(trainer.optimizer or trainer.create_optimizer())
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        inputs = changed(dict(batch), lambda tensor: tensor.to(arguments.device))
+        with trainer.accelerator.autocast():
+            computed: Tensor = trainer.compute_loss(model, inputs)
+        return computed
+
+    made = Setup.of(
+        model,
+        optimizer,
+        loss,
+        trainer.get_train_dataloader(),
+        valid=None if trainer.eval_dataset is None else trainer.get_eval_dataloader(),
+        scheduler=trainer.lr_scheduler,
+        max_norm=arguments.max_grad_norm or None,
+    )
+    return replace(made, accumulation=arguments.gradient_accumulation_steps)

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -45,7 +45,7 @@ def model_call(setup: Setup, batch: Batch) -> ModelCall:
     def remember(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         calls.append(ModelCall(args, kwargs, output))
 
-    handle = setup.model.register_forward_hook(remember, with_kwargs=True)
+    handle = setup.entry.register_forward_hook(remember, with_kwargs=True)
     try:
         with same_randomness(setup), torch.no_grad():
             setup.loss(batch)
@@ -54,6 +54,28 @@ def model_call(setup: Setup, batch: Batch) -> ModelCall:
     if not calls:
         raise InapplicableError("the step calls parts of the model, not the model itself")
     return calls[0]
+
+
+def with_entry(setup: Setup, batch: Batch) -> Setup:
+    """Return the setup with the part of the model that its step calls, if it calls no more.
+
+    Modules of Lightning are seldom called themselves: their step calls `self.net`. A part counts if
+    it holds all parameters of the model.
+    """
+    whole = list(map(id, setup.model.parameters()))
+    holders = [part for part in setup.model.modules() if list(map(id, part.parameters())) == whole]
+    called: set[nn.Module] = set()
+    handles = [
+        holder.register_forward_pre_hook(lambda module, _: called.add(module)) for holder in holders
+    ]
+    try:
+        with same_randomness(setup), torch.no_grad():
+            setup.loss(batch)
+    finally:
+        for handle in handles:
+            handle.remove()
+    entry = next((holder for holder in holders if holder in called), setup.model)
+    return setup if entry is setup.model else replace(setup, called=entry)
 
 
 def first_loss_call(setup: Setup, batch: Batch) -> LossEvaluation | None:

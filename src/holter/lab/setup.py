@@ -95,6 +95,7 @@ class Setup:
     objects: tuple[str, ...] = ()  # and numbers of the script that the step uses, by name
     accumulation: int = 1  # batches that make one step
     source: str = ""  # where the step is written, for people
+    called: nn.Module | None = None  # the part that the step calls in place of the whole model
     # Weights that a script had reached when it was paused, by model and name: its models are as
     # they were before the first step.
     reached: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
@@ -165,6 +166,11 @@ class Setup:
             if any(id(parameter) in trained for parameter in model.parameters()):
                 return model
         return next(iter(self.models.values()))
+
+    @property
+    def entry(self) -> nn.Module:
+        """The module that the step gives its inputs to: the model, or the part that it calls."""
+        return self.model if self.called is None else self.called
 
     @property
     def optimizers(self) -> tuple[Optimizer, ...]:

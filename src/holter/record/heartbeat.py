@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from holter.record.portable import process_exists
+
 FILE = "heartbeat"
 STACKS = "stacks.txt"
 LINE = 64  # bytes
@@ -56,7 +58,7 @@ class Heartbeat:
     def is_alive(self, host: str) -> bool:
         """Whether the process, which ran on `host`, still runs, as far as can be told from here."""
         here = host == platform.node() and self.space == _space() != 0
-        if here and not _exists(self.process):
+        if here and not process_exists(self.process):
             return False
         return time.time() - self.alive < _GONE
 
@@ -90,13 +92,3 @@ def _space() -> int:
         return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
         return 0
-
-
-def _exists(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to another user
-        return True
-    return True

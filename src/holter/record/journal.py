@@ -14,6 +14,7 @@ import numpy as np
 from holter.record.errors import HolterError
 from holter.record.events import Event, Occurrence
 from holter.record.format import FORMAT, require_format
+from holter.record.portable import BINARY
 
 _NOT_FINITE = ("nan", "inf", "-inf")
 
@@ -65,11 +66,13 @@ def read_events(path: Path) -> tuple[Event[Occurrence], ...]:
 def append_event(path: Path, event: Event[Occurrence]) -> None:
     """Append one line. The file is not kept open: events are few, and folders vanish."""
     line = encode(event.to_json()) + b"\n"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY, 0o644)
     try:
         size = os.fstat(file).st_size
-        if size and os.pread(file, 1, size - 1) != b"\n":  # the line before was torn
-            line = b"\n" + line
+        if size:
+            os.lseek(file, size - 1, os.SEEK_SET)
+            if os.read(file, 1) != b"\n":  # the line before was torn
+                line = b"\n" + line
         if os.write(file, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:

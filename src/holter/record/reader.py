@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +28,8 @@ from holter.record.rollbacks import without_discarded
 from holter.record.segment import open_segments
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.record.table import Chunk, Series, Stamps, Table, in_order
+
+_MOST_NAMES = 1000  # in a folder that are compared with a name that is not there
 
 
 @dataclass(frozen=True)
@@ -247,9 +252,22 @@ def _numbered(folder: Path, prefix: str) -> dict[int, Path]:
 
 def _no_run(folder: Path) -> str:
     if not folder.exists():
-        return f"There is no folder {folder}; `holter run train.py` records one."
+        return _missing(folder)
     runs = sorted({path.parent for path in folder.glob("*/rank-*") if path.is_dir()})
     if runs:
         count = "a run" if len(runs) == 1 else f"{len(runs)} runs"
         return f"{folder} is not a run but holds {count}; name one, for example {runs[-1]}."
     return f"{folder} is not a holter run (it has no rank-0 folder); `holter run` makes one."
+
+
+def _missing(path: Path) -> str:
+    """Return the sentence about a path that does not exist: a run, or the log of another tool."""
+    kind = "file or folder" if path.suffix else "folder"
+    names: list[str] = []
+    with suppress(OSError):
+        names = [entry.name for entry in islice(path.parent.iterdir(), _MOST_NAMES)]
+    if near := get_close_matches(path.name, sorted(names), n=1):
+        return f"There is no {kind} {path}; did you mean {path.with_name(near[0])}?"
+    return f"There is no {kind} {path}" + (
+        "." if path.suffix else "; `holter run train.py` records one."
+    )

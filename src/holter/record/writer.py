@@ -26,6 +26,7 @@ from holter.record.format import (
 from holter.record.journal import append_event, read_meta, write_meta
 from holter.record.meta import Environment, Meta
 from holter.record.notices import tell
+from holter.record.portable import BINARY
 from holter.record.segment import place_of, segment_path
 
 SEGMENT_BYTES = 32 << 20
@@ -256,7 +257,8 @@ class _Stream:
         self._width, self._size = self._columns, 0
         self._index += 1  # for good: a number that was tried in vain is not tried again
         path = segment_path(self._folder, self._name, self._index)
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY
+        self._fd = os.open(path, flags, 0o644)
         try:
             self._write(encode_header(self._name, tuple(self._blocks.values())))
         except OSError:  # without its header a segment is nothing

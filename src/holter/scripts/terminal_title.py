@@ -16,6 +16,7 @@ from pathlib import Path
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.findings import Confidence, Finding, Severity
+from holter.record.portable import process_exists
 from holter.record.signals import LOSS
 
 _EVERY = 1.0  # seconds between two titles
@@ -27,7 +28,8 @@ _PUSH, _POP = "\033[22;2t", "\033[23;2t"  # keep the title, and bring it back
 
 def is_wanted() -> bool:
     """Return whether standard error is a terminal that may have a title."""
-    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
+    usual = os.name == "posix" and sys.stderr.isatty()
+    return usual and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
 
 
 def start(folder: Path) -> None:
@@ -91,11 +93,7 @@ def main() -> None:
     parent = int(sys.argv[2])
 
     def is_alive() -> bool:
-        try:
-            os.kill(parent, 0)
-        except OSError:
-            return False
-        return True
+        return process_exists(parent)
 
     def write(text: str) -> None:
         os.write(2, text.encode())  # one call: nothing of the script comes in between

@@ -22,6 +22,7 @@ from holter.record.heartbeat import (
     activity_line,
     alive_line,
 )
+from holter.record.portable import BINARY, write_at
 from holter.watching.collectors.lane import Lane
 from holter.watching.frames import is_of_script, place
 
@@ -53,8 +54,8 @@ class Heart:
         self._training = threading.get_ident()  # the thread that trains
         self._is_updated = self._is_silent = False
         self._stopped = threading.Event()
-        self._file = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.pwrite(self._file, activity_line(step(), Activity.STARTED) + alive_line(), 0)
+        self._file = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o644)
+        write_at(self._file, activity_line(step(), Activity.STARTED) + alive_line(), 0)
         interval = INTERVAL if silence is None else min(INTERVAL, silence / 4)
         thread = threading.Thread(
             target=self._live, args=(interval,), name="holter heartbeat", daemon=True
@@ -89,7 +90,7 @@ class Heart:
         now = time.monotonic()
         self._longest = max(self._longest, now - self._last)
         self._activity, self._last, self._is_silent = activity, now, False
-        os.pwrite(self._file, activity_line(self._step(), activity), 0)
+        write_at(self._file, activity_line(self._step(), activity), 0)
 
     def close(self) -> None:
         """Stop the thread, without waiting for it."""
@@ -98,7 +99,7 @@ class Heart:
     def _live(self, interval: float) -> None:
         with contextlib.suppress(Exception):  # a folder that vanishes, an interpreter that ends
             while not self._stopped.wait(interval):
-                os.pwrite(self._file, alive_line(), LINE)
+                write_at(self._file, alive_line(), LINE)
                 silence = time.monotonic() - self._last
                 if not self._is_silent and silence > self._limit:
                     self._is_silent = True

@@ -156,7 +156,7 @@ def _with_inputs(change: Callable[[Tensor], Tensor], count: int, setup: Setup) -
         return change(tensor) if is_data(tensor, count) else tensor
 
     with inputs_replaced(
-        setup.model, lambda args, kwargs: (changed(args, of_data), changed(kwargs, of_data))
+        setup.entry, lambda args, kwargs: (changed(args, of_data), changed(kwargs, of_data))
     ):
         yield setup
 
@@ -192,7 +192,7 @@ def rescaled_outputs(scale: Tensor, shift: Tensor, *, unit: float = 1.0) -> Chan
 def _rescaled(scale: Tensor, shift: Tensor, unit: float, setup: Setup) -> Iterator[Setup]:
     scale, shift = (each.detach().clone().requires_grad_() for each in (scale, shift))
     extra: Optimizer = torch.optim.Adam([scale, shift], lr=_OUTPUT_RATE)
-    hook = setup.model.register_forward_hook(
+    hook = setup.entry.register_forward_hook(
         lambda _, __, output: output * scale.to(output.dtype) + unit * shift.to(output.dtype)
     )
     phase = setup.phases[0]

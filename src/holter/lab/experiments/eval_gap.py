@@ -111,7 +111,7 @@ def _in_train_mode(setup: Setup, batch: Batch) -> list[nn.Module]:
     def look(_: nn.Module, __: Any) -> None:
         found[:] = [module for module in setup.model.modules() if module.training]
 
-    handle = setup.model.register_forward_pre_hook(look)
+    handle = setup.entry.register_forward_pre_hook(look)
     try:
         loss_of(setup, batch)
     finally:

@@ -228,7 +228,7 @@ def _exchanged(setup: Setup, few: Few, usual: Pass) -> float | None:
     if few.count < 2 or len(usual.outputs) != 1:
         return None
     with inputs_replaced(
-        setup.model, lambda args, kwargs: (changed(args, roll), changed(kwargs, roll))
+        setup.entry, lambda args, kwargs: (changed(args, roll), changed(kwargs, roll))
     ):
         loss = forward(setup, few.batch).loss
     return loss if exchanged else None

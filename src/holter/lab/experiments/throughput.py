@@ -1,6 +1,5 @@
 """How fast the training could be: with data at hand, other workers, other batch sizes."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -16,6 +15,7 @@ from holter.lab.experiments._throughput.loading import time_of_batch, with_worke
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
+from holter.record.portable import usable_cores
 from holter.record.signals import (
     THROUGHPUT_BATCH_TIME,
     THROUGHPUT_COPY,
@@ -163,8 +163,8 @@ def _copy(setup: Setup, lab: Lab, batch: Batch) -> None:
 
 def _loading(lab: Lab, loader: DataLoader[Any], batches: int, clock: _Deadline) -> None:
     """Time the loader alone, with several numbers of workers."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    counts = sorted({*(count for count in _WORKERS if count <= (cores or 1)), loader.num_workers})
+    cores = usable_cores()
+    counts = sorted({*(count for count in _WORKERS if count <= cores), loader.num_workers})
     for number, workers in enumerate(lab.progress(counts, "numbers of workers")):
         chosen = with_workers(loader, workers)
         taken = time_of_batch(chosen, batches, clock.share(0.6 / (len(counts) - number)))

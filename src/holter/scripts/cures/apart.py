@@ -5,11 +5,11 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
+from holter.record.portable import end_group
 from holter.scripts.recognition.leaving import leave_process
 
 _GRACE = 5.0  # seconds in which a process that was asked to end closes its recording
@@ -28,7 +28,8 @@ def run_apart(
 def _called(
     function: Callable[..., int], place: Path, output: Path | None, args: tuple[Any, ...]
 ) -> int:
-    os.setpgid(0, 0)  # a signal of the terminal is for the parent, which ends this group
+    if "setpgid" in vars(os):  # not on Windows
+        os.setpgid(0, 0)  # a signal of the terminal is for the parent, which ends this group
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tempfile.tempdir = str(place)
     sys.stdout.flush()
@@ -48,8 +49,7 @@ def end(process: BaseProcess, *, now: bool = False) -> None:
     if process.is_alive() and not now:
         process.terminate()
         process.join(_GRACE)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    end_group(process.pid, now=True)
     if process.is_alive():
         process.kill()
     process.join()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 from torch.utils import _pytree as pytree
 
+from holter.lab.calls import with_entry
 from holter.lab.setup import Batch, LossPhase, ScriptWrite, Setup
 from holter.lab.state import State
 from holter.scripts.discovery import live_models
@@ -121,7 +122,7 @@ def _assemble(session: Session) -> Assembled:
     state = State(setup)
     for replay in replays.values():
         require_repeatable(replay, batches[0], state.restore)
-    setup = with_validation(setup, list(seen.values()), notes)
+    setup = with_validation(with_entry(setup, batches[0]), list(seen.values()), notes)
     state.restore()
     return Assembled(setup, exact, tuple(notes), _drawn(seen, replays))
 

@@ -89,7 +89,7 @@ def _named(seen: Seen) -> Iterator[tuple[str, Any]]:
                 yield from ((key, each) for key, each in value.items() if isinstance(key, str))
             elif name == "self" and hasattr(value, "__dict__"):
                 yield from vars(value).items()
-                yield from _of_trainer(value)
+            yield from _of_trainer(value)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -3,16 +3,15 @@
 import math
 import os
 import shutil
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
+from holter.record.portable import end_group, usable_cores
 from holter.scripts.sweeps.tasks import ATTEMPTS, State, Task
 
 _GRACE = 5.0  # seconds in which a process that was asked to end does so
@@ -28,7 +27,7 @@ class Processes:
         self._devices: SimpleQueue[str] = SimpleQueue()
         for place in range(at_once):
             self._devices.put(devices[place % len(devices)] if devices else "")
-        cores = len(os.sched_getaffinity(0))
+        cores = usable_cores()
         self._threads = str(max(1, cores // at_once)) if at_once > 1 else None
 
     def run(
@@ -73,7 +72,7 @@ class Processes:
             self._stopped = True
             processes = list(self._processes)
         for process in processes:
-            _signal(process, signal.SIGTERM)
+            end_group(process.pid, now=False)
         for process in processes:
             end(process)
 
@@ -121,7 +120,7 @@ def outcome(process: subprocess.Popen[bytes], seconds: float | None) -> tuple[in
     try:
         return process.wait(seconds), False
     except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGTERM)
+        end_group(process.pid, now=False)
         return end(process), True
 
 
@@ -130,10 +129,5 @@ def end(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait(_GRACE)
     except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGKILL)
+        end_group(process.pid, now=True)
         return process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

@@ -1,6 +1,5 @@
 """The plan of a sweep: which commands, which seeds, and where their runs are kept."""
 
-import fcntl
 import itertools
 import json
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from holter.record import Run
 from holter.record.errors import HolterError
+from holter.record.portable import lock
 from holter.scripts.sweeps.tasks import OUT, State, Task, last_line
 
 PLAN = "sweep.json"
@@ -101,7 +101,7 @@ class Sweep:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(file.fileno())
             except OSError:
                 raise HolterError(
                     f"Another process is running the sweep in {self.folder}."

@@ -6,7 +6,14 @@ from collections.abc import Callable
 _ASSUMED = 4 << 30  # bytes, where the system does not say
 
 
-def free_memory(read: Callable[[str], int] = os.sysconf) -> int:
+def _unknown(name: str) -> int:
+    raise ValueError(name)
+
+
+_ASK: Callable[[str], int] = vars(os).get("sysconf", _unknown)  # Windows has none
+
+
+def free_memory(read: Callable[[str], int] = _ASK) -> int:
     """Return the free host memory in bytes, or a conservative estimate.
 
     Linux counts free pages. Where the system does not (macOS), a quarter of the physical memory is

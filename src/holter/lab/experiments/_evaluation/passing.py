@@ -104,7 +104,7 @@ def _called(setup: Setup, batch: Batch) -> tuple[float, Given | None, list[Tenso
         if not inputs:
             inputs.extend(tensors((args, kwargs)))
 
-    hook = setup.model.register_forward_pre_hook(keep, with_kwargs=True)
+    hook = setup.entry.register_forward_pre_hook(keep, with_kwargs=True)
     try:
         # With a graph: a loss written by hand is recognised by it.
         with torch.enable_grad(), losses_seen() as calls:

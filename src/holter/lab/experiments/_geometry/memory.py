@@ -89,7 +89,7 @@ def _free() -> int | None:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 free = int(line.split()[1]) * 1024
-    except (OSError, ValueError):
+    except (AttributeError, OSError, ValueError):  # another system
         return None
     return min(free, _left_in_container() or free)
 

@@ -22,7 +22,7 @@ def free_floor(setup: Setup, batch: Batch, *, shared: int = 0) -> float | None:
     None where the loss is not made of the model's outputs, or falls without end.
     """
     outputs = _Outputs(shared)
-    handle = setup.model.register_forward_hook(outputs.replace)
+    handle = setup.entry.register_forward_hook(outputs.replace)
     try:
         start = outputs.loss(setup, batch)
         if not outputs.free or not start.requires_grad:

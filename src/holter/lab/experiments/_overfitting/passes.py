@@ -70,7 +70,7 @@ def forward(setup: Setup, batch: Batch) -> Pass:
 
     bare = [module for module in setup.model.modules() if next(module.parameters(), None) is None]
     handles = [each.register_forward_hook(see) for each in bare]
-    handles.append(setup.model.register_forward_hook(remember, with_kwargs=True))
+    handles.append(setup.entry.register_forward_hook(remember, with_kwargs=True))
     try:
         with losses_seen() as calls:  # with gradients, which some losses are made of
             loss = setup.loss(cloned(batch))

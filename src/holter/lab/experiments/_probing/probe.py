@@ -36,12 +36,12 @@ class Probe:
 
     def __init__(self, setup: Setup, batch: Batch, *, as_trained: bool = False) -> None:
         self._setup = setup
-        self._model = setup.model
+        self._model = setup.entry
         arguments, self._autocast, further = _captured(setup, batch)
         self._given = _named(self._model, *arguments)
         self._count = len(arguments[0])  # positional ones
         self._way: tuple[bool, bool] | None = None  # with a graph, in autocast
-        self._mode = nullcontext if as_trained else partial(in_eval_mode, self._model)
+        self._mode = nullcontext if as_trained else partial(in_eval_mode, setup.model)
         self.inputs: Tensors = {
             name + path: leaf
             for name, value in self._given.items()
@@ -81,8 +81,8 @@ class Probe:
 
         handles = [
             module.register_forward_hook(listener(name))
-            for name, module in self._model.named_modules()
-            if name
+            for name, module in self._setup.model.named_modules()
+            if module not in (self._setup.model, self._model)
         ]
         try:
             self.outputs(changes)
@@ -93,7 +93,7 @@ class Probe:
 
     def module(self, name: str) -> nn.Module:
         """The module of that name."""
-        return self._model.get_submodule(name)
+        return self._setup.model.get_submodule(name)
 
     def loss(self, batch: Batch, changes: Mapping[str, Tensor]) -> float:
         """The loss of a batch with some inputs of the model's first call changed, as trained."""
@@ -255,8 +255,8 @@ def _captured(setup: Setup, batch: Batch) -> tuple[Any, Callable[[], Any] | None
         kinds.append({(each.shape, each.dtype) for each in tensors(output)[1:] if each.dim()})
 
     handles = [
-        setup.model.register_forward_pre_hook(remember, with_kwargs=True, prepend=True),
-        setup.model.register_forward_hook(see),
+        setup.entry.register_forward_pre_hook(remember, with_kwargs=True, prepend=True),
+        setup.entry.register_forward_hook(see),
     ]
     try:
         loss_of(setup, batch)

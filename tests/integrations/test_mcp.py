@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from holter import HolterError
-from holter.agents.questions import Questions
+from holter.integrations.agents.questions import Questions
 from holter.record import Writer
 from holter.record.signals import LOSS
 

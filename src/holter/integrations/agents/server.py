@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from holter._version import __version__
-from holter.agents.questions import Questions
+from holter.integrations.agents.questions import Questions
 from holter.record.errors import HolterError
 
 NEEDS_MCP = "`holter mcp` needs the package mcp: install it with `pip install 'holter[mcp]'`."
