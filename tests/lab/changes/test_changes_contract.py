@@ -45,10 +45,10 @@ from holter.lab.changes.passes import (
     standardised_inputs,
 )
 from holter.lab.changes.precision import AUTOCAST_OFF, FLOAT32
+from holter.lab.changes.reference import REFERENCE_MODEL
 from holter.lab.changes.swaps import (
     LEARNABLE_LABELS,
     PLAIN_LOOP,
-    REFERENCE_MODEL,
     REFERENCE_OPTIMIZER,
 )
 from holter.lab.changes.weights import DEFAULT_INITIALISATION, REINITIALISED

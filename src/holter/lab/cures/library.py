@@ -25,10 +25,10 @@ from holter.lab.changes.modes import EVAL_MODE, TRAIN_MODE
 from holter.lab.changes.optimizer import DEFAULT_EPSILON, DEFAULT_MOMENTUM, NO_WEIGHT_DECAY
 from holter.lab.changes.passes import LOG_PROBABILITIES, LOGITS, TARGET_SHAPE
 from holter.lab.changes.precision import AUTOCAST_OFF
+from holter.lab.changes.reference import REFERENCE_MODEL
 from holter.lab.changes.swaps import (
     LEARNABLE_LABELS,
     PLAIN_LOOP,
-    REFERENCE_MODEL,
     REFERENCE_OPTIMIZER,
     together,
 )
