@@ -41,8 +41,8 @@ examples:
   holter doctor --json train.py
 
 The script runs once as it is and is recorded. Its training step is examined by the preflight
-experiments. If the training broke, the failure is replayed; if it failed, the script runs again
-under one change at a time until learning is restored. All of it goes to one run folder:
+experiments. If the training broke, the failure is replayed; if it failed, or learned only a part,
+the script runs again under one change at a time until it learns. All of it goes to one run folder:
 `holter check RUN` gives the same report again.
 
 Files that the script writes go to a scratch folder, which is deleted at the end. By default doctor
@@ -152,9 +152,8 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
 
     assert run.path is not None
     path, bad = run.path.absolute(), _is_bad(run)
-    tell(
-        f"estimated {_estimate(bench, run, clock, bad=bad):.0f} s more, at most {clock.left:.0f} s"
-    )
+    expected = _estimate(bench, run, clock, repeated=bad or _is_weak(run))
+    tell(f"estimated {expected:.0f} s more, at most {clock.left:.0f} s")
 
     def preflown() -> str:
         seconds = _PREFLIGHT * clock.left
@@ -183,9 +182,11 @@ def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
         return ""
     total = len(cures.tried) + len(cures.untried)
     tried = f"{len(cures.tried)} of {total} changes tried"
+    found = cures.concluded
+    if cures.weak:
+        return f"{tried}, {'none' if found is None else found.name} makes it learn far more"
     if not cures.failed:
         return tried
-    found = cures.smallest or cures.localising
     return f"{tried}, {'none' if found is None else found.name} restores learning"
 
 
@@ -209,6 +210,13 @@ def _is_bad(run: "Run") -> bool:
     return outcome is not None and is_poor(outcome)
 
 
+def _is_weak(run: "Run") -> bool:
+    from holter.diagnosis.facts import Facts
+    from holter.diagnosis.facts.weak import is_weak
+
+    return is_weak(Facts(run).run_outcome)
+
+
 def _summary(run: "Run") -> str:
     from holter.diagnosis.facts import Facts
 
@@ -216,10 +224,10 @@ def _summary(run: "Run") -> str:
     return f"{run.steps} steps, {outcome.title}: {outcome.says}"
 
 
-def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, bad: bool) -> float:
+def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, repeated: bool) -> float:
     """Return what the examination will take, by the pace of the run."""
     preflight = min(_PREFLIGHT_SECONDS + bench.pace.start, _PREFLIGHT * clock.left)
-    cures = _TRIALS * bench.pace.seconds(run.steps) / bench.jobs if bad else 0.0
+    cures = _TRIALS * bench.pace.seconds(run.steps) / bench.jobs if repeated else 0.0
     return min(preflight + cures, clock.left)
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
 from holter.diagnosis.rule import Rule
-from holter.record.findings import Clear, Confidence, Finding, Severity
+from holter.record.findings import Clear, Confidence, Finding
 
-CURABLE = "curable-failure"  # the rule that concludes from the trials
+CONCLUDING = ("curable-failure", "weak-learning")  # the rules that conclude from the trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ def confirmed(
     cures = facts.cures
     if cures is None:
         return Confirmed(tuple(findings))
-    concluded = next((finding for finding in findings if finding.rule == CURABLE), None)
+    concluded = next((finding for finding in findings if finding.rule in CONCLUDING), None)
     if concluded is None:
         return Confirmed(tuple(_strengthened(finding, cures) for finding in findings))
-    change = cures.smallest or cures.localising
+    change = cures.concluded
     assert change is not None
     implied = [f for f in findings if f.rule in change.cause.implies and not f.preview]
     others = [f for f in findings if f is not concluded and f not in implied]
@@ -41,8 +41,8 @@ def confirmed(
     kept += [
         replace(
             finding,
-            severity=Severity.ERROR,
-            confidence=concluded.confidence,
+            severity=max(finding.severity, concluded.severity),
+            confidence=max(finding.confidence, concluded.confidence),
             evidence=(*concluded.evidence[:1], *finding.evidence, *concluded.evidence[1:]),
             confirmed_by=change.name,
         )

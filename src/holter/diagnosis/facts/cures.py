@@ -12,6 +12,7 @@ import numpy as np
 
 from holter.diagnosis.facts.cure_causes import CureCause, cause_of, size_of
 from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, tells
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, OutOfTime
@@ -56,6 +57,8 @@ class TrialEnd:
     start: float
     level: float  # of the loss at the end; infinite if it is not finite
     bad: bool | None  # whether the outcome is poor; None if it cannot be judged
+    constant: float | None = None  # loss of the best constant prediction, if known
+    by_validation: bool = False  # whether the level is that of the validation loss
 
     def share(self, start: float) -> float:
         """Return the final level as a share of an initial loss."""
@@ -127,6 +130,59 @@ class Cures:
         """Whether the unchanged training fails, and learns in no repeat."""
         bad = [end.bad for end in self.unchanged]
         return any(bad) and False not in bad
+
+    @property
+    def weak(self) -> bool:
+        """Whether the unchanged training learned only a part."""
+        return self.outcome is not None and is_weak(self.outcome)
+
+    @property
+    def by_validation(self) -> bool:
+        """Whether trainings are compared by their validation loss."""
+        return any(end.by_validation for end in self.unchanged)
+
+    @cached_property
+    def improving(self) -> tuple[TriedChange, ...]:
+        """The changes with which a weak training ends far lower, the smallest first.
+
+        Lower than every repeat of the unchanged training, and than with other learning rates and
+        the reference optimizer as far as these were tried.
+        """
+        if not self.weak:
+            return ()
+        found = [change for change in self.tried.values() if self._improves(change)]
+        return tuple(sorted(found, key=lambda change: size_of(change.name)))
+
+    def _improves(self, change: TriedChange) -> bool:
+        if change.effect is not Effect.HELPS or not tells(
+            change.name, by_validation=self.by_validation
+        ):
+            return False
+        first = self.unchanged[0]
+        whole = all(end.steps >= _WHOLE * first.steps for end in change.ends)
+        others = [end.level for end in (*self.unchanged, *self._tuned)]
+        return whole and is_far_below([e.level for e in change.ends], others, first.constant)
+
+    @property
+    def _tuned(self) -> list[TrialEnd]:
+        return [end for name in TUNED if name in self.tried for end in self.tried[name].ends]
+
+    @property
+    def improvement(self) -> TriedChange | None:
+        """The smallest confirmed change with which a weak training ends far lower, or None."""
+        if any(name not in self.tried for name in TUNED) or len(self.unchanged) < _CONFIRMED:
+            return None
+        return next((change for change in self.improving if change.confirmed), None)
+
+    @property
+    def best_tuned(self) -> float:
+        """The lowest loss with other learning rates or the reference optimizer."""
+        return min((end.level for end in self._tuned), default=math.nan)
+
+    @property
+    def concluded(self) -> TriedChange | None:
+        """The change that the trials name: of a failure the cure, of a weak training the gain."""
+        return self.improvement if self.weak else self.smallest or self.localising
 
     @cached_property
     def cures(self) -> tuple[TriedChange, ...]:
@@ -222,7 +278,9 @@ class _Trials:
     ) -> None:
         self._run, self._events, self._known = run, events, known
         self._failed = outcome is not None and outcome.bad
-        self._of_validation = outcome is not None and str(outcome.state) in OF_VALIDATION
+        self._of_validation = outcome is not None and (
+            str(outcome.state) in OF_VALIDATION or is_weak(outcome)
+        )
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
         ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
@@ -328,10 +386,12 @@ def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd 
     broken = outcome is not None and not outcome.finite
     level = math.inf if broken else midmean(curve.part(0.8))
     start = float(curve.values[0])  # before any update
+    constant = None if outcome is None else outcome.constant
     validation = facts.validation if of_validation else ""
-    if not isinstance(validation, str) and len(validation) and not broken:
-        level = float(np.median(validation.validation[-validation.third :]))
-    return TrialEnd(repeat, facts.run.steps, start, level, bad)
+    if isinstance(validation, str) or not len(validation) or broken:
+        return TrialEnd(repeat, facts.run.steps, start, level, bad, constant)
+    level = float(np.median(validation.validation[-validation.third :]))
+    return TrialEnd(repeat, facts.run.steps, start, level, bad, validation.constant, True)
 
 
 def _load(path: Path) -> Run | None:

@@ -1,0 +1,69 @@
+"""A training that learned only a part: what counts as such, and which changes tell why."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holter.record.trials import TrialKind, TrialName, parts
+
+if TYPE_CHECKING:
+    from holter.diagnosis.facts.outcome import Outcome
+
+_LEFT = 0.05  # share of the best constant prediction that a training leaves which learned all
+_LEFT_OF_START = 0.5  # the same share of the initial loss, where no constant prediction is known
+_RIGHT = 0.97  # accuracy that leaves nothing to learn
+_LEARNING = ("learned", "still falling")  # outcomes
+_HALF = 0.5  # share of a loss below which another is far lower
+_TWICE = 2.0  # times as far below the best constant prediction
+_CLEARLY = 0.8  # share of the best constant prediction below which that is much
+
+# Settings that move every training: they tell what tuning gives, and are no cause.
+_FACTORS = ("0.1", "3", "10")
+TUNED = (
+    *(str(TrialName(TrialKind.LEARNING_RATE, factor)) for factor in _FACTORS),
+    str(TrialName(TrialKind.REFERENCE_OPTIMIZER)),
+)
+# A sound training without them ends lower in training too: only validation tells.
+_REGULARISERS = frozenset((TrialKind.DROPOUT_OFF, TrialKind.NO_WEIGHT_DECAY))
+# What a sound training may do on purpose, what changes the task, and what only tunes.
+_UNTOLD = frozenset(
+    (
+        *(TrialKind.ALL_TRAINABLE, TrialKind.CLASS_WEIGHTS, TrialKind.LEARNABLE_LABELS),
+        *(TrialKind.LEARNING_RATE, TrialKind.WARM_UP, TrialKind.CLIP_OUTLIERS),
+        *(TrialKind.REFERENCE_OPTIMIZER, TrialKind.PLAIN_LOOP, TrialKind.MEAN_LOSS),
+        *(TrialKind.STANDARDISED_TARGETS, TrialKind.LAST_ACTIVATION_OFF),
+    )
+)
+
+
+def is_weak(outcome: "Outcome") -> bool:
+    """Whether a training learned, but left much of its loss and of its accuracy."""
+    if str(outcome.state) not in _LEARNING or outcome.first is None or outcome.last is None:
+        return False
+    accuracies = [a for a in (outcome.accuracy, outcome.validation_accuracy) if a is not None]
+    if accuracies and min(accuracies) >= _RIGHT:
+        return False
+    level = max(outcome.last, outcome.validation or -math.inf)
+    if outcome.constant is not None and outcome.constant > 0:
+        return level > _LEFT * outcome.constant
+    return level > _LEFT_OF_START * outcome.first > 0
+
+
+def tells(trial: str, *, by_validation: bool) -> bool:
+    """Whether a weak training that ends far lower under a change has the cause it implies."""
+    kinds = {name.kind for name in parts(trial)}
+    return not kinds & _UNTOLD and (by_validation or not kinds & _REGULARISERS)
+
+
+def is_far_below(levels: Sequence[float], others: Sequence[float], constant: float | None) -> bool:
+    """Whether every loss is at most half of all others, or learned at least twice as much."""
+    if not levels or not others or not all(map(math.isfinite, levels)):
+        return False
+    level, other = max(levels), min(others)
+    if not math.isfinite(other):
+        return True
+    if other > 0 and level <= _HALF * other:
+        return True
+    if constant is None or not level <= _CLEARLY * constant:
+        return False
+    return constant - level >= _TWICE * max(constant - other, 0.0)
