@@ -34,7 +34,8 @@ def confirmed(
         return Confirmed(tuple(_strengthened(finding, cures) for finding in findings))
     change = cures.concluded
     assert change is not None
-    implied = [f for f in findings if f.rule in change.cause.implies and not f.preview]
+    told = (*change.cause.implies, *change.cause.confirms)
+    implied = [f for f in findings if f.rule in told and not f.preview]
     others = [f for f in findings if f is not concluded and f not in implied]
     excluded = [_excluded(f, cures, change, rules) for f in others]
     kept = [f for f, verdict in zip(others, excluded, strict=True) if verdict is None]

@@ -52,6 +52,7 @@ _WORDS = {
     "input.nonfinite": "inputs that are not finite",
     "input.std": "standard deviation of the inputs",
     "input_control.response": "change of the outputs",
+    "input_control.parts": "change of the outputs",
     "label_control.held_out": "held-out loss",
     "loss.batch_softmax": "softmax",
     "loss.divisor": "smallest divisor",

@@ -29,6 +29,7 @@ class CureCause:
     part: Part
     implies: tuple[str, ...]
     fix: str
+    confirms: tuple[str, ...] = ()  # rules whose findings it makes likely, but does not imply
     rescales: bool = False  # the loss of the changed training has another scale
     is_swap: bool = False  # it localises the fault, and is no fix
     is_control: bool = False  # it replaces what is to be learned: no cure
@@ -194,6 +195,7 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             Part.MODEL,
             (),
             "Simplify the model until it learns, then add its parts again one by one.",
+            confirms=("ignored-inputs", "mixed-samples"),
             is_swap=True,
         ),
         TrialKind.LEARNABLE_LABELS: CureCause(

@@ -145,8 +145,8 @@ class Cures:
     def improving(self) -> tuple[TriedChange, ...]:
         """The changes with which a weak training ends far lower, the smallest first.
 
-        Lower than every repeat of the unchanged training, and than with other learning rates and
-        the reference optimizer as far as these were tried.
+        Each repeat is compared with the unchanged training from the same random numbers, and with
+        what other learning rates and the reference optimizer make of it, as far as these were tried.
         """
         if not self.weak:
             return ()
@@ -159,9 +159,17 @@ class Cures:
         ):
             return False
         first = self.unchanged[0]
-        whole = all(end.steps >= _WHOLE * first.steps for end in change.ends)
-        others = [end.level for end in (*self.unchanged, *self._tuned)]
-        return whole and is_far_below([e.level for e in change.ends], others, first.constant)
+        tuned = min([1.0, *(end.level / first.level for end in self._tuned if first.level > 0)])
+        pairs = [(end, self._paired.get(end.repeat, first)) for end in change.ends]
+        return all(
+            end.steps >= _WHOLE * first.steps
+            and is_far_below(end.level, tuned * other.level, other.constant)
+            for end, other in pairs
+        )
+
+    @property
+    def _paired(self) -> dict[int, TrialEnd]:
+        return {end.repeat: end for end in self.unchanged}
 
     @property
     def _tuned(self) -> list[TrialEnd]:

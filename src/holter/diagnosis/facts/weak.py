@@ -1,7 +1,6 @@
 """A training that learned only a part: what counts as such, and which changes tell why."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holter.record.trials import TrialKind, TrialName, parts
@@ -55,15 +54,12 @@ def tells(trial: str, *, by_validation: bool) -> bool:
     return not kinds & _UNTOLD and (by_validation or not kinds & _REGULARISERS)
 
 
-def is_far_below(levels: Sequence[float], others: Sequence[float], constant: float | None) -> bool:
-    """Whether every loss is at most half of all others, or learned at least twice as much."""
-    if not levels or not others or not all(map(math.isfinite, levels)):
+def is_far_below(level: float, other: float, constant: float | None) -> bool:
+    """Whether a loss is at most half of another, or learned at least twice as much."""
+    if not math.isfinite(level):
         return False
-    level, other = max(levels), min(others)
-    if not math.isfinite(other):
+    if not math.isfinite(other) or 0 < level <= _HALF * other:
         return True
-    if other > 0 and level <= _HALF * other:
-        return True
-    if constant is None or not level <= _CLEARLY * constant:
+    if constant is None or level > _CLEARLY * constant:
         return False
     return constant - level >= _TWICE * max(constant - other, 0.0)
