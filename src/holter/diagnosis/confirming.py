@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
+from holter.diagnosis.facts.cures import Cures
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.rule import Rule
 from holter.record.findings import Clear, Confidence, Finding
 

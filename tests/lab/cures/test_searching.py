@@ -12,7 +12,8 @@ from holter import Run, check, diagnose
 from holter.diagnosis.confirming import confirmed
 from holter.diagnosis.engine import all_rules
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cures import Cures, Effect
+from holter.diagnosis.facts.cures import Cures
+from holter.diagnosis.facts.tried import Effect
 from holter.diagnosis.rules.curable_failure import curable_failure
 from holter.lab.cures.searching import CureTrial, Pace, Search
 from holter.lab.writing import Lab

@@ -3,20 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.cure_causes import CureCause, cause_of, size_of
+from holter.diagnosis.facts.cure_causes import cause_of, size_of
 from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.facts.tried import CONFIRMED, Effect, TrialEnd, TriedChange
 from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, tells
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, OutOfTime
-from holter.record.findings import Confidence, Evidence
 from holter.record.signals import CURE_LOSS, LOSS
 from holter.record.trials import UNCHANGED
 
@@ -30,89 +29,10 @@ _SIGMAS = 3.0  # of the noise between repeats
 _RESTORED = 0.5  # least share of the best improvement that a cure reaches
 _DIVERGED = 2.0  # times the median level of all repeats: one that ends higher has diverged
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
-_CONFIRMED = 2  # repeats that confirm a cure
 _STALLED = "stalled"  # an outcome
 _HALVED = 0.5  # gain that is always visible, and least gain over a training that stalled
 # Outcomes that the validation loss decides: trials are compared by it.
 OF_VALIDATION = ("overfits", "learned only the training data")
-
-
-class Effect(StrEnum):
-    """What a change does to a training, beyond the noise of the unchanged one."""
-
-    CURES = "cures"  # it learns
-    HELPS = "helps"  # the loss ends lower
-    NONE = "no effect"
-    WORSE = "worse"
-    IDLE = "nothing to change"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class TrialEnd:
-    """How one repeat of a trial ended."""
-
-    repeat: int
-    steps: int
-    start: float
-    level: float  # of the loss at the end; infinite if it is not finite
-    bad: bool | None  # whether the outcome is poor; None if it cannot be judged
-    constant: float | None = None  # loss of the best constant prediction, if known
-    by_validation: bool = False  # whether the level is that of the validation loss
-
-    def share(self, start: float) -> float:
-        """Return the final level as a share of an initial loss."""
-        return self.level / max(abs(start), 1e-30)
-
-
-@dataclass(frozen=True, slots=True)
-class TriedChange:
-    """A change and its effect."""
-
-    name: str
-    effect: Effect
-    ends: tuple[TrialEnd, ...] = ()
-    gain: float = 0.0  # share by which the loss ends lower
-    instead: float = math.nan  # the level of the unchanged training after as many steps
-    failed: str = ""
-
-    @property
-    def cause(self) -> CureCause:
-        """What it implies if it cures."""
-        return cause_of(self.name)
-
-    @property
-    def level(self) -> float:
-        """The median level of all repeats."""
-        return float(np.median([end.level for end in self.ends])) if self.ends else math.nan
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether several repeats agree."""
-        return len(self.ends) >= _CONFIRMED
-
-    @property
-    def confidence(self) -> Confidence:
-        """How sure the effect is."""
-        return Confidence.CERTAIN if self.confirmed else Confidence.HINT
-
-    @property
-    def says(self) -> str:
-        """The loss with and without the change."""
-        if not self.ends:
-            return self.failed
-        repeats = f" ({len(self.ends)} repeats)" if len(self.ends) > 1 else ""
-        own = [f"{end.level / max(abs(end.start), 1e-30):.0%}" for end in self.ends]
-        if self.cause.rescales:
-            return f"the loss ends at {own[0]} of its initial value{repeats}"
-        return f"the loss ends at {_level(self.level)} instead of {_level(self.instead)}{repeats}"
-
-    @property
-    def evidence(self) -> Evidence:
-        """The loss curve of the changed training."""
-        return Evidence(
-            CURE_LOSS, (0, max(end.steps for end in self.ends) - 1), self.says, self.name
-        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +66,7 @@ class Cures:
         """The changes with which a weak training ends far lower, the smallest first.
 
         Each repeat is compared with the unchanged training from the same random numbers, and with
-        what other learning rates and the reference optimizer make of it, as far as these were tried.
+        what other learning rates and the reference optimizer make of it, where they were tried.
         """
         if not self.weak:
             return ()
@@ -178,7 +98,7 @@ class Cures:
     @property
     def improvement(self) -> TriedChange | None:
         """The smallest confirmed change with which a weak training ends far lower, or None."""
-        if any(name not in self.tried for name in TUNED) or len(self.unchanged) < _CONFIRMED:
+        if any(name not in self.tried for name in TUNED) or len(self.unchanged) < CONFIRMED:
             return None
         return next((change for change in self.improving if change.confirmed), None)
 
@@ -408,7 +328,3 @@ def _load(path: Path) -> Run | None:
     except HolterError:
         return None
     return run if LOSS in run else None
-
-
-def _level(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "NaN or infinity"

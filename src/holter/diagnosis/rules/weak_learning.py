@@ -5,7 +5,8 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import Part
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
+from holter.diagnosis.facts.cures import Cures
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import CURE_LOSS

@@ -9,16 +9,8 @@ from typing import Protocol
 from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import Part, cause_of, size_of
-from holter.diagnosis.facts.cures import (
-    EXPERIMENT,
-    Cures,
-    Effect,
-    Known,
-    TriedChange,
-    cures_of,
-    is_poor,
-    judged,
-)
+from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Known, cures_of, is_poor, judged
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.facts.weak import TUNED, is_weak, tells
 from holter.lab.changes.learning_rate import rates_times
 from holter.lab.cures.library import FURTHER, is_probed, singles, suspicion, swaps

@@ -2,7 +2,8 @@
 
 import math
 
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange, cures_of
+from holter.diagnosis.facts.cures import Cures, cures_of
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.record import Run
 from holter.reports.experiments import ResultTable
 
