@@ -233,3 +233,66 @@ def test_a_finding_of_a_training_that_learned_is_confirmed_if_its_change_helps(
 
 def learned_less(step: int) -> float:
     return 1.3 * 0.98**step + 1.0
+
+
+def partly(step: int) -> float:
+    return 0.9 * 0.98**step + 1.4
+
+
+MODEL = "reference model with the reference optimizer"
+TUNED: dict[str, Curve] = {f"learning rate x {factor}": partly for factor in ("0.1", "3", "10")}
+TUNED["reference optimizer"] = partly
+
+
+def leading(path: Path) -> Finding | None:
+    return diagnose(check(Run.load(path))).leading
+
+
+def test_a_reference_that_learns_far_more_than_a_weak_training_blames_the_model(
+    tmp_path: Path,
+) -> None:
+    cures, bench = searched(tmp_path / "run", {MODEL: learned, **TUNED}, unchanged=partly)
+    assert cures.weak
+    assert cures.improvement is not None
+    assert len(cures.improvement.ends) == 3
+    finding = leading(tmp_path / "run")
+    assert finding is not None
+    assert (finding.rule, finding.confidence) == ("weak-learning", Confidence.LIKELY)
+    assert finding.summary.startswith("The model is at fault")
+    assert finding.confirmed_by == MODEL
+    assert {trial.trial for trial in bench.made} >= set(TUNED)
+
+
+def test_a_change_that_makes_a_weak_training_learn_names_its_cause(tmp_path: Path) -> None:
+    searched(tmp_path / "run", {"inputs standardised": learned, **TUNED}, unchanged=partly)
+    finding = leading(tmp_path / "run")
+    assert finding is not None
+    assert finding.rule == "unscaled-inputs"
+    assert finding.preview
+
+
+def test_what_another_learning_rate_gives_as_well_is_no_cause(tmp_path: Path) -> None:
+    curves = {MODEL: learned, "inputs standardised": learned, **TUNED}
+    cures, _ = searched(
+        tmp_path / "run", {**curves, "learning rate x 10": learned}, unchanged=partly
+    )
+    assert cures.tried["learning rate x 10"].effect is Effect.HELPS
+    assert cures.improvement is None
+    assert leading(tmp_path / "run") is None
+
+
+@pytest.mark.parametrize("name", ["dropout off", "every parameter trained"])
+def test_what_a_sound_training_does_on_purpose_is_not_tried(tmp_path: Path, name: str) -> None:
+    cures, _ = searched(tmp_path / "run", {name: learned, **TUNED}, unchanged=partly)
+    assert name not in cures.tried
+    assert leading(tmp_path / "run") is None
+
+
+def test_a_weak_training_that_a_change_helps_a_little_is_left_alone(tmp_path: Path) -> None:
+    def better(step: int) -> float:
+        return 1.2 * 0.98**step + 1.1
+
+    cures, bench = searched(tmp_path / "run", {MODEL: better, **TUNED}, unchanged=partly)
+    assert cures.tried[MODEL].effect is Effect.HELPS
+    assert not {trial.trial for trial in bench.made} & set(TUNED)
+    assert leading(tmp_path / "run") is None

@@ -61,6 +61,9 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
         TrialKind.EVAL_MODE: CureCause(
             Part.LOOP, ("validation-in-train-mode",), "Call `model.eval()` before validation."
         ),
+        TrialKind.FROZEN_EVAL: CureCause(
+            Part.LOOP, (), "Call `eval()` on the frozen modules after `model.train()`."
+        ),
         TrialKind.TARGET_SHAPE: CureCause(
             Part.LOSS,
             ("broadcast-loss",),
@@ -78,6 +81,13 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
         ),
         TrialKind.MEAN_LOSS: CureCause(
             Part.LOSS, ("summed-loss",), 'Use `reduction="mean"`.', rescales=True
+        ),
+        TrialKind.UNWEIGHTED_LOSS: CureCause(
+            Part.LOSS,
+            ("inverted-class-weights",),
+            "Check `weight`, `pos_weight` and `label_smoothing` of the loss function.",
+            rescales=True,
+            decides=False,
         ),
         TrialKind.ACCUMULATION_DIVIDED: CureCause(
             Part.LOOP,

@@ -31,6 +31,7 @@ _UNTOLD = frozenset(
         *(TrialKind.LEARNING_RATE, TrialKind.WARM_UP, TrialKind.CLIP_OUTLIERS),
         *(TrialKind.REFERENCE_OPTIMIZER, TrialKind.PLAIN_LOOP, TrialKind.MEAN_LOSS),
         *(TrialKind.STANDARDISED_TARGETS, TrialKind.LAST_ACTIVATION_OFF),
+        TrialKind.UNWEIGHTED_LOSS,
     )
 )
 

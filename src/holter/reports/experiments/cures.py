@@ -34,7 +34,9 @@ def _row(change: TriedChange) -> tuple[str, str, float | None, float | None, int
 
 def _notes(cures: Cures) -> list[str]:
     notes = []
-    if (change := cures.smallest) is not None:
+    if (change := cures.improvement) is not None:
+        notes.append(f"smallest change with which the training learns far more: {change.name}")
+    elif (change := cures.smallest) is not None:
         notes.append(f"smallest change that restores learning: {change.name}")
     elif (change := cures.localising) is not None:
         notes.append(f"the fault lies in the {change.cause.part}: {change.name} restores learning")
