@@ -12,7 +12,7 @@ import numpy as np
 from holter.diagnosis.facts.cure_causes import cause_of, size_of
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.tried import CONFIRMED, Effect, TrialEnd, TriedChange
-from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, tells
+from holter.diagnosis.facts.weak import FAR, NEARLY_FAR, TUNED, is_far_below, is_weak, tells
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, OutOfTime
@@ -74,17 +74,20 @@ class Cures:
         return tuple(sorted(found, key=lambda change: size_of(change.name)))
 
     def _improves(self, change: TriedChange) -> bool:
-        if change.effect is not Effect.HELPS or not tells(
-            change.name, by_validation=self.by_validation
-        ):
-            return False
         first = self.unchanged[0]
+        whole = all(end.steps >= _WHOLE * first.steps for end in change.ends)
+        if not change.ends or not whole or not tells(change.name, by_validation=self.by_validation):
+            return False
         tuned = min([1.0, *(end.level / first.level for end in self._tuned if first.level > 0)])
-        pairs = [(end, self._paired.get(end.repeat, first)) for end in change.ends]
-        return all(
-            end.steps >= _WHOLE * first.steps
-            and is_far_below(end.level, tuned * other.level, other.constant)
-            for end, other in pairs
+
+        def is_far(end: TrialEnd, share: float) -> bool:
+            other = self._paired.get(end.repeat, first)
+            return is_far_below(end.level, tuned * other.level, other.constant, share)
+
+        several = len(change.ends) >= CONFIRMED
+        far = sum(is_far(end, FAR) for end in change.ends)
+        return 2 * far > len(change.ends) and all(
+            is_far(end, NEARLY_FAR if several else FAR) for end in change.ends
         )
 
     @property

@@ -12,8 +12,8 @@ _LEFT = 0.05  # share of the best constant prediction that a training leaves whi
 _LEFT_OF_START = 0.5  # the same share of the initial loss, where no constant prediction is known
 _RIGHT = 0.97  # accuracy that leaves nothing to learn
 _LEARNING = ("learned", "still falling")  # outcomes
-_HALF = 0.5  # share of a loss below which another is far lower
-_TWICE = 2.0  # times as far below the best constant prediction
+FAR = 0.5  # share of a loss below which another is far lower
+NEARLY_FAR = 0.6  # the same for one of several repeats
 _CLEARLY = 0.8  # share of the best constant prediction below which that is much
 
 # Settings that move every training: they tell what tuning gives, and are no cause.
@@ -55,12 +55,12 @@ def tells(trial: str, *, by_validation: bool) -> bool:
     return not kinds & _UNTOLD and (by_validation or not kinds & _REGULARISERS)
 
 
-def is_far_below(level: float, other: float, constant: float | None) -> bool:
-    """Whether a loss is at most half of another, or learned at least twice as much."""
+def is_far_below(level: float, other: float, constant: float | None, share: float) -> bool:
+    """Whether a loss is at most a share of another, or another learned at most that share."""
     if not math.isfinite(level):
         return False
-    if not math.isfinite(other) or 0 < level <= _HALF * other:
+    if not math.isfinite(other) or 0 < level <= share * other:
         return True
     if constant is None or level > _CLEARLY * constant:
         return False
-    return constant - level >= _TWICE * max(constant - other, 0.0)
+    return share * (constant - level) >= constant - other

@@ -21,8 +21,8 @@ def weak_learning(
 
     ## What it does
 
-    It repeats a training that learned only a part under one change each. A change counts if every
-    repeat ends at half the loss or learns twice as much, compared with every repeat of the
+    It repeats a training that learned only a part under one change each. A change counts if
+    most repeats end at half the loss or learn twice as much, and all nearly so, compared with the
     unchanged training, with learning rates of 0.1, 3 and 10 times the script's, and with Adam at
     1e-3. If a rule for the implied cause exists, that rule is reported in place of this one.
 
