@@ -59,7 +59,7 @@ class TrialKind(StrEnum):
     STANDARDISED_TARGETS = "targets standardised"
     MEAN_LOSS = "loss averaged in place of summed"
     CLASS_WEIGHTS = "classes weighted by their frequency"
-    UNWEIGHTED_LOSS = "loss without weights and label smoothing"
+    UNWEIGHTED_LOSS = "loss without its weights"
     LOG_PROBABILITIES = "log-probabilities in place of raw outputs"
     LAST_ACTIVATION_OFF = "last activation left out"
     PLAIN_LOOP = "plain training loop"
