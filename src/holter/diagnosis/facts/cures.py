@@ -82,7 +82,10 @@ class Cures:
 
         def is_far(end: TrialEnd, share: float) -> bool:
             other = self._paired.get(end.repeat, first)
-            return is_far_below(end.level, tuned * other.level, other.constant, share)
+            comparable = end.by_validation is other.by_validation
+            return comparable and is_far_below(
+                end.level, tuned * other.level, other.constant, share
+            )
 
         several = len(change.ends) >= CONFIRMED
         far = sum(is_far(end, FAR) for end in change.ends)
