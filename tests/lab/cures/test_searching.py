@@ -20,7 +20,7 @@ from holter.lab.writing import Lab
 from holter.record import Writer
 from holter.record.events import CureTried
 from holter.record.findings import Confidence, Finding
-from holter.record.signals import CURE_LOSS, LOSS, LR
+from holter.record.signals import CURE_LOSS, LOSS, LR, TARGET_ENTROPY
 from holter.record.trials import UNCHANGED
 
 STEPS = 200
@@ -35,15 +35,19 @@ def learned(step: int) -> float:
     return 2.3 * 0.98**step + 0.1
 
 
-def record(path: Path, curve: Curve, steps: int = STEPS, *, seed: int = 0) -> None:
+def record(
+    path: Path, curve: Curve, steps: int = STEPS, *, seed: int = 0, predicts: bool = False
+) -> None:
     noise = np.random.default_rng(seed).normal(0, 0.02, steps)
     values = np.array([curve(step) for step in range(steps)]) + noise
     with closing(Writer(path)) as writer:
-        for signal, column in ((LOSS, values), (LR, np.full(steps, 0.1))):
+        columns = {(LOSS, ""): values, (LR, "optimizer/0"): np.full(steps, 0.1)}
+        if predicts:  # the best constant prediction is known
+            columns[TARGET_ENTROPY, "cross_entropy"] = np.full(steps, 2.3)
+        for (signal, owner), column in columns.items():
             table = column.astype(np.float32).reshape(-1, 1)
-            owner = ("optimizer/0",) if signal is LR else ("",)
             writer.write_many(
-                signal.stream, range(steps), [0.0] * steps, [(signal.name, owner)], table
+                signal.stream, range(steps), [0.0] * steps, [(signal.name, (owner,))], table
             )
         writer.update_meta(status="finished", steps=steps)
 
@@ -73,9 +77,14 @@ class KnownBench:
 
 
 def searched(
-    path: Path, curves: dict[str, Curve], *, unchanged: Curve = flat, seconds: float = 60.0
+    path: Path,
+    curves: dict[str, Curve],
+    *,
+    unchanged: Curve = flat,
+    seconds: float = 60.0,
+    predicts: bool = False,
 ) -> tuple[Cures, KnownBench]:
-    record(path, unchanged)
+    record(path, unchanged, predicts=predicts)
     bench = KnownBench(path, curves, unchanged)
     with Lab(path) as lab:
         Search(bench, lab, Pace(0.0, 0.01), seconds=seconds, tell=lambda _: None).search()
@@ -251,7 +260,8 @@ def leading(path: Path) -> Finding | None:
 def test_a_reference_that_learns_far_more_than_a_weak_training_blames_the_model(
     tmp_path: Path,
 ) -> None:
-    cures, bench = searched(tmp_path / "run", {MODEL: learned, **TUNED}, unchanged=partly)
+    curves = {MODEL: learned, **TUNED}
+    cures, bench = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
     assert cures.weak
     assert cures.improvement is not None
     assert len(cures.improvement.ends) == 3
@@ -273,9 +283,8 @@ def test_a_change_that_makes_a_weak_training_learn_names_its_cause(tmp_path: Pat
 
 def test_what_another_learning_rate_gives_as_well_is_no_cause(tmp_path: Path) -> None:
     curves = {MODEL: learned, "inputs standardised": learned, **TUNED}
-    cures, _ = searched(
-        tmp_path / "run", {**curves, "learning rate x 10": learned}, unchanged=partly
-    )
+    curves["learning rate x 10"] = learned
+    cures, _ = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
     assert cures.tried["learning rate x 10"].effect is Effect.HELPS
     assert cures.improvement is None
     assert leading(tmp_path / "run") is None
@@ -292,7 +301,25 @@ def test_a_weak_training_that_a_change_helps_a_little_is_left_alone(tmp_path: Pa
     def better(step: int) -> float:
         return 1.2 * 0.98**step + 1.1
 
-    cures, bench = searched(tmp_path / "run", {MODEL: better, **TUNED}, unchanged=partly)
+    curves = {MODEL: better, **TUNED}
+    cures, bench = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
     assert cures.tried[MODEL].effect is Effect.HELPS
     assert not {trial.trial for trial in bench.made} & set(TUNED)
     assert leading(tmp_path / "run") is None
+
+
+def test_a_loss_that_compares_no_predictions_gets_no_reference_model(tmp_path: Path) -> None:
+    cures, _ = searched(tmp_path / "run", {MODEL: learned, **TUNED}, unchanged=partly)
+    assert cures.weak
+    assert MODEL not in cures.tried
+
+
+def test_a_reference_model_that_is_not_validated_may_memorise(tmp_path: Path) -> None:
+    def more(step: int) -> float:
+        return 1.8 * 0.98**step + 0.5  # a third
+
+    curves = {MODEL: more, **TUNED}
+    searched(tmp_path / "half", curves, unchanged=partly, predicts=True)
+    assert leading(tmp_path / "half") is None
+    searched(tmp_path / "other", {"inputs standardised": more, **TUNED}, unchanged=partly)
+    assert leading(tmp_path / "other") is not None

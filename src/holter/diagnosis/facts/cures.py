@@ -12,7 +12,7 @@ import numpy as np
 from holter.diagnosis.facts.cure_causes import cause_of, size_of
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.tried import CONFIRMED, Effect, TrialEnd, TriedChange
-from holter.diagnosis.facts.weak import FAR, NEARLY_FAR, TUNED, is_far_below, is_weak, tells
+from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, share_of, tells
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, OutOfTime
@@ -80,18 +80,16 @@ class Cures:
             return False
         tuned = min([1.0, *(end.level / first.level for end in self._tuned if first.level > 0)])
 
-        def is_far(end: TrialEnd, share: float) -> bool:
+        def is_far(end: TrialEnd, *, nearly: bool) -> bool:
             other = self._paired.get(end.repeat, first)
-            comparable = end.by_validation is other.by_validation
-            return comparable and is_far_below(
+            share = share_of(change.name, by_validation=end.by_validation, nearly=nearly)
+            return end.by_validation is other.by_validation and is_far_below(
                 end.level, tuned * other.level, other.constant, share
             )
 
-        several = len(change.ends) >= CONFIRMED
-        far = sum(is_far(end, FAR) for end in change.ends)
-        return 2 * far > len(change.ends) and all(
-            is_far(end, NEARLY_FAR if several else FAR) for end in change.ends
-        )
+        far = sum(is_far(end, nearly=False) for end in change.ends)
+        nearly = all(is_far(end, nearly=change.confirmed) for end in change.ends)
+        return nearly and 2 * far > len(change.ends)
 
     @property
     def _paired(self) -> dict[int, TrialEnd]:

@@ -12,8 +12,9 @@ _LEFT = 0.05  # share of the best constant prediction that a training leaves whi
 _LEFT_OF_START = 0.5  # the same share of the initial loss, where no constant prediction is known
 _RIGHT = 0.97  # accuracy that leaves nothing to learn
 _LEARNING = ("learned", "still falling")  # outcomes
-FAR = 0.5  # share of a loss below which another is far lower
-NEARLY_FAR = 0.6  # the same for one of several repeats
+_FAR = 0.5  # share of a loss below which another is far lower
+_MEMORISED = 0.25  # the same for another model in training, which may memorise more
+_NEARLY = 1.2  # times that share for one of several repeats
 _CLEARLY = 0.8  # share of the best constant prediction below which that is much
 
 # Settings that move every training: they tell what tuning gives, and are no cause.
@@ -53,6 +54,13 @@ def tells(trial: str, *, by_validation: bool) -> bool:
     """Whether a weak training that ends far lower under a change has the cause it implies."""
     kinds = {name.kind for name in parts(trial)}
     return not kinds & _UNTOLD and (by_validation or not kinds & _REGULARISERS)
+
+
+def share_of(trial: str, *, by_validation: bool, nearly: bool = False) -> float:
+    """Return the share of the loss at which a trial has to end to be far lower."""
+    other_model = any(name.kind is TrialKind.REFERENCE_MODEL for name in parts(trial))
+    share = _MEMORISED if other_model and not by_validation else _FAR
+    return _NEARLY * share if nearly else share
 
 
 def is_far_below(level: float, other: float, constant: float | None, share: float) -> bool:

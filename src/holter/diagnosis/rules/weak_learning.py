@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cure_causes import Part
 from holter.diagnosis.facts.cures import Cures
 from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.rule import rule
@@ -22,7 +21,8 @@ def weak_learning(
     ## What it does
 
     It repeats a training that learned only a part under one change each. A change counts if
-    most repeats end at half the loss or learn twice as much, and all nearly so, compared with the
+    most repeats end at half the loss or learn twice as much (a reference model that is not
+    validated: four times) and all nearly so, compared with the
     unchanged training, with learning rates of 0.1, 3 and 10 times the script's, and with Adam at
     1e-3. If a rule for the implied cause exists, that rule is reported in place of this one.
 
@@ -73,11 +73,8 @@ def _summary(cures: Cures, change: TriedChange) -> str:
     kind = "validation loss" if cures.by_validation else "loss"
     tuned = f"at best {cures.best_tuned:.3g} with other learning rates or Adam at 1e-3"
     instead = f"{change.level:.3g} instead of {change.instead:.3g}"
-    if change.cause.part is Part.MODEL and change.cause.is_swap:
-        return (
-            f"The model is at fault: with a small reference model the {kind} is {instead}, {tuned}."
-        )
-    return f"With {change.name}, the {kind} is {instead}, {tuned}."
+    says = f"With {change.name}, the {kind} is {instead}, {tuned}."
+    return f"The {change.cause.part} is at fault. {says}" if change.cause.is_swap else says
 
 
 def _evidence(cures: Cures, change: TriedChange, named: int) -> Iterator[Evidence]:

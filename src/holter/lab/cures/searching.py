@@ -108,7 +108,7 @@ class Search:
                 self._attempt(suspects, self._length, (0, 1))
                 self._repeat(UNCHANGED, 1)
             if weak:
-                self._improve()
+                self._improve(predicts=outcome.constant is not None)
         except KeyboardInterrupt:
             self._tell("interrupted; the results so far are kept")
         cures = self._graded()
@@ -149,17 +149,17 @@ class Search:
             self._extend(every)
             self._confirm()
 
-    def _improve(self) -> None:
+    def _improve(self, *, predicts: bool) -> None:
         """Look for a change with which a training that learned a part learns far more.
 
-        Only what ends far below the unchanged training is compared with what tuning gives.
+        Only what ends far below the unchanged training is compared with what tuning gives. A
+        reference model is fair where outputs predict targets: where they are distances or scores,
+        it may lower a loss by outputs that the model rightly cannot have.
         """
         by_validation = not isinstance(self._facts.validation, str)
-        told = [
-            trial
-            for trial in (_MODEL, *singles(self._facts, self._length))
-            if tells(trial, by_validation=by_validation)
-        ]
+        every = [_MODEL] if predicts else []
+        every += singles(self._facts, self._length)
+        told = [trial for trial in every if tells(trial, by_validation=by_validation)]
         self._announce(len(told) + len(TUNED), self._length)
         told = self._altering(told)
         self._repeat(UNCHANGED, 1)
