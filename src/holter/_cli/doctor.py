@@ -31,7 +31,8 @@ _TIMES = 10.0  # the script's own time that everything together may take by defa
 _PREFLIGHT = 0.3  # share of the time that is left for it after the run
 _REPLAY = 0.3
 _STEPS = 150  # that preflight records before its experiments
-_PREFLIGHT_SECONDS, _TRIALS = 10.0, 16  # what preflight and cures take in most cases
+_PREFLIGHT_SECONDS = 10.0  # what preflight takes in most cases
+_TRIALS_OF_FAILED, _TRIALS_OF_WEAK = 16, 8  # made in most cases
 
 EPILOG = f"""\
 examples:
@@ -152,7 +153,8 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
 
     assert run.path is not None
     path, bad = run.path.absolute(), _is_bad(run)
-    expected = _estimate(bench, run, clock, repeated=bad or _is_weak(run))
+    trials = _TRIALS_OF_FAILED if bad else _TRIALS_OF_WEAK if _is_weak(run) else 0
+    expected = _estimate(bench, run, clock, trials)
     tell(f"estimated {expected:.0f} s more, at most {clock.left:.0f} s")
 
     def preflown() -> str:
@@ -224,10 +226,10 @@ def _summary(run: "Run") -> str:
     return f"{run.steps} steps, {outcome.title}: {outcome.says}"
 
 
-def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, repeated: bool) -> float:
+def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, trials: int) -> float:
     """Return what the examination will take, by the pace of the run."""
     preflight = min(_PREFLIGHT_SECONDS + bench.pace.start, _PREFLIGHT * clock.left)
-    cures = _TRIALS * bench.pace.seconds(run.steps) / bench.jobs if repeated else 0.0
+    cures = trials * bench.pace.seconds(run.steps) / bench.jobs
     return min(preflight + cures, clock.left)
 
 
