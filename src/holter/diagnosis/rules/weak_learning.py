@@ -53,8 +53,14 @@ def weak_learning(
     """
     cures = facts.cures
     assert cures is not None
-    if not cures.weak or not cures.tried:
-        yield weak_learning.clear("the training failed, or left little of its loss")
+    if cures.outcome is None:
+        yield weak_learning.not_examined("how the unchanged training went cannot be judged")
+    elif not cures.weak:
+        yield weak_learning.clear(
+            f"the training failed, or left little to learn: {cures.outcome.says}"
+        )
+    elif not cures.tried:
+        yield weak_learning.not_examined("no change was tried")
     elif (change := cures.improvement) is not None:
         yield weak_learning.finding(
             _summary(cures, change),
