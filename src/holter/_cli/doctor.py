@@ -31,7 +31,8 @@ _TIMES = 10.0  # the script's own time that everything together may take by defa
 _PREFLIGHT = 0.3  # share of the time that is left for it after the run
 _REPLAY = 0.3
 _STEPS = 150  # that preflight records before its experiments
-_PREFLIGHT_SECONDS, _TRIALS = 10.0, 16  # what preflight and cures take in most cases
+_PREFLIGHT_SECONDS = 10.0  # what preflight takes in most cases
+_TRIALS_OF_FAILED, _TRIALS_OF_WEAK = 16, 8  # made in most cases
 
 EPILOG = f"""\
 examples:
@@ -41,8 +42,8 @@ examples:
   holter doctor --json train.py
 
 The script runs once as it is and is recorded. Its training step is examined by the preflight
-experiments. If the training broke, the failure is replayed; if it failed, the script runs again
-under one change at a time until learning is restored. All of it goes to one run folder:
+experiments. If the training broke, the failure is replayed; if it failed, or learned only a part,
+the script runs again under one change at a time until it learns. All of it goes to one run folder:
 `holter check RUN` gives the same report again.
 
 Files that the script writes go to a scratch folder, which is deleted at the end. By default doctor
@@ -152,9 +153,9 @@ def _examine(bench: "ScriptBench", command: "Command", run: "Run", clock: _Clock
 
     assert run.path is not None
     path, bad = run.path.absolute(), _is_bad(run)
-    tell(
-        f"estimated {_estimate(bench, run, clock, bad=bad):.0f} s more, at most {clock.left:.0f} s"
-    )
+    trials = _TRIALS_OF_FAILED if bad else _TRIALS_OF_WEAK if _is_weak(run) else 0
+    expected = _estimate(bench, run, clock, trials)
+    tell(f"estimated {expected:.0f} s more, at most {clock.left:.0f} s")
 
     def preflown() -> str:
         seconds = _PREFLIGHT * clock.left
@@ -183,9 +184,11 @@ def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
         return ""
     total = len(cures.tried) + len(cures.untried)
     tried = f"{len(cures.tried)} of {total} changes tried"
+    found = cures.concluded
+    if cures.weak:
+        return f"{tried}, {'none' if found is None else found.name} makes it learn far more"
     if not cures.failed:
         return tried
-    found = cures.smallest or cures.localising
     return f"{tried}, {'none' if found is None else found.name} restores learning"
 
 
@@ -209,6 +212,13 @@ def _is_bad(run: "Run") -> bool:
     return outcome is not None and is_poor(outcome)
 
 
+def _is_weak(run: "Run") -> bool:
+    from holter.diagnosis.facts import Facts
+    from holter.diagnosis.facts.weak import is_weak
+
+    return is_weak(Facts(run).run_outcome)
+
+
 def _summary(run: "Run") -> str:
     from holter.diagnosis.facts import Facts
 
@@ -216,10 +226,10 @@ def _summary(run: "Run") -> str:
     return f"{run.steps} steps, {outcome.title}: {outcome.says}"
 
 
-def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, *, bad: bool) -> float:
+def _estimate(bench: "ScriptBench", run: "Run", clock: _Clock, trials: int) -> float:
     """Return what the examination will take, by the pace of the run."""
     preflight = min(_PREFLIGHT_SECONDS + bench.pace.start, _PREFLIGHT * clock.left)
-    cures = _TRIALS * bench.pace.seconds(run.steps) / bench.jobs if bad else 0.0
+    cures = trials * bench.pace.seconds(run.steps) / bench.jobs
     return min(preflight + cures, clock.left)
 
 

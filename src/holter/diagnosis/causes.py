@@ -258,6 +258,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("hung-rank", "missing-rank"), ("unexplained-failure",)),
     # an intervention
     (("curable-failure",), (*_LEARNING, *_SIZE, "half-precision", "unbounded-loss")),
+    (("weak-learning",), ("no-learning",)),
     # validation and the data behind it
     (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
     (("augmented-validation",), ("erratic-validation",)),

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange
+from holter.diagnosis.facts.cures import Cures
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.rule import Rule
-from holter.record.findings import Clear, Confidence, Finding, Severity
+from holter.record.findings import Clear, Confidence, Finding
 
-CURABLE = "curable-failure"  # the rule that concludes from the trials
+CONCLUDING = ("curable-failure", "weak-learning")  # the rules that conclude from the trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +30,21 @@ def confirmed(
     cures = facts.cures
     if cures is None:
         return Confirmed(tuple(findings))
-    concluded = next((finding for finding in findings if finding.rule == CURABLE), None)
+    concluded = next((finding for finding in findings if finding.rule in CONCLUDING), None)
     if concluded is None:
         return Confirmed(tuple(_strengthened(finding, cures) for finding in findings))
-    change = cures.smallest or cures.localising
+    change = cures.concluded
     assert change is not None
-    implied = [f for f in findings if f.rule in change.cause.implies and not f.preview]
+    told = (*change.cause.implies, *change.cause.confirms)
+    implied = [f for f in findings if f.rule in told and not f.preview]
     others = [f for f in findings if f is not concluded and f not in implied]
     excluded = [_excluded(f, cures, change, rules) for f in others]
     kept = [f for f, verdict in zip(others, excluded, strict=True) if verdict is None]
     kept += [
         replace(
             finding,
-            severity=Severity.ERROR,
-            confidence=concluded.confidence,
+            severity=max(finding.severity, concluded.severity),
+            confidence=max(finding.confidence, concluded.confidence),
             evidence=(*concluded.evidence[:1], *finding.evidence, *concluded.evidence[1:]),
             confirmed_by=change.name,
         )

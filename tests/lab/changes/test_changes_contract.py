@@ -19,13 +19,14 @@ from holter.lab.changes.data import (
     SHUFFLED_LOADER,
     STANDARDISED_INPUTS,
     STANDARDISED_TARGETS,
+    UNWEIGHTED_LOSS,
 )
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
 from holter.lab.changes.learning_rate import RATES_HELD, SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
-from holter.lab.changes.modes import EVAL_MODE, TRAIN_MODE, batch_norm_mode
+from holter.lab.changes.modes import EVAL_MODE, FROZEN_EVAL, TRAIN_MODE, batch_norm_mode
 from holter.lab.changes.optimizer import (
     DEFAULT_EPSILON,
     DEFAULT_MOMENTUM,
@@ -45,10 +46,10 @@ from holter.lab.changes.passes import (
     standardised_inputs,
 )
 from holter.lab.changes.precision import AUTOCAST_OFF, FLOAT32
+from holter.lab.changes.reference import REFERENCE_MODEL
 from holter.lab.changes.swaps import (
     LEARNABLE_LABELS,
     PLAIN_LOOP,
-    REFERENCE_MODEL,
     REFERENCE_OPTIMIZER,
 )
 from holter.lab.changes.weights import DEFAULT_INITIALISATION, REINITIALISED
@@ -74,6 +75,7 @@ TAPPED: list[TappedChange] = [
     *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, MEAN_LOSS, CLASS_WEIGHTS, SHUFFLED_LOADER),
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),
     *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, RATES_HELD, clipped_at_steps(0.1)),
+    *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, FROZEN_EVAL, UNWEIGHTED_LOSS),
 ]
 CHANGES: list[Change] = [
     *(UNCHANGED, clip_to(0.1), DETERMINISTIC, MATH_ATTENTION, COMPILE_OFF),

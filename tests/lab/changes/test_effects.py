@@ -7,9 +7,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
-from holter.lab.changes.data import SHUFFLED_LOADER
+from holter.lab.changes.data import SHUFFLED_LOADER, UNWEIGHTED_LOSS
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import learning_rate_times
+from holter.lab.changes.modes import FROZEN_EVAL
 from holter.lab.changes.precision import FLOAT32
 from holter.lab.setup import Setup
 
@@ -166,3 +167,29 @@ def test_only_loaders_of_training_are_shuffled_and_restored() -> None:
     assert not torch.equal(batches, torch.arange(64.0))
     assert torch.equal(batches.sort().values, torch.arange(64.0))
     assert torch.equal(torch.cat([x for (x,) in train]), torch.arange(64.0))
+
+
+def test_frozen_modules_are_in_eval_mode_while_they_are_called() -> None:
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).requires_grad_(False)
+    model, x = nn.Sequential(body, nn.Linear(4, 2)), torch.randn(3, 4)
+    altered: list[None] = []
+    with FROZEN_EVAL.entered(lambda: altered.append(None)):
+        assert torch.equal(model(x), model(x))
+        assert torch.equal(body(x), body(x))  # as a teacher is called
+    assert len(altered) == 4
+    assert body.training
+    assert not torch.equal(model(x), model(x))
+
+
+def test_a_loss_is_computed_without_weights_and_smoothing() -> None:
+    torch.manual_seed(0)
+    given, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 1])
+    weight = torch.tensor([1.0, 5.0, 0.1])
+    altered: list[None] = []
+    with UNWEIGHTED_LOSS.entered(lambda: altered.append(None)):
+        changed = nn.CrossEntropyLoss(weight, label_smoothing=0.2)(given, target)
+        plain = nn.CrossEntropyLoss()(given, target)
+    assert torch.equal(changed, functional.cross_entropy(given, target))
+    assert torch.equal(changed, plain)
+    assert len(altered) == 1

@@ -12,14 +12,15 @@ from holter import Run, check, diagnose
 from holter.diagnosis.confirming import confirmed
 from holter.diagnosis.engine import all_rules
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cures import Cures, Effect
+from holter.diagnosis.facts.cures import Cures
+from holter.diagnosis.facts.tried import Effect
 from holter.diagnosis.rules.curable_failure import curable_failure
 from holter.lab.cures.searching import CureTrial, Pace, Search
 from holter.lab.writing import Lab
 from holter.record import Writer
 from holter.record.events import CureTried
 from holter.record.findings import Confidence, Finding
-from holter.record.signals import CURE_LOSS, LOSS, LR
+from holter.record.signals import CURE_LOSS, LOSS, LR, TARGET_ENTROPY
 from holter.record.trials import UNCHANGED
 
 STEPS = 200
@@ -34,15 +35,19 @@ def learned(step: int) -> float:
     return 2.3 * 0.98**step + 0.1
 
 
-def record(path: Path, curve: Curve, steps: int = STEPS, *, seed: int = 0) -> None:
+def record(
+    path: Path, curve: Curve, steps: int = STEPS, *, seed: int = 0, predicts: bool = False
+) -> None:
     noise = np.random.default_rng(seed).normal(0, 0.02, steps)
     values = np.array([curve(step) for step in range(steps)]) + noise
     with closing(Writer(path)) as writer:
-        for signal, column in ((LOSS, values), (LR, np.full(steps, 0.1))):
+        columns = {(LOSS, ""): values, (LR, "optimizer/0"): np.full(steps, 0.1)}
+        if predicts:  # the best constant prediction is known
+            columns[TARGET_ENTROPY, "cross_entropy"] = np.full(steps, 2.3)
+        for (signal, owner), column in columns.items():
             table = column.astype(np.float32).reshape(-1, 1)
-            owner = ("optimizer/0",) if signal is LR else ("",)
             writer.write_many(
-                signal.stream, range(steps), [0.0] * steps, [(signal.name, owner)], table
+                signal.stream, range(steps), [0.0] * steps, [(signal.name, (owner,))], table
             )
         writer.update_meta(status="finished", steps=steps)
 
@@ -72,9 +77,14 @@ class KnownBench:
 
 
 def searched(
-    path: Path, curves: dict[str, Curve], *, unchanged: Curve = flat, seconds: float = 60.0
+    path: Path,
+    curves: dict[str, Curve],
+    *,
+    unchanged: Curve = flat,
+    seconds: float = 60.0,
+    predicts: bool = False,
 ) -> tuple[Cures, KnownBench]:
-    record(path, unchanged)
+    record(path, unchanged, predicts=predicts)
     bench = KnownBench(path, curves, unchanged)
     with Lab(path) as lab:
         Search(bench, lab, Pace(0.0, 0.01), seconds=seconds, tell=lambda _: None).search()
@@ -232,3 +242,84 @@ def test_a_finding_of_a_training_that_learned_is_confirmed_if_its_change_helps(
 
 def learned_less(step: int) -> float:
     return 1.3 * 0.98**step + 1.0
+
+
+def partly(step: int) -> float:
+    return 0.9 * 0.98**step + 1.4
+
+
+MODEL = "reference model with the reference optimizer"
+TUNED: dict[str, Curve] = {f"learning rate x {factor}": partly for factor in ("0.1", "3", "10")}
+TUNED["reference optimizer"] = partly
+
+
+def leading(path: Path) -> Finding | None:
+    return diagnose(check(Run.load(path))).leading
+
+
+def test_a_reference_that_learns_far_more_than_a_weak_training_blames_the_model(
+    tmp_path: Path,
+) -> None:
+    curves = {MODEL: learned, **TUNED}
+    cures, bench = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
+    assert cures.weak
+    assert cures.improvement is not None
+    assert len(cures.improvement.ends) == 3
+    finding = leading(tmp_path / "run")
+    assert finding is not None
+    assert (finding.rule, finding.confidence) == ("weak-learning", Confidence.LIKELY)
+    assert finding.summary.startswith("The model is at fault")
+    assert finding.confirmed_by == MODEL
+    assert {trial.trial for trial in bench.made} >= set(TUNED)
+
+
+def test_a_change_that_makes_a_weak_training_learn_names_its_cause(tmp_path: Path) -> None:
+    searched(tmp_path / "run", {"inputs standardised": learned, **TUNED}, unchanged=partly)
+    finding = leading(tmp_path / "run")
+    assert finding is not None
+    assert finding.rule == "unscaled-inputs"
+    assert finding.preview
+
+
+def test_what_another_learning_rate_gives_as_well_is_no_cause(tmp_path: Path) -> None:
+    curves = {MODEL: learned, "inputs standardised": learned, **TUNED}
+    curves["learning rate x 10"] = learned
+    cures, _ = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
+    assert cures.tried["learning rate x 10"].effect is Effect.HELPS
+    assert cures.improvement is None
+    assert leading(tmp_path / "run") is None
+
+
+@pytest.mark.parametrize("name", ["dropout off", "every parameter trained"])
+def test_what_a_sound_training_does_on_purpose_is_not_tried(tmp_path: Path, name: str) -> None:
+    cures, _ = searched(tmp_path / "run", {name: learned, **TUNED}, unchanged=partly)
+    assert name not in cures.tried
+    assert leading(tmp_path / "run") is None
+
+
+def test_a_weak_training_that_a_change_helps_a_little_is_left_alone(tmp_path: Path) -> None:
+    def better(step: int) -> float:
+        return 1.2 * 0.98**step + 1.1
+
+    curves = {MODEL: better, **TUNED}
+    cures, bench = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
+    assert cures.tried[MODEL].effect is Effect.HELPS
+    assert not {trial.trial for trial in bench.made} & set(TUNED)
+    assert leading(tmp_path / "run") is None
+
+
+def test_a_loss_that_compares_no_predictions_gets_no_reference_model(tmp_path: Path) -> None:
+    cures, _ = searched(tmp_path / "run", {MODEL: learned, **TUNED}, unchanged=partly)
+    assert cures.weak
+    assert MODEL not in cures.tried
+
+
+def test_a_reference_model_that_is_not_validated_may_memorise(tmp_path: Path) -> None:
+    def more(step: int) -> float:
+        return 1.8 * 0.98**step + 0.5  # a third
+
+    curves = {MODEL: more, **TUNED}
+    searched(tmp_path / "half", curves, unchanged=partly, predicts=True)
+    assert leading(tmp_path / "half") is None
+    searched(tmp_path / "other", {"inputs standardised": more, **TUNED}, unchanged=partly)
+    assert leading(tmp_path / "other") is not None

@@ -29,6 +29,7 @@ class CureCause:
     part: Part
     implies: tuple[str, ...]
     fix: str
+    confirms: tuple[str, ...] = ()  # rules whose findings it makes likely, but does not imply
     rescales: bool = False  # the loss of the changed training has another scale
     is_swap: bool = False  # it localises the fault, and is no fix
     is_control: bool = False  # it replaces what is to be learned: no cure
@@ -60,6 +61,9 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
         TrialKind.EVAL_MODE: CureCause(
             Part.LOOP, ("validation-in-train-mode",), "Call `model.eval()` before validation."
         ),
+        TrialKind.FROZEN_EVAL: CureCause(
+            Part.LOOP, (), "Call `eval()` on the frozen modules after `model.train()`."
+        ),
         TrialKind.TARGET_SHAPE: CureCause(
             Part.LOSS,
             ("broadcast-loss",),
@@ -77,6 +81,13 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
         ),
         TrialKind.MEAN_LOSS: CureCause(
             Part.LOSS, ("summed-loss",), 'Use `reduction="mean"`.', rescales=True
+        ),
+        TrialKind.UNWEIGHTED_LOSS: CureCause(
+            Part.LOSS,
+            ("inverted-class-weights",),
+            "Check `weight`, `pos_weight` and `label_smoothing` of the loss function.",
+            rescales=True,
+            decides=False,
         ),
         TrialKind.ACCUMULATION_DIVIDED: CureCause(
             Part.LOOP,
@@ -194,6 +205,7 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             Part.MODEL,
             (),
             "Simplify the model until it learns, then add its parts again one by one.",
+            confirms=("ignored-inputs", "mixed-samples"),
             is_swap=True,
         ),
         TrialKind.LEARNABLE_LABELS: CureCause(

@@ -3,19 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.cure_causes import CureCause, cause_of, size_of
+from holter.diagnosis.facts.cure_causes import cause_of, size_of
 from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.facts.tried import CONFIRMED, Effect, TrialEnd, TriedChange
+from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, share_of, tells
 from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, OutOfTime
-from holter.record.findings import Confidence, Evidence
 from holter.record.signals import CURE_LOSS, LOSS
 from holter.record.trials import UNCHANGED
 
@@ -29,87 +29,10 @@ _SIGMAS = 3.0  # of the noise between repeats
 _RESTORED = 0.5  # least share of the best improvement that a cure reaches
 _DIVERGED = 2.0  # times the median level of all repeats: one that ends higher has diverged
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
-_CONFIRMED = 2  # repeats that confirm a cure
 _STALLED = "stalled"  # an outcome
 _HALVED = 0.5  # gain that is always visible, and least gain over a training that stalled
 # Outcomes that the validation loss decides: trials are compared by it.
 OF_VALIDATION = ("overfits", "learned only the training data")
-
-
-class Effect(StrEnum):
-    """What a change does to a training, beyond the noise of the unchanged one."""
-
-    CURES = "cures"  # it learns
-    HELPS = "helps"  # the loss ends lower
-    NONE = "no effect"
-    WORSE = "worse"
-    IDLE = "nothing to change"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class TrialEnd:
-    """How one repeat of a trial ended."""
-
-    repeat: int
-    steps: int
-    start: float
-    level: float  # of the loss at the end; infinite if it is not finite
-    bad: bool | None  # whether the outcome is poor; None if it cannot be judged
-
-    def share(self, start: float) -> float:
-        """Return the final level as a share of an initial loss."""
-        return self.level / max(abs(start), 1e-30)
-
-
-@dataclass(frozen=True, slots=True)
-class TriedChange:
-    """A change and its effect."""
-
-    name: str
-    effect: Effect
-    ends: tuple[TrialEnd, ...] = ()
-    gain: float = 0.0  # share by which the loss ends lower
-    instead: float = math.nan  # the level of the unchanged training after as many steps
-    failed: str = ""
-
-    @property
-    def cause(self) -> CureCause:
-        """What it implies if it cures."""
-        return cause_of(self.name)
-
-    @property
-    def level(self) -> float:
-        """The median level of all repeats."""
-        return float(np.median([end.level for end in self.ends])) if self.ends else math.nan
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether several repeats agree."""
-        return len(self.ends) >= _CONFIRMED
-
-    @property
-    def confidence(self) -> Confidence:
-        """How sure the effect is."""
-        return Confidence.CERTAIN if self.confirmed else Confidence.HINT
-
-    @property
-    def says(self) -> str:
-        """The loss with and without the change."""
-        if not self.ends:
-            return self.failed
-        repeats = f" ({len(self.ends)} repeats)" if len(self.ends) > 1 else ""
-        own = [f"{end.level / max(abs(end.start), 1e-30):.0%}" for end in self.ends]
-        if self.cause.rescales:
-            return f"the loss ends at {own[0]} of its initial value{repeats}"
-        return f"the loss ends at {_level(self.level)} instead of {_level(self.instead)}{repeats}"
-
-    @property
-    def evidence(self) -> Evidence:
-        """The loss curve of the changed training."""
-        return Evidence(
-            CURE_LOSS, (0, max(end.steps for end in self.ends) - 1), self.says, self.name
-        )
 
 
 @dataclass(frozen=True)
@@ -127,6 +50,71 @@ class Cures:
         """Whether the unchanged training fails, and learns in no repeat."""
         bad = [end.bad for end in self.unchanged]
         return any(bad) and False not in bad
+
+    @property
+    def weak(self) -> bool:
+        """Whether the unchanged training learned only a part."""
+        return self.outcome is not None and is_weak(self.outcome)
+
+    @property
+    def by_validation(self) -> bool:
+        """Whether trainings are compared by their validation loss."""
+        return any(end.by_validation for end in self.unchanged)
+
+    @cached_property
+    def improving(self) -> tuple[TriedChange, ...]:
+        """The changes with which a weak training ends far lower, the smallest first.
+
+        Each repeat is compared with the unchanged training from the same random numbers, and with
+        what other learning rates and the reference optimizer make of it, where they were tried.
+        """
+        if not self.weak:
+            return ()
+        found = [change for change in self.tried.values() if self._improves(change)]
+        return tuple(sorted(found, key=lambda change: size_of(change.name)))
+
+    def _improves(self, change: TriedChange) -> bool:
+        first = self.unchanged[0]
+        whole = all(end.steps >= _WHOLE * first.steps for end in change.ends)
+        if not change.ends or not whole or not tells(change.name, by_validation=self.by_validation):
+            return False
+        tuned = min([1.0, *(end.level / first.level for end in self._tuned if first.level > 0)])
+
+        def is_far(end: TrialEnd, *, nearly: bool) -> bool:
+            other = self._paired.get(end.repeat, first)
+            share = share_of(change.name, by_validation=end.by_validation, nearly=nearly)
+            return end.by_validation is other.by_validation and is_far_below(
+                end.level, tuned * other.level, other.constant, share
+            )
+
+        far = sum(is_far(end, nearly=False) for end in change.ends)
+        nearly = all(is_far(end, nearly=change.confirmed) for end in change.ends)
+        return nearly and 2 * far > len(change.ends)
+
+    @property
+    def _paired(self) -> dict[int, TrialEnd]:
+        return {end.repeat: end for end in self.unchanged}
+
+    @property
+    def _tuned(self) -> list[TrialEnd]:
+        return [end for name in TUNED if name in self.tried for end in self.tried[name].ends]
+
+    @property
+    def improvement(self) -> TriedChange | None:
+        """The smallest confirmed change with which a weak training ends far lower, or None."""
+        if any(name not in self.tried for name in TUNED) or len(self.unchanged) < CONFIRMED:
+            return None
+        return next((change for change in self.improving if change.confirmed), None)
+
+    @property
+    def best_tuned(self) -> float:
+        """The lowest loss with other learning rates or the reference optimizer."""
+        return min((end.level for end in self._tuned), default=math.nan)
+
+    @property
+    def concluded(self) -> TriedChange | None:
+        """The change that the trials name: of a failure the cure, of a weak training the gain."""
+        return self.improvement if self.weak else self.smallest or self.localising
 
     @cached_property
     def cures(self) -> tuple[TriedChange, ...]:
@@ -222,7 +210,9 @@ class _Trials:
     ) -> None:
         self._run, self._events, self._known = run, events, known
         self._failed = outcome is not None and outcome.bad
-        self._of_validation = outcome is not None and str(outcome.state) in OF_VALIDATION
+        self._of_validation = outcome is not None and (
+            str(outcome.state) in OF_VALIDATION or is_weak(outcome)
+        )
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
         ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
@@ -328,10 +318,12 @@ def _end(repeat: int, run: Run, steps: int, *, of_validation: bool) -> TrialEnd 
     broken = outcome is not None and not outcome.finite
     level = math.inf if broken else midmean(curve.part(0.8))
     start = float(curve.values[0])  # before any update
+    constant = None if outcome is None else outcome.constant
     validation = facts.validation if of_validation else ""
-    if not isinstance(validation, str) and len(validation) and not broken:
-        level = float(np.median(validation.validation[-validation.third :]))
-    return TrialEnd(repeat, facts.run.steps, start, level, bad)
+    if isinstance(validation, str) or not len(validation) or broken:
+        return TrialEnd(repeat, facts.run.steps, start, level, bad, constant)
+    level = float(np.median(validation.validation[-validation.third :]))
+    return TrialEnd(repeat, facts.run.steps, start, level, bad, validation.constant, True)
 
 
 def _load(path: Path) -> Run | None:
@@ -340,7 +332,3 @@ def _load(path: Path) -> Run | None:
     except HolterError:
         return None
     return run if LOSS in run else None
-
-
-def _level(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "NaN or infinity"

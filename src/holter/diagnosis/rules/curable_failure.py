@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange, is_poor
+from holter.diagnosis.facts.cures import Cures, is_poor
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.rule import rule
 from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import CURE_LOSS

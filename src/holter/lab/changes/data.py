@@ -134,6 +134,19 @@ MEAN_LOSS = TappedChange(
 )
 
 
+def _unweighted(_: str, arguments: Named) -> Named:
+    weights = ("weight", "pos_weight")
+    new: dict[str, Any] = {name: None for name in weights if arguments.get(name) is not None}
+    return {**new, "label_smoothing": 0.0} if arguments.get("label_smoothing") else new
+
+
+UNWEIGHTED_LOSS = TappedChange(
+    TrialName(TrialKind.UNWEIGHTED_LOSS),
+    "Leave out class weights and label smoothing of the loss.",
+    partial(_of_losses, _unweighted),
+)
+
+
 @contextmanager
 def _weighted(altered: Altered) -> Iterator[None]:
     counts: dict[int, Tensor] = {}  # by the number of classes

@@ -71,6 +71,25 @@ def _forced(training: bool, altered: Altered) -> AbstractContextManager[None]:
     return around_models(forced)
 
 
+def _frozen(altered: Altered) -> AbstractContextManager[None]:
+    def forced(model: nn.Module) -> AbstractContextManager[None]:
+        frozen = [module for module in model.modules() if _is_frozen(module)]
+        inside = {each for module in frozen for each in module.modules()}
+        return modes_set(inside, training=False, altered=altered)
+
+    return around_models(forced)
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    flags = [parameter.requires_grad for parameter in module.parameters()]
+    return bool(flags) and not any(flags)
+
+
+FROZEN_EVAL = TappedChange(
+    TrialName(TrialKind.FROZEN_EVAL),
+    "Put modules into eval mode whose parameters are all frozen, such as a teacher.",
+    _frozen,
+)
 TRAIN_MODE = TappedChange(
     TrialName(TrialKind.TRAIN_MODE),
     "Put the model into train mode wherever gradients are computed.",

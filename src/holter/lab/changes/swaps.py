@@ -1,7 +1,7 @@
 """Swaps: a part of the training replaced by one that is known to work, or several repaired."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from holter.lab.batches import leaves
 from holter.lab.calls import arguments_replaced
 from holter.lab.changes import Altered, TappedChange
-from holter.lab.changes._hooks import Arguments, around_models, around_steps, is_training
+from holter.lab.changes._hooks import Arguments, around_models, around_steps
 from holter.lab.changes.clipping import CLIPPING_OFF
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
 from holter.lab.changes.learning_rate import SCHEDULE_CONSTANT
@@ -22,8 +22,7 @@ from holter.lab.changes.precision import AUTOCAST_OFF
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.shadow import held_by
 
-_RATE = 1e-3  # of the reference optimizer: Adam
-_WIDTH = 64  # of the reference model
+RATE = 1e-3  # of the reference optimizer: Adam
 _CLASSES = ("cross_entropy", "nll_loss")
 
 
@@ -47,7 +46,7 @@ PLAIN_LOOP = together(
 )
 
 
-class _Adam:
+class Adam:
     """Adam with default settings; no torch optimizer, which a watch would take for the script's."""
 
     def __init__(self) -> None:
@@ -56,6 +55,7 @@ class _Adam:
 
     @torch.no_grad()
     def step(self, gradients: Iterable[tuple[Tensor, Tensor | None]]) -> None:
+        """Update parameters by their gradients."""
         self._steps += 1
         for parameter, gradient in gradients:
             if gradient is None:
@@ -66,13 +66,13 @@ class _Adam:
             mean.lerp_(gradient, 0.1)
             square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
             spread = (square / (1 - 0.999**self._steps)).sqrt_().add_(1e-8)
-            parameter.addcdiv_(mean, spread, value=-_RATE / (1 - 0.9**self._steps))
+            parameter.addcdiv_(mean, spread, value=-RATE / (1 - 0.9**self._steps))
 
 
 @contextmanager
 def _with_adam(altered: Altered) -> Iterator[None]:
     """Let Adam make the steps: the script's optimizer sees no gradients while it steps itself."""
-    references: WeakKeyDictionary[Optimizer, _Adam] = WeakKeyDictionary()
+    references: WeakKeyDictionary[Optimizer, Adam] = WeakKeyDictionary()
     gradients: dict[Optimizer, list[tuple[Tensor, Tensor | None]]] = {}
 
     def before(optimizer: Optimizer) -> None:
@@ -85,7 +85,7 @@ def _with_adam(altered: Altered) -> Iterator[None]:
         kept = gradients.pop(optimizer, [])
         for parameter, gradient in kept:
             parameter.grad = gradient
-        references.setdefault(optimizer, _Adam()).step(kept)
+        references.setdefault(optimizer, Adam()).step(kept)
 
     with around_steps(before=before, after=after):
         yield
@@ -93,96 +93,13 @@ def _with_adam(altered: Altered) -> Iterator[None]:
 
 REFERENCE_OPTIMIZER = TappedChange(
     TrialName(TrialKind.REFERENCE_OPTIMIZER),
-    f"Train with Adam at a learning rate of {_RATE:g} in place of the script's optimizer.",
+    f"Train with Adam at a learning rate of {RATE:g} in place of the script's optimizer.",
     _with_adam,
 )
 
 
-class Reference(nn.Module):
-    """A small network that maps inputs of some shape to outputs of another.
-
-    Images get a convolutional network, sequences of tokens or vectors a transformer layer, and
-    everything else a perceptron.
-    """
-
-    def __init__(self, given: Tensor, made: Tensor) -> None:
-        super().__init__()
-        self.shape = made.shape[1:]
-        tokens = not given.is_floating_point() and given.dim() == 2
-        per_step = given.dim() in (2, 3) and made.dim() == 3 and given.shape[1] == made.shape[1]
-        self.per_step = per_step and (tokens or given.dim() == 3)
-        out = made.shape[-1] if self.per_step else math.prod(self.shape)
-        if tokens or self.per_step:
-            size = int(given.max()) + 1 if tokens else given.shape[-1]
-            first: nn.Module = (
-                nn.Embedding(max(size, 2) * 4, _WIDTH) if tokens else nn.Linear(size, _WIDTH)
-            )
-            layer = nn.TransformerEncoderLayer(_WIDTH, 4, 2 * _WIDTH, 0.0, batch_first=True)
-            self.body = nn.Sequential(first, layer)
-        elif given.dim() == 4:
-            channels = given.shape[1]
-            self.body = nn.Sequential(
-                *(nn.Conv2d(channels, 16, 3, 2, 1), nn.BatchNorm2d(16), nn.ReLU()),
-                *(nn.Conv2d(16, 32, 3, 2, 1), nn.BatchNorm2d(32), nn.ReLU()),
-                *(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, _WIDTH), nn.ReLU()),
-            )
-        else:
-            size = math.prod(given.shape[1:])
-            self.body = nn.Sequential(
-                *(nn.Flatten(), nn.Linear(size, _WIDTH), nn.ReLU()),
-                *(nn.Linear(_WIDTH, _WIDTH), nn.ReLU()),
-            )
-        self.head = nn.Linear(_WIDTH, out)
-
-    def forward(self, given: Tensor) -> Tensor:
-        """Return outputs in the shape of those that it was made for."""
-        given = given if not given.is_floating_point() else given.float()
-        hidden = self.body(given)
-        if hidden.dim() == 3 and not self.per_step:
-            hidden = hidden.mean(1)
-        made: Tensor = self.head(hidden)
-        return made if self.per_step else made.reshape(len(given), *self.shape)
-
-
-@contextmanager
-def _reference_model(altered: Altered) -> Iterator[None]:
-    """Let a reference model answer in place of the one that is called in training first."""
-    references: dict[nn.Module, Reference] = {}
-    adam = _Adam()
-
-    def call(model: nn.Module, original: Callable[..., Any], arguments: Arguments) -> Any:
-        args, kwargs = arguments
-        found = list(leaves(arguments).values())
-        if not references and is_training():
-            made = original(model, *args, **kwargs)
-            if not (len(found) == 1 and found[0].dim() > 1 and _is_batch(made, len(found[0]))):
-                return made
-            references[model] = Reference(found[0], made).to(made.device)
-        if model not in references or len(found) != 1:
-            return original(model, *args, **kwargs)
-        altered()
-        return references[model].train(is_training())(found[0])
-
-    def step(_: Optimizer) -> None:
-        for reference in references.values():
-            parameters = list(reference.parameters())
-            adam.step([(parameter, parameter.grad) for parameter in parameters])
-            for parameter in parameters:
-                parameter.grad = None
-
-    with around_models(call=call), around_steps(after=step):
-        yield
-
-
 def _is_batch(value: Any, samples: int) -> bool:
     return isinstance(value, Tensor) and value.dim() > 0 and len(value) == samples
-
-
-REFERENCE_MODEL = TappedChange(
-    TrialName(TrialKind.REFERENCE_MODEL),
-    f"Train a small reference model with Adam at a learning rate of {_RATE:g} on the same data.",
-    _reference_model,
-)
 
 
 class _Teacher:

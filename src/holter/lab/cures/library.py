@@ -16,19 +16,20 @@ from holter.lab.changes.data import (
     SHUFFLED_LOADER,
     STANDARDISED_INPUTS,
     STANDARDISED_TARGETS,
+    UNWEIGHTED_LOSS,
 )
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
 from holter.lab.changes.learning_rate import SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
-from holter.lab.changes.modes import EVAL_MODE, TRAIN_MODE
+from holter.lab.changes.modes import EVAL_MODE, FROZEN_EVAL, TRAIN_MODE
 from holter.lab.changes.optimizer import DEFAULT_EPSILON, DEFAULT_MOMENTUM, NO_WEIGHT_DECAY
 from holter.lab.changes.passes import LOG_PROBABILITIES, LOGITS, TARGET_SHAPE
 from holter.lab.changes.precision import AUTOCAST_OFF
+from holter.lab.changes.reference import REFERENCE_MODEL
 from holter.lab.changes.swaps import (
     LEARNABLE_LABELS,
     PLAIN_LOOP,
-    REFERENCE_MODEL,
     REFERENCE_OPTIMIZER,
     together,
 )
@@ -48,7 +49,7 @@ _CHANGES = {
         *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, SCHEDULE_CONSTANT, CLIPPING_OFF),
         *(NO_WEIGHT_DECAY, DROPOUT_OFF, AUTOCAST_OFF, DEFAULT_EPSILON, DEFAULT_MOMENTUM),
         *(ALL_TRAINABLE, CLIP_OUTLIERS, DEFAULT_INITIALISATION, CLASS_WEIGHTS, PLAIN_LOOP),
-        *(REFERENCE_OPTIMIZER, REFERENCE_MODEL, LEARNABLE_LABELS),
+        *(REFERENCE_OPTIMIZER, REFERENCE_MODEL, LEARNABLE_LABELS, FROZEN_EVAL, UNWEIGHTED_LOSS),
     )
 }
 # Changes that alter nothing in most trainings; whether they do is seen in the first steps.
@@ -58,7 +59,7 @@ _PROBED = (
     *(TrialKind.ACCUMULATION_DIVIDED, TrialKind.SHUFFLED_LOADER, TrialKind.STANDARDISED_INPUTS),
     *(TrialKind.STANDARDISED_TARGETS, TrialKind.NO_WEIGHT_DECAY, TrialKind.DROPOUT_OFF),
     *(TrialKind.AUTOCAST_OFF, TrialKind.DEFAULT_EPSILON, TrialKind.DEFAULT_MOMENTUM),
-    TrialKind.ALL_TRAINABLE,
+    *(TrialKind.ALL_TRAINABLE, TrialKind.FROZEN_EVAL, TrialKind.UNWEIGHTED_LOSS),
     *(TrialKind.CLASS_WEIGHTS, TrialKind.LAST_ACTIVATION_OFF),
 )
 # Changes that may find something to alter late in a training; all others do so from the start.

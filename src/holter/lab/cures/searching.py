@@ -9,16 +9,9 @@ from typing import Protocol
 from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import Part, cause_of, size_of
-from holter.diagnosis.facts.cures import (
-    EXPERIMENT,
-    Cures,
-    Effect,
-    Known,
-    TriedChange,
-    cures_of,
-    is_poor,
-    judged,
-)
+from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Known, cures_of, is_poor, judged
+from holter.diagnosis.facts.tried import Effect, TriedChange
+from holter.diagnosis.facts.weak import TUNED, is_weak, tells
 from holter.lab.changes.learning_rate import rates_times
 from holter.lab.cures.library import FURTHER, is_probed, singles, suspicion, swaps
 from holter.lab.writing import Lab
@@ -27,7 +20,7 @@ from holter.record.errors import HolterError
 from holter.record.events import CureTried, ExperimentMade, NotApplicable, OutOfTime
 from holter.record.findings import Confidence, Severity
 from holter.record.signals import CURE_LOSS, LOSS
-from holter.record.trials import UNCHANGED
+from holter.record.trials import UNCHANGED, TrialKind, TrialName
 
 _REPEATS = 3  # of the unchanged training and of a cure, each with other random numbers
 _SHORT = 4  # a short trial has so many times fewer steps
@@ -36,6 +29,7 @@ _SHORT_SHARE = 0.5  # of the time that is left: the other half is for what helps
 _BEYOND = 1.3  # times the step of a failure that a trial goes
 _CURVE = 200  # points of a loss curve in the run
 _CANDIDATES = 3  # cures that are confirmed at most
+_MODEL = str(TrialName(TrialKind.REFERENCE_MODEL))
 _PROLONGED = 6  # short trials that are repeated at full length at most, if any helps
 
 
@@ -103,14 +97,18 @@ class Search:
             return
         self._write_curve(UNCHANGED, 0, self._run)
         self._run = Run.load(self._lab.path)
-        if not is_poor(outcome) and not self._suspects():
+        poor, weak = is_poor(outcome), is_weak(outcome)
+        suspects = [] if poor else self._suspects()
+        if not (poor or weak or suspects):
             return
         try:
-            if is_poor(outcome):
+            if poor:
                 self._try()
-            else:
-                self._attempt(self._suspects(), self._length, (0, 1))
+            elif suspects:
+                self._attempt(suspects, self._length, (0, 1))
                 self._repeat(UNCHANGED, 1)
+            if weak:
+                self._improve(predicts=outcome.constant is not None)
         except KeyboardInterrupt:
             self._tell("interrupted; the results so far are kept")
         cures = self._graded()
@@ -151,10 +149,40 @@ class Search:
             self._extend(every)
             self._confirm()
 
+    def _improve(self, *, predicts: bool) -> None:
+        """Look for a change with which a training that learned a part learns far more.
+
+        Only what ends far below the unchanged training is compared with what tuning gives. A
+        reference model is fair where outputs predict targets: where they are distances or scores,
+        it may lower a loss by outputs that the model rightly cannot have.
+        """
+        by_validation = not isinstance(self._facts.validation, str)
+        every = [_MODEL] if predicts else []
+        every += singles(self._facts, self._length)
+        told = [trial for trial in every if tells(trial, by_validation=by_validation)]
+        self._announce(len(told) + len(TUNED), self._length)
+        told = self._altering(told)
+        self._repeat(UNCHANGED, 1)
+        whole = len(told) * self._pace.seconds(self._length) / self._bench.jobs
+        if whole <= _SHORT_SHARE * (self._until - time.monotonic()):
+            self._attempt(told, self._length)
+        else:
+            self._attempt(told, self._short(), share=_SHORT_SHARE)
+            self._prolong(told)
+        for _ in range(_CANDIDATES):
+            cures = self._graded()
+            found = next((c for c in cures.improving if len(c.ends) < _REPEATS), None)
+            if found is None or cures.improvement is not None:
+                return
+            self._attempt(TUNED, self._length)
+            if found.name in {change.name for change in self._graded().improving}:
+                self._repeat(UNCHANGED, *range(1, _REPEATS))
+                self._repeat(found.name, *range(1, _REPEATS))
+
     def _suspects(self) -> list[str]:
         """Return the changes that would confirm what rules have found in a training that learned.
 
-        No other change is tried on it: many make a healthy training a little better.
+        Of a training that learned all there is to learn no other change is tried.
         """
         findings = [
             finding

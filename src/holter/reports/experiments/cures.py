@@ -2,7 +2,8 @@
 
 import math
 
-from holter.diagnosis.facts.cures import Cures, Effect, TriedChange, cures_of
+from holter.diagnosis.facts.cures import Cures, cures_of
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.record import Run
 from holter.reports.experiments import ResultTable
 
@@ -33,7 +34,9 @@ def _row(change: TriedChange) -> tuple[str, str, float | None, float | None, int
 
 def _notes(cures: Cures) -> list[str]:
     notes = []
-    if (change := cures.smallest) is not None:
+    if (change := cures.improvement) is not None:
+        notes.append(f"smallest change with which the training learns far more: {change.name}")
+    elif (change := cures.smallest) is not None:
         notes.append(f"smallest change that restores learning: {change.name}")
     elif (change := cures.localising) is not None:
         notes.append(f"the fault lies in the {change.cause.part}: {change.name} restores learning")

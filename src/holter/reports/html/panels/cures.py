@@ -2,7 +2,8 @@
 
 import math
 
-from holter.diagnosis.facts.cures import Effect, TriedChange, cures_of
+from holter.diagnosis.facts.cures import cures_of
+from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.record.signals import CURE_LOSS
 from holter.record.trials import UNCHANGED
 from holter.reports.experiments import cures as cures_table

@@ -1,0 +1,95 @@
+"""The training learned far less than it does under one change."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.cures import Cures
+from holter.diagnosis.facts.tried import Effect, TriedChange
+from holter.diagnosis.rule import rule
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import CURE_LOSS
+from holter.record.trials import UNCHANGED
+
+
+@rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(CURE_LOSS,), preview=True)
+def weak_learning(
+    facts: Facts, *, named: Annotated[int, "changes without effect that are named"] = 6
+) -> Iterator[Verdict]:
+    """The training learned far less than it does under one change.
+
+    ## What it does
+
+    It repeats a training that learned only a part under one change each. A change counts if
+    most repeats end at half the loss or learn twice as much (a reference model that is not
+    validated: four times) and all nearly so, compared with the
+    unchanged training, with learning rates of 0.1, 3 and 10 times the script's, and with Adam at
+    1e-3. If a rule for the implied cause exists, that rule is reported in place of this one.
+
+    ## Why it matters
+
+    Nothing in the loss curve shows that a training could learn more.
+
+    ## Example
+
+    ```python
+    output = self.head(sequence[:, 0])  # bad
+    output = self.head(sequence[:, -1])  # good
+    ```
+
+    ## What to do
+
+    Make the change that is named. If a reference model learns far more, look for what the model
+    leaves out of its inputs: another axis, the wrong time step, a column that is used twice.
+
+    ## When it is wrong
+
+    When the model is small on purpose, such as a linear one for its coefficients: a reference model
+    fits more than it is meant to.
+
+    ## How to confirm
+
+    - Make the change in the script and run `holter run` again.
+    """
+    cures = facts.cures
+    assert cures is not None
+    if cures.outcome is None:
+        yield weak_learning.not_examined("how the unchanged training went cannot be judged")
+    elif not cures.weak:
+        yield weak_learning.clear(
+            f"the training failed, or left little to learn: {cures.outcome.says}"
+        )
+    elif not cures.tried:
+        yield weak_learning.not_examined("no change was tried")
+    elif (change := cures.improvement) is not None:
+        yield weak_learning.finding(
+            _summary(cures, change),
+            confidence=Confidence.LIKELY,
+            onset=0,
+            evidence=_evidence(cures, change, named),
+            fix=change.cause.fix,
+        )
+    else:
+        yield weak_learning.clear(
+            f"none of {len(cures.tried)} changes gives far more than other learning rates do"
+        )
+
+
+def _summary(cures: Cures, change: TriedChange) -> str:
+    kind = "validation loss" if cures.by_validation else "loss"
+    tuned = f"at best {cures.best_tuned:.3g} with other learning rates or Adam at 1e-3"
+    instead = f"{change.level:.3g} instead of {change.instead:.3g}"
+    says = f"With {change.name}, the {kind} is {instead}, {tuned}."
+    return f"The {change.cause.part} is at fault. {says}" if change.cause.is_swap else says
+
+
+def _evidence(cures: Cures, change: TriedChange, named: int) -> Iterator[Evidence]:
+    yield change.evidence
+    first = cures.unchanged[0]
+    says = f"the unchanged training ends at {first.level:.3g} ({len(cures.unchanged)} repeats)"
+    yield Evidence(CURE_LOSS, (0, first.steps - 1), says, UNCHANGED)
+    without = cures.with_effect(Effect.NONE)
+    if without:
+        more = f" and {len(without) - named} more" if len(without) > named else ""
+        shown = f"no effect: {', '.join(without[:named])}{more}"
+        yield Evidence(CURE_LOSS, change.evidence.steps, shown, change.name)
