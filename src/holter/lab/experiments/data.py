@@ -16,6 +16,7 @@ from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
+from holter.lab.experiments._samples.relations import relations
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
@@ -37,6 +38,8 @@ from holter.record.signals import (
     DATASET_DISTINCT,
     DATASET_DUPLICATES,
     DATASET_EXAMINED,
+    DATASET_KEY_SCORE,
+    DATASET_KEY_SHARED,
     DATASET_LABEL_CHANGES,
     DATASET_LENGTH,
     DATASET_MEAN,
@@ -65,7 +68,8 @@ _PREDICTION = (
 _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
-_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP)
+_KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
+_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
 
 _CHANGED = "labels are changed between the data set and the batch, or are not its last part"
 
@@ -315,6 +319,7 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
         lab.write(DATASET_NEAR_OVERLAP, [len(near) / len(valid.samples)], trial="inputs")
         if near:
             lab.event(SamplesFound("near overlap", pairs=near[:_NAMED]))
+    _related(lab, train, valid)
     found = overlap(train, valid)
     if found is None:
         _absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")
@@ -323,6 +328,19 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
     lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
     lab.write(DATASET_OVERLAP, [found.whole / count], trial="inputs and targets")
     lab.event(SamplesFound("overlap", pairs=found.inputs[:_NAMED]))
+
+
+def _related(lab: Lab, train: Split, valid: Split) -> None:
+    found = relations(train, valid)
+    if found is None:
+        _absent(lab, _KEYS, "inputs or targets cannot be compared, or there are too few samples")
+    elif not found:
+        _absent(lab, _KEYS, "there is no column that several samples share, and no time")
+    for relation in found or ():
+        trial = f"{relation.kind} {relation.name}"
+        scores = [relation.score, relation.without, relation.permuted]
+        lab.write(DATASET_KEY_SHARED, [relation.shared], trial=trial)
+        lab.write(DATASET_KEY_SCORE, scores, trial=trial)
 
 
 def _name(lab: Lab, what: str, split: Split, indices: Sequence[object]) -> None:
