@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from holter.lab.setup import Setup
     from holter.record import Run
 
-PREFLIGHT, REPLAY, CURES, EVALUATE = "preflight", "replay", "cures", "evaluate"
+PREFLIGHT, REPLAY, CURES = "preflight", "replay", "cures"
+EVALUATE, DATA = "evaluate", "data"
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -224,6 +225,10 @@ def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if given and args.experiment != EVALUATE:
         raise HolterError(f"--{next(iter(given))} is an option of `holter try evaluate` only.")
     options: dict[str, dict[str, Any]] = {EVALUATE: given} if given else {}
+    if args.samples is not None:
+        if args.experiment not in (PREFLIGHT, DATA):
+            raise HolterError("--samples is an option of `holter try data` and preflight only.")
+        options[DATA] = {"shown": args.samples}
     for text in args.option:
         target, equals, value = text.partition("=")
         owner, dot, name = target.strip().rpartition(".")

@@ -102,6 +102,13 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         metavar="FILE.png",
         help="write a plot of the result (lr-range, sharpness)",
     )
+    trial.add_argument(
+        "--samples",
+        type=positive_whole,
+        metavar="N",
+        help="data, preflight: store so many samples of each split as text and show them (default:"
+        " none are stored)",
+    )
     trial.add_argument("--json", action="store_true", help="same as --format json")
     evaluation = parser.add_argument_group("evaluate", "options of `holter try evaluate`")
     evaluation.add_argument(

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from data_kinds import checked, training
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.data import Dataset, Subset, TensorDataset
 
 from holter.diagnosis.engine import Checkup
@@ -39,10 +40,10 @@ class Records(Rows):
         return {"x": self.x[index], "patient": self.patient[index], "y": self.y[index]}
 
 
-def shuffled(data: Dataset, count: int) -> Setup:
+def shuffled(data: Dataset, count: int, *model_and_loss: Any) -> Setup:
     order = np.random.default_rng(1).permutation(count).tolist()
     cut = int(0.75 * count)
-    return training(Subset(data, order[:cut]), Subset(data, order[cut:]))
+    return training(Subset(data, order[:cut]), Subset(data, order[cut:]), *model_and_loss)
 
 
 def persons() -> tuple[Tensor, Tensor, Tensor]:
@@ -66,7 +67,11 @@ def in_a_table_of_texts() -> Setup:
 
 def in_the_samples() -> Setup:
     x, y, person = persons()
-    return shuffled(Records(x, y, patient=person.tolist()), 800)
+
+    def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        return functional.cross_entropy(model(batch["x"]), batch["y"])
+
+    return shuffled(Records(x, y, patient=person.tolist()), 800, nn.Linear(6, 3), loss)
 
 
 def in_a_column() -> Setup:
@@ -125,7 +130,9 @@ def split_by_time() -> Setup:
 
 
 def unique_numbers() -> Setup:
-    x, y, _ = persons()
+    torch.manual_seed(2)
+    y = torch.randint(3, (800,))
+    x = 2 * torch.randn(3, 6)[y] + torch.randn(800, 6)
     return shuffled(Rows(x, y, identity=np.random.default_rng(0).permutation(800)), 800)
 
 

@@ -26,8 +26,8 @@ from holter.record.signals import (
     DATASET_CLASS,
     DATASET_CLASS_COUNT,
     DATASET_CLASS_WEIGHTS,
+    DATASET_COLUMN_CONSTANT,
     DATASET_COLUMN_COPY,
-    DATASET_COLUMN_FIRST,
     DATASET_COLUMN_INFORMATION,
     DATASET_COLUMN_ORDER,
     DATASET_COLUMN_RESIDUE,
@@ -60,7 +60,7 @@ from holter.record.signals import (
 _NAMED = 8  # indices of samples that are written down for each thing
 _CLASSES = 1000  # more are no classes
 
-_COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS)
+_COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_CONSTANT, DATASET_COLUMN_ZEROS)
 _PREDICTION = (
     *(DATASET_COLUMN_RESIDUE, DATASET_COLUMN_ORDER, DATASET_COLUMN_COPY),
     *(DATASET_COLUMN_INFORMATION, DATASET_PAIR_ORDER),
@@ -89,7 +89,7 @@ _CHANGED = "labels are changed between the data set and the batch, or are not it
     preflight=True,
 )
 def data(
-    setup: Setup, lab: Lab, *, samples: int = 2000, seconds: float = 2.0, shown: int = 3
+    setup: Setup, lab: Lab, *, samples: int = 2000, seconds: float = 2.0, shown: int = 0
 ) -> None:
     """What is in the data sets, and do training and validation share samples?
 
@@ -98,7 +98,7 @@ def data(
 
     `samples`: maximum number of samples per split.
     `seconds`: time limit per split.
-    `shown`: number of samples to record for inspection.
+    `shown`: number of samples of each split to store as text and to show; none unless asked for.
     """
     loss = _loss_call(setup)
     ignored = int(loss.call.arguments["ignore_index"]) if loss is not None else None
@@ -182,7 +182,7 @@ def _copies(lab: Lab, split: Split) -> None:
     counts, conflicts = duplicates(split)
     held = counts.total()
     if held < len(split.samples):
-        kind = next(sample.shown[0] for sample in split.samples if sample.inputs is None)
+        kind = next(sample.kinds for sample in split.samples if sample.inputs is None)
         _absent(lab, (*_COPIES, *_BOTH), f"inputs cannot be compared: {kind or 'nothing in them'}")
         return
     repeated = {inputs for inputs, count in counts.items() if count > 1}
@@ -283,8 +283,10 @@ def _table(lab: Lab, split: Split) -> None:
     if table is None or table.rows.shape[1] < 2:
         _absent(lab, (*_COLUMNS, *_PREDICTION), "inputs are not rows of a table of several columns")
         return
-    lab.write(DATASET_COLUMN_VALUES, columns.distinct(table.rows).tolist(), trial=split.name)
-    lab.write(DATASET_COLUMN_FIRST, table.rows[0].tolist(), trial=split.name)
+    distinct = columns.distinct(table.rows)
+    constant = np.where(distinct == 1, table.rows[0], np.nan)  # no values of single samples
+    lab.write(DATASET_COLUMN_VALUES, distinct.tolist(), trial=split.name)
+    lab.write(DATASET_COLUMN_CONSTANT, constant.tolist(), trial=split.name)
     lab.write(DATASET_COLUMN_ZEROS, (table.rows == 0).mean(axis=0).tolist(), trial=split.name)
     fine = np.isfinite(table.rows).all(axis=1)
     if not split.arrives:

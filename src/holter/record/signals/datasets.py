@@ -102,8 +102,8 @@ DATASET_COLUMN_VALUES = _signal(
     "",
     "Different values of a column of a table; the step is the number of the column.",
 )
-DATASET_COLUMN_FIRST = _signal(
-    "dataset.column_first", "", "The value of a column in the first examined sample."
+DATASET_COLUMN_CONSTANT = _signal(
+    "dataset.column_constant", "", "The value of a column that has only one; NaN for others."
 )
 DATASET_COLUMN_ZEROS = _signal(
     "dataset.column_zeros", "share", "Share of the examined samples in which a column is 0."

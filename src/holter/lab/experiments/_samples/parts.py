@@ -41,6 +41,7 @@ class DatasetSample:
     nonfinite: tuple[int, int]  # elements of inputs and of targets
     moments: tuple[int, float, float, float]  # count, sum, sum of squares, largest
     keys: Mapping[str, float | str]  # single values beside the inputs, by name
+    kinds: str  # the types of what the inputs are made of
     shown: tuple[str, str] = ("", "")  # inputs and targets, for people
 
 
@@ -65,6 +66,7 @@ def sample_of(
         (_nonfinite(inputs), _nonfinite(targets)),
         _moments(largest),
         _keys(value),
+        ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in inputs)),
         (_shown(inputs), _shown(targets)) if show else ("", ""),
     )
 
