@@ -126,7 +126,8 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     evaluation.add_argument(
         "--labels",
         action="store_true",
-        help="also look for validation labels that are likely wrong (needs cleanlab)",
+        help="also look for labels that are likely wrong, of training samples too by 5 more"
+        " trainings (needs cleanlab; `--option folds=0`: validation only)",
     )
     failure = parser.add_argument_group("replay", "options of `holter try replay RUN`")
     failure.add_argument(
