@@ -75,7 +75,7 @@ SPECIMENS = (
         why="windows get other noise at every visit",
     ),
     healthy(
-        "batches-lstm-overlapping-windows",
+        "batches-lstm-rounded-sensor",
         "lstm",
         (
             "inputs, targets = series[:, :WINDOW, None], series[:, WINDOW:]\n",
