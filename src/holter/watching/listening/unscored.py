@@ -56,7 +56,8 @@ class UnscoredPasses:
         if function not in _FUNCTIONS or not isinstance(scores, Tensor) or not _is_plain(arguments):
             self._trained = None
         elif (place := place_of(scores)) is not None and kept_at(place) is not None:
-            self._trained = _Trained(function, scores.shape[1])
+            few = 2 <= scores.shape[1] <= _MOST_CLASSES
+            self._trained = _Trained(function, scores.shape[1]) if few else None
 
     def fetched(self, label: str, batch: Any, step: int, roster: Roster) -> EvaluatedLoss | None:
         """See a batch of an evaluation; return the loss of the one before, if it had none."""
@@ -103,19 +104,17 @@ class UnscoredPasses:
         return not self._labels or torch.is_grad_enabled()
 
     def _returned(self, _: str, __: nn.Module, ___: tuple[Any, Any], output: Any) -> None:
-        if self._waiting is not None:  # the model is called again on the same batch
-            self._waiting, self._labels = None, []
-            return
-        scores = output if isinstance(output, Tensor) else None
-        if isinstance(output, Mapping):
-            scores = output.get("logits")
+        scores = output.get("logits") if isinstance(output, Mapping) else output
         trained = self._trained
         if trained is None or not isinstance(scores, Tensor) or not scores.is_floating_point():
             return
-        if scores.dim() != 2 or scores.shape[1] != trained.classes or trained.classes < 2:
+        if scores.dim() != 2 or scores.shape[1] != trained.classes:
             return
         fitting = [target for target in self._labels if _fits(target, scores)]
-        if len(fitting) != 1 or trained.classes > _MOST_CLASSES:
+        if len(fitting) != 1:
+            return
+        if self._waiting is not None:  # the model is called again on the same batch
+            self._waiting, self._labels = None, []
             return
         if self._is_suitable is None:
             self._is_suitable = _is_suitable(trained.function, scores)
