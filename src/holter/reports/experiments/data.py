@@ -34,8 +34,8 @@ def results(run: Run) -> list[ResultTable]:
     if shares:
         tables.append(ResultTable(_NAME, "classes", ("split", "class", "share, %"), tuple(shares)))
     if keys := _keys(run):
-        names = ("column", "shared, %", "score", "without relatives", "without others")
-        tables.append(ResultTable(_NAME, "groups and times in both splits", names, keys))
+        heads = ("column", "shared, %", "score", "without relatives", "without others")
+        tables.append(ResultTable(_NAME, "groups and times in both splits", heads, keys))
     samples = [row for split in splits for row in _samples(run, split)]
     if samples:
         names = ("split", "index", "inputs", "targets")

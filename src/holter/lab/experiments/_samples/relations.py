@@ -18,6 +18,7 @@ from holter.lab.experiments._samples.parts import Floats
 _FEWEST_TRAIN, _FEWEST_VALID = 100, 40  # samples
 _MOST_VALID = 1000  # that are compared
 _FEWEST_GROUPS = 10
+_MOST_COPIES = 0.1  # share of validation inputs that are training inputs; more are prototypes
 _LARGEST_GROUP = 0.2  # share of the training samples
 _SHARED = 0.1  # share of validation whose group is in training, below which it is split by groups
 _WINDOW = 0.05  # share of the training samples that are about as old
@@ -122,6 +123,9 @@ class _Neighbours:
         if few or not (train.arrives and valid.arrives) or known.shape[1] != asked.shape[1]:
             return None
         if not (np.isfinite(known).all() and np.isfinite(asked).all()):
+            return None
+        copies = {sample.inputs for sample in train.samples}
+        if np.mean([sample.inputs in copies for sample in valid.samples]) > _MOST_COPIES:
             return None
         if len(np.unique(own)) < 2 or len(np.unique(aims)) < 2:
             return None
