@@ -52,7 +52,7 @@ def trained(
     train_loader = DataLoader(TensorDataset(x[:160], y[:160]), 32)
     valid_loader = DataLoader(TensorDataset(x[160:], y[160:]), 32)
     model = model or nn.Linear(6, 3)
-    loss = loss or functional.cross_entropy
+    loss = loss or nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     losses, rates = [], []
     with watch(model, optimizer, out=folder, quiet=True):
@@ -87,7 +87,7 @@ def test_loss_and_accuracy_are_those_of_the_pass(evaluate: Evaluate, tmp_path: P
 
 def test_outputs_of_log_softmax_are_taken_as_they_are(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(6, 3), nn.LogSoftmax(1))
-    run, losses, _ = trained(tmp_path / "run", by_hand, model=model, loss=functional.nll_loss)
+    run, losses, _ = trained(tmp_path / "run", by_hand, model=model, loss=nn.NLLLoss())
     (owner,) = run[VAL_LOSS]
     assert run[VAL_LOSS][owner].values.tolist() == pytest.approx(losses, rel=1e-5)
 
