@@ -116,7 +116,7 @@ def test_nothing_is_recorded_of_other_outputs(
 ) -> None:
     run, _, _ = trained(tmp_path / "run", evaluate, model=model, loss=loss)
     assert VAL_LOSS not in run
-    assert any("the evaluation is not recorded" in note for note in run.meta.notes)
+    assert any("validation losses are not recorded" in note for note in run.meta.notes)
 
 
 def test_no_hook_is_left_on_the_model(tmp_path: Path) -> None:

@@ -217,6 +217,6 @@ class Loop:
         if self.evaluation.is_blind and self.recorder.steps:
             spots.append(
                 "The model was evaluated, but no torch loss function was called while it was, and"
-                " no loader gave labels beside its outputs: the evaluation is not recorded."
+                " no loader gave labels beside its outputs: validation losses are not recorded."
             )
         return spots
