@@ -24,7 +24,6 @@ from holter.watching.collectors.moments import (
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
 from holter.watching.frames import Frames, place
-from holter.watching.listening.unscored import UnscoredPasses
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
@@ -67,7 +66,6 @@ class Loop:
         self.stepper = Stepper(recorder, collectors, budget=budget, shield=self.shield)
         self.evaluation = Evaluation()
         self.passes = Passes()
-        self.unscored = UnscoredPasses(self.passes)
         self.schedules = Schedules()
         self.black_box: BlackBox | None = None
         self.scout: Scout | None = None
@@ -120,7 +118,6 @@ class Loop:
     @shielded
     def finish(self) -> None:
         """Close the last step, if it was updated."""
-        self.end_unscored()
         self.stepper.publish(Closing())
         self.stepper.lane.tell(self.stepper.lane.at_close)
         self.record_schedules()
@@ -200,12 +197,6 @@ class Loop:
         )
         self.stepper.publish(moment)
 
-    def end_unscored(self) -> None:
-        """Publish the last batch of an evaluation in which the script computed no loss."""
-        loss = self.unscored.end()
-        if loss is not None:
-            self.validation_loss(loss)
-
     def record_schedules(self) -> None:
         """Record the schedulers that were stepped before the first update."""
         for schedule in self.schedules.began():
@@ -216,7 +207,7 @@ class Loop:
         spots = self.stepper.declined()
         if self.evaluation.is_blind and self.recorder.steps:
             spots.append(
-                "The model was evaluated, but no torch loss function was called while it was, and"
-                " no loader gave labels beside its outputs: validation losses are not recorded."
+                "The model was evaluated, but no torch loss function was called while it was:"
+                " validation losses computed by hand are not recorded."
             )
         return spots

@@ -79,16 +79,10 @@ class ForwardListener:
         if iteration is None:
             return
         step, evaluating = self._stepper.coming_step, self.is_evaluating
-        aside = evaluating or not torch.is_grad_enabled()
-        if self._loop.unscored.is_on and not aside:
-            self._loop.end_unscored()
         self._passes.fetched(iteration, step, evaluating=evaluating)
         count = samples(batch)
         self._lane.tell(self._lane.at_fetch, iteration.label, count, waited)
-        if aside:
-            before = self._loop.unscored.fetched(iteration.label, batch, step, self._stepper.roster)
-            if before is not None:
-                self._loop.validation_loss(before)
+        if not torch.is_grad_enabled() or evaluating:
             return
         delivery = Delivery(iteration.label, iteration, iteration.batches, count, batch)
         self._lane.tell(self._lane.at_batch, delivery)
@@ -159,27 +153,20 @@ class ForwardListener:
                 self._begin_epoch()
             if is_change:
                 self._loop.recorder.event(ModeChanged(model.label, model.module.training))
-        if self._loop.unscored.is_on and not evaluation.is_on:
-            self._loop.end_unscored()
 
     @shielded
     def loss_computed(self, call: TappedLoss) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         self._loop.has_called_loss |= call.has_graph
         if not call.has_graph and not torch.is_grad_enabled():
-            self._loop.unscored.scored()
             self._loop.validation_loss(self._evaluated(call))
         elif call.has_graph and self.is_evaluating:
-            self._loop.unscored.scored()
             before = self._loop.evaluation.postpone(self._evaluated(call))
             if before is not None:
                 self._loop.validation_loss(before)
         elif call.has_graph:
             self._passes.trained()
             self._loop.loss_function = call.function
-            if self._loop.unscored.is_on:
-                self._loop.end_unscored()
-            self._loop.unscored.trained(call.function, call.arguments)
             kept = call.detached()
             if self._loop.black_box is not None:
                 self._loop.black_box.loss_computed(call.function)
