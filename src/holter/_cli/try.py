@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holter.lab.writing import Lab
     from holter.record import Run
 
-PREFLIGHT, REPLAY, CURES, EVALUATE = "preflight", "replay", "cures", "evaluate"
-LR_RANGE = "lr-range"
+PREFLIGHT, REPLAY, CURES = "preflight", "replay", "cures"
+EVALUATE, DATA, LR_RANGE = "evaluate", "data", "lr-range"
 
 
 def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -257,6 +257,10 @@ def _options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
         if args.experiment != LR_RANGE:
             raise HolterError("--repeats is an option of `holter try lr-range` only.")
         options[LR_RANGE] = {"repeats": args.repeats}
+    if args.samples is not None:
+        if args.experiment not in (PREFLIGHT, DATA):
+            raise HolterError("--samples is an option of `holter try data` and preflight only.")
+        options[DATA] = {"shown": args.samples}
     for text in args.option:
         target, equals, value = text.partition("=")
         owner, dot, name = target.strip().rpartition(".")

@@ -111,6 +111,13 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         metavar="FILE.png",
         help="write a plot of the result (lr-range, sharpness)",
     )
+    trial.add_argument(
+        "--samples",
+        type=positive_whole,
+        metavar="N",
+        help="data, preflight: store so many samples of each split as text and show them (default:"
+        " none are stored)",
+    )
     trial.add_argument("--json", action="store_true", help="same as --format json")
     evaluation = parser.add_argument_group("evaluate", "options of `holter try evaluate`")
     evaluation.add_argument(
@@ -128,7 +135,8 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     evaluation.add_argument(
         "--labels",
         action="store_true",
-        help="also look for validation labels that are likely wrong (needs cleanlab)",
+        help="also look for labels that are likely wrong, of training samples too by 5 more"
+        " trainings (needs cleanlab; `--option folds=0`: validation only)",
     )
     failure = parser.add_argument_group("replay", "options of `holter try replay RUN`")
     failure.add_argument(

@@ -265,7 +265,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
     (("constant-validation",), ("validation-mismatch",)),
-    (("overlapping-splits", "targets-equal-inputs"), ("validation-better-than-training",)),
+    (
+        ("overlapping-splits", "related-splits", "targets-equal-inputs"),
+        ("validation-better-than-training",),
+    ),
     (("validation-better-than-training",), ("no-learning",)),
     # time and memory
     (("kept-graphs", "growing-memory"), ("out-of-memory",)),

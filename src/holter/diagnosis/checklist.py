@@ -63,7 +63,11 @@ CHECKS = (
             *("misused-sampler-weights", "duplicated-workers", "drifting-inputs"),
         ),
     ),
-    Check("splits", "Are training and validation disjoint?", ("overlapping-splits",)),
+    Check(
+        "splits",
+        "Are training and validation disjoint?",
+        ("overlapping-splits", "related-splits"),
+    ),
     Check(
         "preprocessing",
         "Is validation data preprocessed like training data?",

@@ -5,7 +5,7 @@ from holter.diagnosis.rules.constant_features import constant_features
 from holter.record import Run
 from holter.record.findings import Clear, Finding, Normal, NotExamined, Severity
 from holter.record.signals import (
-    DATASET_COLUMN_FIRST,
+    DATASET_COLUMN_CONSTANT,
     DATASET_COLUMN_VALUES,
     DATASET_COLUMN_ZEROS,
     DATASET_EXAMINED,
@@ -30,7 +30,7 @@ def table(
     share = np.full(count, zeros)
     signals: dict[Signal, dict[str, np.ndarray]] = {
         DATASET_COLUMN_VALUES: {"train": values},
-        DATASET_COLUMN_FIRST: {"train": first},
+        DATASET_COLUMN_CONSTANT: {"train": first},
         DATASET_COLUMN_ZEROS: {"train": share},
         DATASET_EXAMINED: {"train": np.array([samples])},
     }

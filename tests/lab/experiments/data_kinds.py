@@ -30,7 +30,7 @@ from holter.record.events import ExperimentFailed
 RULES = {
     "data": (
         *("overlapping-splits", "duplicate-samples", "constant-features", "imbalanced-classes"),
-        *("leaking-features", "nonfinite-samples", "out-of-range-labels"),
+        *("leaking-features", "nonfinite-samples", "out-of-range-labels", "related-splits"),
     ),
     "augmentation": ("augmented-validation", "identical-augmentation"),
 }

@@ -184,12 +184,51 @@ def test_wrong_labels_are_suspected(tmp_path):
     assert all(one.suggested == y[one.index] for one in suspected if one.index < 12)
 
 
-def test_labels_of_training_samples_are_not_judged(tmp_path):
+def test_labels_are_not_judged_by_a_model_that_was_trained_on_them(tmp_path):
     x, y = classes()
     made = setup(x, y, nn.CrossEntropyLoss(), 3)
     trained = Setup.of(made.model, made.optimizers[0], nn.CrossEntropyLoss(), made.train)
-    (why,) = told(run("evaluate", trained, tmp_path / "run", labels=True), NotApplicable)
-    assert "trained on" in why.why
+    found = run("evaluate", trained, tmp_path / "run", labels=True)
+    assert [why.why.partition(",")[0] for why in told(found, NotApplicable)] == [
+        "there are no validation samples to judge the labels of",
+        "the weights may have been trained on these samples",
+    ]
+    assert told(found, LabelsExamined) == []
+
+
+def blobs():
+    """Three groups of points; of the first twelve the labels are wrong."""
+    torch.manual_seed(1)
+    y = torch.randint(0, 3, (200,))
+    x = 4 * torch.randn(3, 6)[y] + torch.randn(200, 6)
+    given = y.clone()
+    given[:12] = (given[:12] + 1) % 3
+    model = nn.Linear(6, 3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    loader = DataLoader(TensorDataset(x, given), 20, shuffle=True)
+    return Setup.of(model, optimizer, nn.CrossEntropyLoss(), loader), y
+
+
+def test_wrong_labels_of_training_samples_are_named(tmp_path):
+    made, y = blobs()
+    weights = made.model.weight.clone()
+    found = run("evaluate", made, tmp_path / "run", labels=True, folds=4)
+    (examined,) = told(found, LabelsExamined)
+    assert (examined.data, examined.samples) == ("training", 200)
+    suspected = told(found, LabelSuspected)
+    assert len({one.index for one in suspected} & set(range(12))) >= 8
+    assert len(suspected) < 20
+    assert all(one.suggested == y[one.index] for one in suspected if one.index < 12)
+    (table,) = (table for table in results(found) if "labels" in table.title)
+    assert "of 200 training samples" in table.title
+    assert torch.equal(made.model.weight, weights)
+
+
+def test_trainings_that_would_take_too_long_are_not_begun(tmp_path):
+    made, _ = blobs()
+    found = run("evaluate", made, tmp_path / "run", labels=True, fold_seconds=1e-6)
+    assert told(found, LabelsExamined) == []
+    assert any("fold-seconds=" in why.why for why in told(found, NotApplicable))
 
 
 def test_the_weights_that_a_script_has_reached(tmp_path):

@@ -249,6 +249,7 @@ TREE: Mapping[str, Question] = MappingProxyType(
             "Look for the target among the inputs, and for shared samples.",
             (
                 _leaf("Validation samples are in the training set", "overlapping-splits"),
+                _leaf("Validation shares groups or times with training", "related-splits"),
                 _leaf("A column gives the target away", "leaking-features", "targets-equal-inputs"),
                 _leaf("The model sees the future", "leaking-future"),
                 _leaf("Padding counts", "leaking-padding"),

@@ -13,7 +13,7 @@ from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
-    DATASET_COLUMN_FIRST,
+    DATASET_COLUMN_CONSTANT,
     DATASET_COLUMN_VALUES,
     DATASET_COLUMN_ZEROS,
     DATASET_EXAMINED,
@@ -69,7 +69,7 @@ def sparse_columns(columns: ConstantColumns, _: int, __: float) -> str | None:
 @rule(
     severity=Severity.INFO,
     level=Level.DATA,
-    needs=(DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS),
+    needs=(DATASET_COLUMN_VALUES, DATASET_COLUMN_CONSTANT, DATASET_COLUMN_ZEROS),
     exceptions=(flattened_image, bias_column, sparse_columns),
 )
 def constant_features(
@@ -108,7 +108,7 @@ def constant_features(
     """
     values, first, zeros = (
         series(facts.run, signal, "train")
-        for signal in (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS)
+        for signal in (DATASET_COLUMN_VALUES, DATASET_COLUMN_CONSTANT, DATASET_COLUMN_ZEROS)
     )
     count = measured(facts.run, DATASET_EXAMINED, "train") or 0
     if values is None or first is None or zeros is None or count < min_samples:

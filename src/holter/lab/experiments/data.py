@@ -16,6 +16,7 @@ from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
+from holter.lab.experiments._samples.relations import relations
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
@@ -25,8 +26,8 @@ from holter.record.signals import (
     DATASET_CLASS,
     DATASET_CLASS_COUNT,
     DATASET_CLASS_WEIGHTS,
+    DATASET_COLUMN_CONSTANT,
     DATASET_COLUMN_COPY,
-    DATASET_COLUMN_FIRST,
     DATASET_COLUMN_INFORMATION,
     DATASET_COLUMN_ORDER,
     DATASET_COLUMN_RESIDUE,
@@ -37,6 +38,8 @@ from holter.record.signals import (
     DATASET_DISTINCT,
     DATASET_DUPLICATES,
     DATASET_EXAMINED,
+    DATASET_KEY_SCORE,
+    DATASET_KEY_SHARED,
     DATASET_LABEL_CHANGES,
     DATASET_LENGTH,
     DATASET_MEAN,
@@ -57,7 +60,7 @@ from holter.record.signals import (
 _NAMED = 8  # indices of samples that are written down for each thing
 _CLASSES = 1000  # more are no classes
 
-_COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_FIRST, DATASET_COLUMN_ZEROS)
+_COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_CONSTANT, DATASET_COLUMN_ZEROS)
 _PREDICTION = (
     *(DATASET_COLUMN_RESIDUE, DATASET_COLUMN_ORDER, DATASET_COLUMN_COPY),
     *(DATASET_COLUMN_INFORMATION, DATASET_PAIR_ORDER),
@@ -65,7 +68,8 @@ _PREDICTION = (
 _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
-_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP)
+_KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
+_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
 
 _CHANGED = "labels are changed between the data set and the batch, or are not its last part"
 
@@ -85,7 +89,7 @@ _CHANGED = "labels are changed between the data set and the batch, or are not it
     preflight=True,
 )
 def data(
-    setup: Setup, lab: Lab, *, samples: int = 2000, seconds: float = 2.0, shown: int = 3
+    setup: Setup, lab: Lab, *, samples: int = 2000, seconds: float = 2.0, shown: int = 0
 ) -> None:
     """What is in the data sets, and do training and validation share samples?
 
@@ -94,7 +98,7 @@ def data(
 
     `samples`: maximum number of samples per split.
     `seconds`: time limit per split.
-    `shown`: number of samples to record for inspection.
+    `shown`: number of samples of each split to store as text and to show; none unless asked for.
     """
     loss = _loss_call(setup)
     ignored = int(loss.call.arguments["ignore_index"]) if loss is not None else None
@@ -178,7 +182,7 @@ def _copies(lab: Lab, split: Split) -> None:
     counts, conflicts = duplicates(split)
     held = counts.total()
     if held < len(split.samples):
-        kind = next(sample.shown[0] for sample in split.samples if sample.inputs is None)
+        kind = next(sample.kinds for sample in split.samples if sample.inputs is None)
         _absent(lab, (*_COPIES, *_BOTH), f"inputs cannot be compared: {kind or 'nothing in them'}")
         return
     repeated = {inputs for inputs, count in counts.items() if count > 1}
@@ -279,8 +283,10 @@ def _table(lab: Lab, split: Split) -> None:
     if table is None or table.rows.shape[1] < 2:
         _absent(lab, (*_COLUMNS, *_PREDICTION), "inputs are not rows of a table of several columns")
         return
-    lab.write(DATASET_COLUMN_VALUES, columns.distinct(table.rows).tolist(), trial=split.name)
-    lab.write(DATASET_COLUMN_FIRST, table.rows[0].tolist(), trial=split.name)
+    distinct = columns.distinct(table.rows)
+    constant = np.where(distinct == 1, table.rows[0], np.nan)  # no values of single samples
+    lab.write(DATASET_COLUMN_VALUES, distinct.tolist(), trial=split.name)
+    lab.write(DATASET_COLUMN_CONSTANT, constant.tolist(), trial=split.name)
     lab.write(DATASET_COLUMN_ZEROS, (table.rows == 0).mean(axis=0).tolist(), trial=split.name)
     fine = np.isfinite(table.rows).all(axis=1)
     if not split.arrives:
@@ -315,6 +321,7 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
         lab.write(DATASET_NEAR_OVERLAP, [len(near) / len(valid.samples)], trial="inputs")
         if near:
             lab.event(SamplesFound("near overlap", pairs=near[:_NAMED]))
+    _related(lab, train, valid)
     found = overlap(train, valid)
     if found is None:
         _absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")
@@ -323,6 +330,19 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
     lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
     lab.write(DATASET_OVERLAP, [found.whole / count], trial="inputs and targets")
     lab.event(SamplesFound("overlap", pairs=found.inputs[:_NAMED]))
+
+
+def _related(lab: Lab, train: Split, valid: Split) -> None:
+    found = relations(train, valid)
+    if found is None:
+        _absent(lab, _KEYS, "inputs or targets cannot be compared, or there are too few samples")
+    elif not found:
+        _absent(lab, _KEYS, "there is no column that several samples share, and no time")
+    for relation in found or ():
+        trial = f"{relation.kind} {relation.name}"
+        scores = [relation.score, relation.without, relation.permuted]
+        lab.write(DATASET_KEY_SHARED, [relation.shared], trial=trial)
+        lab.write(DATASET_KEY_SCORE, scores, trial=trial)
 
 
 def _name(lab: Lab, what: str, split: Split, indices: Sequence[object]) -> None:

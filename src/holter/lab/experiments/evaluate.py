@@ -2,18 +2,26 @@
 
 import importlib.util
 import math
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from holter.lab.experiments import experiment
+from holter.lab.experiments._evaluation.folds import out_of_sample
 from holter.lab.experiments._evaluation.labelling import suspected_labels
-from holter.lab.experiments._evaluation.passing import EvaluatedPass, Examined, evaluate_pass
+from holter.lab.experiments._evaluation.passing import (
+    EvaluatedPass,
+    Examined,
+    Values,
+    evaluate_pass,
+)
 from holter.lab.experiments._evaluation.slicing import Slicing, slicing_by
 from holter.lab.experiments._samples.datasets import served
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
+from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.events import (
     DataEvaluated,
@@ -40,6 +48,8 @@ def evaluate(
     slice: str = "",  # noqa: A002  (the name on the command line)
     worst: int = 10,
     labels: bool = False,
+    folds: int = 5,
+    fold_seconds: float = 120.0,
     seconds: float = 120.0,
 ) -> None:
     """On which samples is the model wrong?
@@ -52,12 +62,17 @@ def evaluate(
     `slice`: group samples by this only: `label`, `length`, `brightness`, or the number of an input
     column; by default those that explain most of the error.
     `worst`: number of samples with the largest losses to list.
-    `labels`: also look for labels that are likely wrong, with cleanlab.
+    `labels`: also look for labels that are likely wrong, with cleanlab: of validation samples, and
+    of training samples by models that are trained without them.
+    `folds`: number of parts of the training samples for that; each is predicted by a new training
+    on the others. 0: do not train.
+    `fold_seconds`: time limit of these trainings.
     `seconds`: time limit.
     """
     data, batches = (
         ("validation", setup.valid) if setup.valid is not None else ("training", setup.train)
     )
+    start = State(setup) if labels and folds else None
     for name, weights in setup.reached.items():
         setup.models[name].load_state_dict(weights, strict=False)
     passed = evaluate_pass(setup, batches, seconds=seconds)
@@ -91,7 +106,9 @@ def evaluate(
             )
         )
     if labels:
-        _write_labels(lab, passed, data, indices)
+        _validation_labels(lab, passed, data, indices)
+        if start is not None:
+            _training_labels(setup, lab, start, folds, fold_seconds)
 
 
 def _ranking(passed: EvaluatedPass) -> tuple[float | None, float | None]:
@@ -157,20 +174,35 @@ def _write_slices(lab: Lab, passed: EvaluatedPass, slicing: Slicing) -> None:
         )
 
 
-def _write_labels(lab: Lab, passed: EvaluatedPass, data: str, indices: range | list[int]) -> None:
+def _validation_labels(
+    lab: Lab, passed: EvaluatedPass, data: str, indices: range | list[int]
+) -> None:
     samples = passed.samples
     try:
         if data == "training":
-            raise InapplicableError("the model was trained on these samples; pass validation data")
+            raise InapplicableError("there are no validation samples to judge the labels of")
         if samples.probabilities is None or passed.family is Family.NUMBERS:
             raise InapplicableError("label quality needs one class for each sample")
-        found = suspected_labels(samples.labels, samples.probabilities)
+        _write_labels(lab, data, indices, samples.labels, samples.probabilities)
     except InapplicableError as reason:
         lab.event(NotApplicable("evaluate --labels", str(reason), ()))
-        return
-    lab.event(LabelsExamined(data, len(samples), len(found)))
+
+
+def _training_labels(setup: Setup, lab: Lab, start: State, folds: int, seconds: float) -> None:
+    try:
+        found = out_of_sample(setup, lab, start, folds=folds, seconds=seconds)
+        _write_labels(lab, "training", found.indices, found.labels, found.probabilities)
+    except InapplicableError as reason:
+        lab.event(NotApplicable("evaluate --labels of training samples", str(reason), ()))
+
+
+def _write_labels(
+    lab: Lab, data: str, indices: Sequence[int], labels: Values, probabilities: Values
+) -> None:
+    found = suspected_labels(labels, probabilities)
+    lab.event(LabelsExamined(data, len(labels), len(found)))
     for place, given, suggested, quality in found[:_SUSPECTED]:
-        lab.event(LabelSuspected(indices[place], given, suggested, quality))
+        lab.event(LabelSuspected(indices[place], given, suggested, quality, data))
 
 
 def _indices(setup: Setup, data: str, count: int) -> range | list[int]:

@@ -184,3 +184,4 @@ class LabelSuspected(Occurrence):
     given: int
     suggested: int
     quality: float  # between 0 and 1, of the label given
+    data: str = "validation"

@@ -102,8 +102,8 @@ DATASET_COLUMN_VALUES = _signal(
     "",
     "Different values of a column of a table; the step is the number of the column.",
 )
-DATASET_COLUMN_FIRST = _signal(
-    "dataset.column_first", "", "The value of a column in the first examined sample."
+DATASET_COLUMN_CONSTANT = _signal(
+    "dataset.column_constant", "", "The value of a column that has only one; NaN for others."
 )
 DATASET_COLUMN_ZEROS = _signal(
     "dataset.column_zeros", "share", "Share of the examined samples in which a column is 0."
@@ -138,6 +138,19 @@ DATASET_NEAR_OVERLAP = _signal(
     "Share of the examined validation samples that are almost equal to an examined training sample"
     " without being equal: their distance is below 5 % of that to the tenth nearest. Of up to 64"
     " elements of floating-point inputs and images, with an intrinsic dimension of at least 2.5.",
+)
+DATASET_KEY_SHARED = _signal(
+    "dataset.key_shared",
+    "share",
+    "Share of the examined validation samples that have a group of training, or a time between its"
+    " times. The trial is `group` or `time` and the name of the column.",
+)
+DATASET_KEY_SCORE = _signal(
+    "dataset.key_score",
+    "",
+    "How well the nearest training input predicts the target of a validation sample (share of"
+    " correct classes beyond those of the most frequent one, or R²): with all of training, without"
+    " samples of the same group or time, and without as many by permuted groups or times.",
 )
 DATASET_COLUMN_COPY = _signal(
     "dataset.column_copy",

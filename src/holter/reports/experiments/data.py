@@ -1,4 +1,4 @@
-"""The data sets of a training: sizes, value ranges, classes, and a few raw samples."""
+"""The data sets of a training: sizes, value ranges, classes, groups, and stored samples."""
 
 from holter.record import Run
 from holter.record.events import SampleShown
@@ -7,6 +7,8 @@ from holter.record.signals import (
     DATASET_CLASS,
     DATASET_CLASS_COUNT,
     DATASET_EXAMINED,
+    DATASET_KEY_SCORE,
+    DATASET_KEY_SHARED,
     DATASET_LABEL_CHANGES,
     DATASET_LENGTH,
     DATASET_MEAN,
@@ -20,7 +22,7 @@ _MOST_CLASSES = 10  # listed one by one; of more classes, the largest and the sm
 
 
 def results(run: Run) -> list[ResultTable]:
-    """Return sizes and value ranges of each split, its classes, and a few samples."""
+    """Return sizes and value ranges of each split, its classes, and samples if any are stored."""
     if DATASET_EXAMINED not in run:
         return []
     splits = tuple(run[DATASET_EXAMINED])
@@ -31,6 +33,9 @@ def results(run: Run) -> list[ResultTable]:
     shares = [row for split in splits for row in _classes(run, split)]
     if shares:
         tables.append(ResultTable(_NAME, "classes", ("split", "class", "share, %"), tuple(shares)))
+    if keys := _keys(run):
+        heads = ("column", "shared, %", "score", "without relatives", "without others")
+        tables.append(ResultTable(_NAME, "groups and times in both splits", heads, keys))
     samples = [row for split in splits for row in _samples(run, split)]
     if samples:
         names = ("split", "index", "inputs", "targets")
@@ -88,6 +93,17 @@ def _samples(run: Run, split: str) -> list[tuple[Cell, ...]]:
         for sample in samples
         if sample.split == split
     ]
+
+
+def _keys(run: Run) -> tuple[tuple[Cell, ...], ...]:
+    """Return each possible group or time, and how well the nearest training input predicts."""
+    if DATASET_KEY_SCORE not in run:
+        return ()
+    rows = []
+    for trial, scores in run[DATASET_KEY_SCORE].items():
+        share = _value(run, DATASET_KEY_SHARED, trial)
+        rows.append((trial, None if share is None else 100 * share, *scores.values.tolist()))
+    return tuple(rows)
 
 
 def _value(run: Run, signal: Signal, split: str) -> float | None:

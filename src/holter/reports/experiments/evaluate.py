@@ -75,13 +75,17 @@ def _slices(groups: list[SliceMeasured]) -> ResultTable:
 
 def _labels(run: Run, since: float) -> list[ResultTable]:
     examined = [event.what for event in run.events_of(LabelsExamined) if event.wall >= since]
-    if not examined:
-        return []
     suspected = [event.what for event in run.events_of(LabelSuspected) if event.wall >= since]
-    rows = tuple((one.index, one.given, one.suggested, one.quality) for one in suspected)
-    title = (
-        f"labels that are likely wrong: {examined[-1].suspected} of {examined[-1].samples}"
-        f" {examined[-1].data} samples"
-    )
-    columns = ("index", "label", "more likely", "quality")
-    return [ResultTable(_NAME, title, columns, rows)]
+    tables = []
+    for data in examined:
+        rows = tuple(
+            (one.index, one.given, one.suggested, one.quality)
+            for one in suspected
+            if one.data == data.data
+        )
+        title = (
+            f"labels that are likely wrong: {data.suspected} of {data.samples} {data.data} samples"
+        )
+        columns = ("index", "label", "more likely", "quality")
+        tables.append(ResultTable(_NAME, title, columns, rows))
+    return tables

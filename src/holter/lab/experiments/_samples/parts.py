@@ -40,6 +40,8 @@ class DatasetSample:
     dimensions: int
     nonfinite: tuple[int, int]  # elements of inputs and of targets
     moments: tuple[int, float, float, float]  # count, sum, sum of squares, largest
+    keys: Mapping[str, float | str]  # single values beside the inputs, by name
+    kinds: str  # the types of what the inputs are made of
     shown: tuple[str, str] = ("", "")  # inputs and targets, for people
 
 
@@ -63,6 +65,8 @@ def sample_of(
         0 if largest is None else largest.ndim,
         (_nonfinite(inputs), _nonfinite(targets)),
         _moments(largest),
+        _keys(value),
+        ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in inputs)),
         (_shown(inputs), _shown(targets)) if show else ("", ""),
     )
 
@@ -140,6 +144,33 @@ def largest_array(held: list[Any]) -> Array | None:
     """Of several leaves the array with most elements."""
     arrays = [each for each in map(array, held) if each is not None and each.size]
     return max(arrays, key=lambda each: each.size, default=None)
+
+
+def _keys(value: Any) -> dict[str, float | str]:
+    """Return the single numbers and texts of a sample that are not its target."""
+    if isinstance(value, Mapping):
+        named = {str(name): each for name, each in value.items()}
+        found: dict[str, float | str] = {}
+        for name, each in named.items():
+            if name.lower() not in _TARGETS and (key := _key(each)) is not None:
+                found[name] = key
+        return found
+    if not isinstance(value, tuple | list) or _is_numbers(value):
+        return {}
+    if len(value) == 1 or isinstance(value[0], Mapping):
+        return _keys(value[0])
+    parts = value[0] if isinstance(value[0], tuple | list) else value[:-1]
+    known = {f"part {place}": _key(each) for place, each in enumerate(parts)}
+    return {name: key for name, key in known.items() if key is not None}
+
+
+def _key(leaf: Any) -> float | str | None:
+    if isinstance(leaf, str):
+        return leaf
+    made = array(leaf)
+    if made is None or made.size != 1 or made.dtype.kind not in "iuf":
+        return None
+    return float(made.reshape(-1)[0])
 
 
 def _arrayed(leaf: Any) -> Any:
