@@ -59,7 +59,6 @@ _WORDS = {
     "input.std": "standard deviation of the inputs",
     "input.tokens": "tokens",
     "input_control.response": "change of the outputs",
-    "input_control.parts": "change of the outputs",
     "label_control.held_out": "held-out loss",
     "loss.batch_softmax": "softmax",
     "loss.divisor": "smallest divisor",

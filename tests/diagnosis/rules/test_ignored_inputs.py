@@ -3,7 +3,7 @@ import pytest
 from holter.diagnosis.rules.ignored_inputs import ignored_inputs
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
-from holter.record.signals import INPUT_LOSS, INPUT_PARTS, INPUT_RESPONSE, INPUT_ROUNDING, LOSS
+from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 from synthetic import found, run_of, said
 
 
@@ -45,32 +45,3 @@ def test_one_input_of_several_is_a_hint() -> None:
 def test_boundary() -> None:
     assert found(ignored_inputs, controlled(0.1, 0.1), min_response=0.2)
     assert not found(ignored_inputs, controlled(0.1, 0.3), min_response=0.2)
-
-
-def of_parts(responses: list[float], *, end: float = 1.6) -> Run:
-    """A run whose loss falls from 2.3 to `end`, with responses to single steps of an input."""
-    return run_of(
-        {
-            LOSS: {"": [end + (2.3 - end) * 0.95**step for step in range(100)]},
-            INPUT_RESPONSE: {"all inputs": [2.0, 2.0]},
-            INPUT_PARTS: {f"x[:, {n}]": [each, each] for n, each in enumerate(responses)},
-            INPUT_ROUNDING: {"": [1e-6, 1e-6]},
-        }
-    )
-
-
-def test_most_steps_of_an_input_unread_in_a_weak_training_is_a_hint() -> None:
-    (finding,) = said(ignored_inputs, of_parts([2.0, 0.0, 0.0, 0.0]))
-    assert isinstance(finding, Finding)
-    assert (finding.confidence, finding.severity) == (Confidence.HINT, Severity.WARNING)
-    assert "3 of 4 slices `x[:, i]`" in finding.summary
-
-
-@pytest.mark.parametrize(
-    ("responses", "end"), [([2.0, 2.0, 2.0, 0.0], 1.6), ([2.0, 0.0, 0.0, 0.0], 0.01)]
-)
-def test_silent_if_few_are_unread_or_the_training_learned(
-    responses: list[float], end: float
-) -> None:
-    (verdict,) = said(ignored_inputs, of_parts(responses, end=end))
-    assert isinstance(verdict, Clear)

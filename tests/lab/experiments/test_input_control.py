@@ -9,9 +9,8 @@ from torch.nn import functional
 from holter.diagnosis.engine import Checkup
 from holter.lab.running import run
 from holter.lab.setup import Setup
-from holter.record import Run
 from holter.record.findings import Confidence
-from holter.record.signals import INPUT_LOSS, INPUT_PARTS
+from holter.record.signals import INPUT_LOSS
 from lab.experiments.trainings import HEALTHY, adam, checked, loader, points
 
 
@@ -140,21 +139,3 @@ def test_a_fitted_batch_needs_its_own_inputs(tmp_path: Path) -> None:
     made = run("input-control", setup, tmp_path / "run", steps=60)
     own, other = (made[INPUT_LOSS][name].values[-1] for name in ("own inputs", "other inputs"))
     assert own < 0.2 * other
-
-
-def test_measures_single_columns_and_steps(tmp_path: Path) -> None:
-    class FirstColumns(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = nn.Linear(2, 4)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.body(x[:, :2])
-
-    checkup(trained(FirstColumns()), tmp_path / "run")
-    parts = {
-        name: each.values.max() for name, each in Run.load(tmp_path / "run")[INPUT_PARTS].items()
-    }
-    assert len(parts) == 8
-    read = [name for name, response in parts.items() if response > 0]
-    assert [name[-2] for name in read] == ["0", "1"]

@@ -205,7 +205,7 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             Part.MODEL,
             (),
             "Simplify the model until it learns, then add its parts again one by one.",
-            confirms=("ignored-inputs", "mixed-samples"),
+            confirms=("ignored-inputs", "unused-inputs", "mixed-samples"),
             is_swap=True,
         ),
         TrialKind.LEARNABLE_LABELS: CureCause(

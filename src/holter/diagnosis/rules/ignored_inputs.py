@@ -1,20 +1,16 @@
 """The outputs do not depend on the inputs."""
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.weak import is_weak
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
-from holter.record import Series
-from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
-from holter.record.signals import INPUT_LOSS, INPUT_PARTS, INPUT_RESPONSE, INPUT_ROUNDING
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 
 _ALL = "all inputs"
-_MOST = 0.5  # share of the slices of an axis
 
 
 @rule(
@@ -32,8 +28,7 @@ def ignored_inputs(
     ## What it does
     Reads the experiment input-control: the model is given the inputs of another batch, before and
     after some training. It reports when no output changes by more than rounding both times, and
-    gives a hint if that is so for one of several inputs alone, such as a condition, or, in a
-    training that learned little, for most columns or time steps of an input.
+    gives a hint if that is so for one of several inputs alone, such as a time step or a condition.
 
     ## Why it matters
     Such a model can only learn the best constant prediction: the class frequencies, or the mean of
@@ -83,8 +78,7 @@ def ignored_inputs(
     else:
         measured = _measured(facts, float(responses[_ALL].max()))
         if not ignored or any(len(responses[name]) < 2 for name in ignored):
-            parts = _ignored_parts(facts, limit)
-            yield ignored_inputs.clear(measured) if parts is None else parts
+            yield ignored_inputs.clear(measured)
             return
         yield ignored_inputs.finding(
             f"other values of the input {some(ignored)} change no output, before and after some"
@@ -95,34 +89,6 @@ def ignored_inputs(
             evidence=(Evidence(INPUT_RESPONSE, (0, 1), f"0 (rounding: {limit:.1g})", ignored[0]),),
             fix=f"follow `{ignored[0]}` through `forward()`: it is overwritten or not used",
         )
-
-
-def _ignored_parts(facts: Facts, limit: float) -> Finding | None:
-    """Report that most slices along one axis of an input change no output."""
-    outcome = facts.run_outcome
-    if INPUT_PARTS not in facts.run or not (outcome.bad or is_weak(outcome)):
-        return None
-    axes: dict[str, dict[str, Series]] = {}
-    for name, series in facts.run[INPUT_PARTS].items():
-        axes.setdefault(re.sub(r"\d+\]$", "i]", name), {})[name] = series
-    for axis, slices in axes.items():
-        unread = [n for n, s in slices.items() if len(s) > 1 and float(s.values.max()) <= limit]
-        if len(unread) < _MOST * len(slices) or len(unread) == len(slices):
-            continue
-        return ignored_inputs.finding(
-            f"{len(unread)} of {len(slices)} slices `{axis}` of an input change no output, before"
-            " and after some training",
-            confidence=Confidence.HINT,
-            severity=Severity.WARNING,
-            onset=0,
-            evidence=(
-                Evidence(
-                    INPUT_PARTS, (0, 1), f"0 (rounding: {limit:.1g}): {some(unread)}", unread[0]
-                ),
-            ),
-            fix=f"check in `forward()` which of `{axis}` are read: along which axis, to which step",
-        )
-    return None
 
 
 def _measured(facts: Facts, response: float) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
+from holter.diagnosis.facts.weak import is_weak
 from holter.diagnosis.rule import rule
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -16,7 +18,6 @@ _LISTED = 6  # parts that are named
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(USE_CHANGE, USE_ROUNDING),
-    preview=True,
 )
 def unused_inputs(
     facts: Facts,
@@ -31,7 +32,8 @@ def unused_inputs(
     ## What it does
     Reads the experiment input-use: one column of a table, one position of a sequence or one channel
     of an image is exchanged between the samples of a batch, in eval mode. Reports columns and
-    channels that change no output of any sample, and sequences of which most positions do not.
+    channels that change no output of any sample, and sequences of which most positions do not,
+    unless the training learned nearly all there is. Without a training it is a hint.
 
     ## Why it matters
     The model cannot learn from what does not reach it. Wrong indices (every embedding reads column
@@ -56,6 +58,8 @@ def unused_inputs(
     - Set the named part to zero and compare the outputs in eval mode.
     """
     limit = float(facts.run[USE_ROUNDING][""].values.max())
+    outcome = facts.run_outcome
+    poor = outcome.bad or is_weak(outcome)
     for trial, series in facts.run[USE_CHANGE].items():
         unused = [int(at) for at in series.steps[series.values <= limit]]
         share = len(unused) / len(series)
@@ -64,7 +68,10 @@ def unused_inputs(
         if not unused or share == 1 or (is_position and share < min_positions):
             yield unused_inputs.clear(measured)
             continue
-        likely = share >= (min_positions if is_position else min_share)
+        if not poor and outcome.state is not OutcomeState.UNKNOWN:
+            yield unused_inputs.harmless(f"only {measured}; {outcome.says}")
+            continue
+        likely = poor and share >= (min_positions if is_position else min_share)
         yield _finding(trial, series, unused, measured, likely=likely)
 
 

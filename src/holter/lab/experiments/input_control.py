@@ -1,7 +1,5 @@
 """Give the model the inputs of another batch, to see whether its outputs change."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
@@ -19,23 +17,20 @@ from holter.lab.experiments._probing.probe import (
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
-from holter.record.signals import INPUT_LOSS, INPUT_PARTS, INPUT_RESPONSE, INPUT_ROUNDING
+from holter.record.signals import INPUT_LOSS, INPUT_RESPONSE, INPUT_ROUNDING
 
 _ALL = "all inputs"
-_SLICES = 12  # of each axis of an input that are replaced, from the first to the last
-_AXES = 3  # of an input that has slices: images have too many
 _ROUNDING = 1e-4  # standard deviations that rounding may make at most
 
 
-@experiment(emits=(INPUT_RESPONSE, INPUT_PARTS, INPUT_ROUNDING, INPUT_LOSS), preflight=True)
+@experiment(emits=(INPUT_RESPONSE, INPUT_ROUNDING, INPUT_LOSS), preflight=True)
 def input_control(setup: Setup, lab: Lab, *, steps: int = 20) -> None:
     """Do the outputs depend on the inputs?
 
     Replaces the inputs of the model by those of another batch, or of other samples if there is a
-    single batch, all at once, one by one, and in single columns or time steps, with the training's
-    modes and random numbers. Outputs should change. Because a head initialised to zero makes all
-    outputs equal, it measures again after training on one batch, and compares the loss of that
-    batch with its loss on other inputs.
+    single batch, all at once and one by one, with the training's modes and random numbers. Outputs
+    should change. Because a head initialised to zero makes all outputs equal, it measures again
+    after training on one batch, and compares the loss of that batch with its loss on other inputs.
 
     `steps`: training steps on one batch between the two measurements.
     """
@@ -109,32 +104,6 @@ def _measure(setup: Setup, batch: Batch, others: Tensors, lab: Lab, moment: int)
         response = _response(probe, outputs, changes)
         if response is not None:
             lab.write(INPUT_RESPONSE, [response], trial=trial, first=moment)
-    for trial, changes in _parts(probe.inputs, others):
-        response = _response(probe, outputs, changes)
-        if response is not None:
-            lab.write(INPUT_PARTS, [response], trial=trial, first=moment)
-
-
-def _parts(own: Tensors, others: Tensors) -> Iterator[tuple[str, Tensors]]:
-    """Yield slices of inputs with other values, as `x[:, 3]`; none that has the same values."""
-    for name, other in others.items():
-        if other.dim() > _AXES or other.shape != own[name].shape:
-            continue
-        for axis in range(1, other.dim()):
-            for place in _spread(other.shape[axis]):
-                where = (slice(None),) * axis + (place,)
-                if not _same(own[name][where], other[where]):
-                    changed = own[name].clone()
-                    changed[where] = other[where]
-                    yield f"{name}[{':, ' * axis}{place}]", {name: changed}
-
-
-def _spread(count: int) -> list[int]:
-    """Return some places from the first to the last; none of a single one."""
-    if count < 2:
-        return []
-    few = min(count, _SLICES)
-    return [round(n * (count - 1) / (few - 1)) for n in range(few)]
 
 
 def _response(probe: Probe, outputs: Tensors, changes: Tensors) -> float | None:

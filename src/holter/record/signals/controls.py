@@ -120,15 +120,6 @@ INPUT_RESPONSE = Signal(
     " change, in standard deviations of the outputs; before any training as step 0, after some"
     " training as step 1. A trial is one input of the model, or all of them.",
 )
-INPUT_PARTS = Signal(
-    "input_control.parts",
-    Per.TRIAL,
-    Phase.FORWARD,
-    "spreads",
-    "How much the outputs change when one slice of an input is replaced by that of another batch: a"
-    " column or a time step, such as `x[:, 3]`; before any training as step 0, after some training"
-    " as step 1.",
-)
 INPUT_ROUNDING = Signal(
     "input_control.rounding",
     Per.TRIAL,
