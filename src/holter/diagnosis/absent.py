@@ -27,10 +27,12 @@ _EXAMINED = {
     "mixing": ("the independence of samples in a batch", "preflight"),
     "overfit": ("the ability to memorise a batch", "preflight"),
     "padding": ("the effect of padding", "preflight"),
+    "pairing": ("the order of predictions and targets", "preflight"),
     "refetch": ("the augmentation of samples", "preflight"),
     "resume": ("training from a checkpoint", "preflight"),
     "sharpness": ("the curvature of the loss", "sharpness"),
     "throughput": ("the speed of steps and loader", "throughput"),
+    "use": ("the effect of single parts of the input", "preflight"),
     "workers": ("the random numbers of the loader's workers", "preflight"),
 }
 

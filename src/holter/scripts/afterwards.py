@@ -24,12 +24,12 @@ from torch import Tensor, nn
 
 from holter.lab.batches import tensors
 from holter.lab.experiments import Experiment
-from holter.lab.experiments.alignment import alignment, measure
 from holter.lab.experiments.augmentation import augmentation
 from holter.lab.experiments.causality import causality
 from holter.lab.experiments.data import data
 from holter.lab.experiments.input_use import input_use
 from holter.lab.experiments.padding import padding
+from holter.lab.experiments.pairing import measure, pairing
 from holter.lab.experiments.sample_mixing import sample_mixing
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
@@ -77,7 +77,7 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     if call.loss is not None:
         function, arguments = call.loss
         given = (call.arguments, call.output, function, arguments)
-        yield alignment, lambda lab: measure(lab, *given)
+        yield pairing, lambda lab: measure(lab, *given)
     # Rows that are the same at every step may be linked, as the nodes of a graph are.
     if "train" in setup.loaders or call.repeats is False:
         yield sample_mixing, partial(sample_mixing.function, setup, steps=0)

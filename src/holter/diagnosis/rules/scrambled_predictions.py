@@ -5,11 +5,12 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import ALIGNMENT_ROWS
+from holter.record.signals import PAIRING_ROWS
 
 
-@rule(severity=Severity.ERROR, level=Level.ARCHITECTURE, needs=(ALIGNMENT_ROWS,))
+@rule(severity=Severity.ERROR, level=Level.ARCHITECTURE, needs=(PAIRING_ROWS,))
 def scrambled_predictions(
     facts: Facts,
     *,
@@ -18,13 +19,13 @@ def scrambled_predictions(
     """The loss is given scores that belong to different places.
 
     ## What it does
-    Reads the experiment alignment: the scores of each prediction that a cross-entropy is given are
+    Reads the experiment pairing: the scores of each prediction that a cross-entropy is given are
     looked up in what the model returned. Reports when the numbers are the same ones in the same
     order, but divided into predictions in another way.
 
     ## Why it matters
-    `view` and `reshape` divide the numbers anew, they do not exchange dimensions, such as those of
-    logits (batch, time, classes). One prediction
+    `view` and `reshape` only divide the numbers in another way, they do not exchange dimensions,
+    such as those of logits (batch, time, classes). One prediction
     then consists of scores of different positions, so the loss trains the model for something else.
     It may even fall.
 
@@ -44,16 +45,16 @@ def scrambled_predictions(
     ## How to confirm
     - Compare `logits[0, 3]` with the scores of sample 0 at position 3 in what the loss is given.
     """
-    share = float(facts.run[ALIGNMENT_ROWS][""].values[-1])
+    share = float(facts.run[PAIRING_ROWS][""].values[-1])
     if share >= min_share:
         yield scrambled_predictions.clear("every prediction is one row of what the model returned")
         return
     yield scrambled_predictions.finding(
-        f"the loss gets the numbers that the model returned, but only {share:.0%} of its"
+        f"the loss gets the numbers that the model returned, but {portion(share)} of its"
         " predictions consist of the scores of one place",
         confidence=Confidence.CERTAIN,
         onset=0,
-        evidence=(Evidence(ALIGNMENT_ROWS, (0, 0), f"{share:.0%} of the predictions"),),
+        evidence=(Evidence(PAIRING_ROWS, (0, 0), f"{portion(share)} of the predictions"),),
         fix="exchange dimensions with `transpose` or `permute`, not with `view` or `reshape`:"
         " `cross_entropy(logits.transpose(1, 2), targets)`",
     )

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import ALIGNMENT_SHIFT
+from holter.record.signals import PAIRING_SHIFT
 
 
-@rule(severity=Severity.ERROR, level=Level.DATA, needs=(ALIGNMENT_SHIFT,), preview=True)
+@rule(severity=Severity.ERROR, level=Level.DATA, needs=(PAIRING_SHIFT,), preview=True)
 def shifted_targets(facts: Facts) -> Iterator[Verdict]:
     """Targets are not the next tokens, but later ones.
 
     ## What it does
-    Reads the experiment alignment: where the targets are the tokens of the inputs, it compares them
+    Reads the experiment pairing: where the targets are the tokens of the inputs, it compares them
     at several distances. Reports targets that follow the inputs by two positions or more.
 
     ## Why it matters
@@ -36,7 +36,7 @@ def shifted_targets(facts: Facts) -> Iterator[Verdict]:
     ## How to confirm
     - Print the first input and its targets below each other.
     """
-    shift = int(facts.run[ALIGNMENT_SHIFT][""].values[-1])
+    shift = int(facts.run[PAIRING_SHIFT][""].values[-1])
     if shift < 2:  # of 0 speaks targets-equal-inputs; tokens that came before can be remembered
         yield shifted_targets.clear("no target lies more than one position after its input")
         return
@@ -44,7 +44,7 @@ def shifted_targets(facts: Facts) -> Iterator[Verdict]:
         f"the target of each position is the token {shift} positions after it",
         confidence=Confidence.LIKELY,
         onset=0,
-        evidence=(Evidence(ALIGNMENT_SHIFT, (0, 0), f"{shift} positions"),),
+        evidence=(Evidence(PAIRING_SHIFT, (0, 0), f"{shift} positions"),),
         fix="shift the targets by one: `inputs, targets = tokens[:, :-1], tokens[:, 1:]`, and not"
         " again in the model",
     )

@@ -250,23 +250,23 @@ USE_ROUNDING = Signal(
     "spreads",
     "The change that may be rounding: of two equal calls, and of the data type.",
 )
-ALIGNMENT_ROWS = Signal(
-    "alignment.rows",
+PAIRING_ROWS = Signal(
+    "pairing.rows",
     Per.TRIAL,
     Phase.FORWARD,
     "share",
     "Share of the predictions that a cross-entropy is given whose scores are those of one place in"
     " what the model returned.",
 )
-ALIGNMENT_SHIFT = Signal(
-    "alignment.shift",
+PAIRING_SHIFT = Signal(
+    "pairing.shift",
     Per.TRIAL,
     Phase.DATA,
     "",
     "By how many positions the targets follow the inputs, where they are the same tokens.",
 )
-ALIGNMENT_ORDER = Signal(
-    "alignment.order",
+PAIRING_ORDER = Signal(
+    "pairing.order",
     Per.TRIAL,
     Phase.DATA,
     "",

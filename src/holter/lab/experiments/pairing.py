@@ -13,7 +13,7 @@ from holter.lab.experiments._probing.probe import some_batches
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
 from holter.lab.writing import Lab
-from holter.record.signals import ALIGNMENT_ORDER, ALIGNMENT_ROWS, ALIGNMENT_SHIFT
+from holter.record.signals import PAIRING_ORDER, PAIRING_ROWS, PAIRING_SHIFT
 
 _FUNCTIONS = ("cross_entropy", "nll_loss")
 _SHIFTS = (1, 0, 2, -1, 3, -2, 4)  # in the order in which they are believed
@@ -21,8 +21,8 @@ _AGREE = 0.99  # share of the targets that have to be equal
 _SHORTEST, _FEWEST = 6, 3  # positions, and different values, that tell a shift
 
 
-@experiment(emits=(ALIGNMENT_ROWS, ALIGNMENT_SHIFT, ALIGNMENT_ORDER), preflight=True)
-def alignment(setup: Setup, lab: Lab) -> None:
+@experiment(emits=(PAIRING_ROWS, PAIRING_SHIFT, PAIRING_ORDER), preflight=True)
+def pairing(setup: Setup, lab: Lab) -> None:
     """Do predictions and targets belong to each other?
 
     For cross-entropies it looks up the scores of each prediction in what the model returned: they
@@ -61,17 +61,17 @@ def _arranged(lab: Lab, scores: Tensor, output: Any) -> tuple[int, ...] | None:
         if made.numel() != scores.numel() or not made.is_floating_point():
             continue
         if made.shape == scores.shape:
-            lab.write(ALIGNMENT_ROWS, [1.0])
+            lab.write(PAIRING_ROWS, [1.0])
             return tuple(made.shape[:-1]) if made.shape[-1] == classes else None
         if made.shape[-1] != classes:
             continue
         for leading in _orders(made):
             if torch.equal(leading.reshape(-1, classes), rows):
-                lab.write(ALIGNMENT_ROWS, [1.0])
+                lab.write(PAIRING_ROWS, [1.0])
                 return tuple(leading.shape[:-1])
         if torch.equal(made.flatten(), scores.flatten()):  # the same numbers, cut up otherwise
             own = (made.reshape(-1, classes) == rows).all(1)
-            lab.write(ALIGNMENT_ROWS, [float(own.float().mean())])
+            lab.write(PAIRING_ROWS, [float(own.float().mean())])
         return None
     return None
 
@@ -97,10 +97,10 @@ def _shifted(lab: Lab, values: Tensor, targets: Tensor, leading: tuple[int, ...]
             shift = _shift(values, wanted, dim)
             if shift is None:
                 continue
-            lab.write(ALIGNMENT_SHIFT, [float(shift)])
+            lab.write(PAIRING_SHIFT, [float(shift)])
             if leading is not None and count != other and set(leading) == {count, other}:
                 ordered = leading == ((other, count) if transposed else (count, other))
-                lab.write(ALIGNMENT_ORDER, [float(ordered)])
+                lab.write(PAIRING_ORDER, [float(ordered)])
             return
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from holter.lab.running import run
 from holter.lab.setup import Setup
-from holter.record.signals import ALIGNMENT_ORDER, ALIGNMENT_ROWS, ALIGNMENT_SHIFT, USE_CHANGE
+from holter.record.signals import PAIRING_ORDER, PAIRING_ROWS, PAIRING_SHIFT, USE_CHANGE
 from lab.experiments.trainings import HEALTHY, adam, checked, loader
 
 RULES = ("scrambled-predictions", "misordered-targets", "shifted-targets")
@@ -20,7 +20,7 @@ BATCH, TIME, CLASSES = 8, 11, 7
 @pytest.mark.parametrize("kind", HEALTHY)
 def test_says_nothing_of_healthy_trainings(kind: str, tmp_path: Path) -> None:
     for rule in RULES:
-        assert checked("alignment", rule, HEALTHY[kind](), tmp_path / rule).findings == ()
+        assert checked("pairing", rule, HEALTHY[kind](), tmp_path / rule).findings == ()
     assert checked("input-use", "unused-inputs", HEALTHY[kind](), tmp_path / "use").findings == ()
 
 
@@ -81,16 +81,16 @@ def other_order(logits: Tensor, targets: Tensor) -> Tensor:
 def test_finds_how_scores_and_targets_lie(
     setup: Any, rows: float, order: float | None, tmp_path: Path
 ) -> None:
-    made = run("alignment", setup(), tmp_path / "run")
-    assert made[ALIGNMENT_ROWS][""].values[-1] == pytest.approx(rows, abs=0.1)
-    known = made[ALIGNMENT_ORDER][""].values[-1] if ALIGNMENT_ORDER in made else None
+    made = run("pairing", setup(), tmp_path / "run")
+    assert made[PAIRING_ROWS][""].values[-1] == pytest.approx(rows, abs=0.1)
+    known = made[PAIRING_ORDER][""].values[-1] if PAIRING_ORDER in made else None
     assert known == order
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3, -1])
 def test_finds_the_shift_of_the_targets(shift: int, tmp_path: Path) -> None:
-    made = run("alignment", language(flat, shift=shift), tmp_path / "run")
-    assert made[ALIGNMENT_SHIFT][""].values[-1] == shift
+    made = run("pairing", language(flat, shift=shift), tmp_path / "run")
+    assert made[PAIRING_SHIFT][""].values[-1] == shift
 
 
 class LastOnly(nn.Module):
