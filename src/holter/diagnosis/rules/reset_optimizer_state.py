@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import of
 from holter.record import Series
@@ -16,24 +17,18 @@ from holter.record.signals import LOSS, OPTIMIZER_AGE, WEIGHT_REWRITTEN_FRACTION
 Steps = npt.NDArray[np.int64]
 
 _AROUND = 3  # losses before and after a reset
+_RISE = 1.1  # times the loss before
 _FEWEST = 2  # resets at which the fraction of rewritten weights was recorded
 
 
 @exception
 def another_training(facts: Facts, _: str, __: Series, resets: Steps, most: float) -> str | None:
     """The loss returns to its start at each reset: the next fold or model is trained."""
-    series = facts.run[LOSS].values() if LOSS in facts.run else ()
-    losses = [loss for loss in series if len(loss) > 1]
-    if len(losses) != 1:
+    around = _losses_around(facts, resets)
+    if around is None:
         return None
-    (loss,) = losses
-    first = float(np.median(loss.values[:_AROUND]))
-    returns = 0
-    for step in resets:
-        index = min(max(int(np.searchsorted(loss.steps, step)), 1), len(loss) - 1)
-        before = float(np.median(loss.values[max(index - _AROUND, 0) : index]))
-        after = float(np.median(loss.values[index : index + _AROUND]))
-        returns += before < 0.9 * first and after > (first + before) / 2
+    first, pairs = around
+    returns = sum(b < 0.9 * first and after > (first + b) / 2 for b, after in pairs)
     if returns <= most * len(resets):
         return None
     return (
@@ -80,7 +75,8 @@ def reset_optimizer_state(
     ## What it does
     Reads the number of steps that the state of an optimizer such as Adam has seen, which has to
     rise between two readings. It reports if the count restarted several times: it fell to at most
-    the steps since the last reading, or stays at 1.
+    the steps since the last reading, or stays at 1. Where the training learned and the loss does
+    not rise at the resets it is a hint.
 
     ## Why it matters
     Adam without its moments takes steps of full length in the direction of a single batch. A
@@ -123,6 +119,29 @@ def reset_optimizer_state(
         yield reset_optimizer_state.not_examined("the optimizer's step count was recorded once")
 
 
+def _losses_around(facts: Facts, resets: Steps) -> tuple[float, list[tuple[float, float]]] | None:
+    """Return the first loss, and those before and after each reset; None if there are several."""
+    series = facts.run[LOSS].values() if LOSS in facts.run else ()
+    losses = [loss for loss in series if len(loss) > 1]
+    if len(losses) != 1:
+        return None
+    (loss,) = losses
+    pairs = []
+    for step in resets:
+        index = min(max(int(np.searchsorted(loss.steps, step)), 1), len(loss) - 1)
+        before = float(np.median(loss.values[max(index - _AROUND, 0) : index]))
+        pairs.append((before, float(np.median(loss.values[index : index + _AROUND]))))
+    return float(np.median(loss.values[:_AROUND])), pairs
+
+
+def _does_damage(facts: Facts, resets: Steps) -> bool:
+    """Whether the training failed, or its loss rises at most of the resets; True if unknown."""
+    outcome, around = facts.run_outcome, _losses_around(facts, resets)
+    if outcome.state is not OutcomeState.LEARNED or around is None:
+        return True
+    return bool(np.mean([after > _RISE * before for before, after in around[1]]) > 0.5)
+
+
 def _resets(age: Series) -> Steps:
     """Return the steps at which the count had restarted since the previous reading.
 
@@ -139,7 +158,7 @@ def _finding(facts: Facts, owner: str, age: Series, resets: Steps) -> Verdict:
     return reset_optimizer_state.finding(
         f"the optimizer's state{of(owner)} was reset {len(resets)} times{every}: it never saw more"
         f" than {np.nanmax(age.values):.0f} steps of {facts.run.steps}",
-        confidence=Confidence.CERTAIN,
+        confidence=Confidence.CERTAIN if _does_damage(facts, resets) else Confidence.HINT,
         onset=int(resets[0]),
         evidence=(
             Evidence(
