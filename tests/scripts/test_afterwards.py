@@ -118,7 +118,7 @@ def test_a_recurrent_layer_over_the_batch_is_found(here: Path) -> None:
         {},
         {"split": FOLDS, "folds": 3},  # the validation data of one fold are trained on in others
         {"evaluated": "(train_loader, valid_loader)"},
-        {"evaluated": "(DataLoader(train(0), 16), valid_loader)"},
+        {"evaluated": "(valid_loader, DataLoader(train(0), 16))"},
     ],
     ids=["plain", "folds", "training-data-too", "training-data-by-another-loader"],
 )
@@ -130,6 +130,16 @@ def test_a_healthy_script_gets_no_finding(here: Path, options: dict[str, object]
 
 def test_samples_in_both_splits_are_found(here: Path) -> None:
     assert "overlapping-splits" in found(ran(here, series(split=SHARED))[1])
+
+
+@pytest.mark.parametrize(("split", "shared"), [(SHARED, True), (APART, False)])
+def test_validation_without_a_loss_function(here: Path, *, split: str, shared: bool) -> None:
+    by_hand = "sum((model(a).argmax(1) == b).sum().item() for a, b in loader)"
+    script = series(split=split, evaluated="(valid_loader, DataLoader(train(0), 16))").replace(
+        "sum(nn.functional.cross_entropy(model(a), b).item() for a, b in loader)", by_hand
+    )
+    assert by_hand in script
+    assert ("overlapping-splits" in found(ran(here, script)[1])) is shared
 
 
 def test_nothing_is_examined_unasked(here: Path) -> None:

@@ -4,11 +4,11 @@ import copy
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
-from torch import nn
-from torch.utils.data import DataLoader
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Subset
 
 from holter.lab.batches import cloned, tensors
 from holter.record.signals import Signal
@@ -51,6 +51,13 @@ class TrainingCall:
     repeats: bool | None = None
 
 
+class _KeptLoader(NamedTuple):
+    own: "weakref.ref[DataLoader[Any]]"  # of the script
+    twin: DataLoader[Any]
+    chain: "Chain"  # where it was begun
+    aside: bool  # in evaluation
+
+
 class Keepsake:
     """Keeps a model, one of its calls in training and the loaders until the script has ended.
 
@@ -71,7 +78,7 @@ class Keepsake:
         self._tries = _TRIES
         self._found: tuple[nn.Module, _Arguments, Any] | None = None
         self._loss: tuple[str, dict[str, Any]] | None = None
-        self._loaders: dict[tuple[Chain, bool], DataLoader[Any]] = {}
+        self._loaders: list[_KeptLoader] = []
 
     @property
     def spent(self) -> float:
@@ -84,25 +91,36 @@ class Keepsake:
         return self._model() if isinstance(self._model, weakref.ref) else self._model
 
     def loader_begins(self, loader: DataLoader[Any], chain: "Chain", aside: bool) -> None:
-        """Keep a copy in the place of the loader that was used there before.
+        """Keep a copy, in the place of those that were used there before and no longer exist.
 
         Not the loader itself: the recording tells from its end that another takes its place.
         """
-        self._loaders.pop((chain, aside), None)
+        self._loaders = [
+            each
+            for each in self._loaders
+            if (each.chain, each.aside) != (chain, aside) or each.own() not in (None, loader)
+        ]
         try:
             twin = copy.copy(loader)
             twin.__dict__["_iterator"] = None  # and its workers
         except Exception:  # a library's own kind: its data are not examined
             return
-        self._loaders[chain, aside] = twin
-        if len(self._loaders) > _LOADERS:
-            del self._loaders[next(iter(self._loaders))]
+        kept = _KeptLoader(weakref.ref(loader), twin, chain, aside)
+        self._loaders = [*self._loaders, kept][-_LOADERS:]
 
     def loaders(self, training: "Chain | None", others: Iterable["Chain"]) -> dict[str, Any]:
-        """The loaders of training and of validation, as far as they are known."""
-        found = {} if training is None else {"train": self._loaders.get((training, False))}
-        aside = (self._loaders.get((chain, True)) for chain in others)
-        found["valid"] = next((each for each in aside if each is not None), None)
+        """The loaders of training and of validation, as far as they are known.
+
+        Where no loss tells what is evaluated, validation is what was read aside last. What was
+        trained on is not.
+        """
+        latest = [*reversed(self._loaders)]
+        train = next((k.twin for k in latest if k.chain == training and not k.aside), None)
+        aside = [k for k in latest if k.aside]
+        if train is not None:
+            aside = [k for k in aside if not _share_data(k.twin, train)]
+        aside = [k for chain in others for k in aside if k.chain == chain] or aside
+        found = {"train": train, "valid": aside[0].twin if aside else None}
         return {name: loader for name, loader in found.items() if loader is not None}
 
     def read(self, moment: _Moment) -> Iterable[Reading]:
@@ -154,6 +172,22 @@ class Keepsake:
         self._model = model if small else weakref.ref(model)
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
         self.call = TrainingCall(arguments, output, kept and (kept[0], cloned(kept[1])))
+
+
+def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:
+    """Whether two loaders serve the same data set, the same part of one, or the same tensors."""
+    first, second = one.dataset, other.dataset
+    if first is second:
+        return True
+    if isinstance(first, Subset) and isinstance(second, Subset):
+        return first.dataset is second.dataset and list(first.indices) == list(second.indices)
+    held = [{each.data_ptr() for each in _tensors_of(data)} for data in (first, second)]
+    return not held[0].isdisjoint(held[1])
+
+
+def _tensors_of(dataset: Any) -> list[Tensor]:
+    held = tensors(vars(dataset)) if hasattr(dataset, "__dict__") else []
+    return [each for each in held if each.numel()]
 
 
 def _are_equal(one: _Arguments, other: _Arguments) -> bool:

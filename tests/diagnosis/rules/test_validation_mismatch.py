@@ -3,7 +3,7 @@ import pytest
 
 from holter.diagnosis.rules.validation_mismatch import validation_mismatch
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import (
     INPUT_MEAN,
     INPUT_STD,
@@ -12,6 +12,7 @@ from holter.record.signals import (
     VAL_INPUT_MEAN,
     VAL_INPUT_STD,
     VAL_LOSS,
+    VAL_R2,
 )
 from synthetic import found, run_of, said, series
 from validations import STEPS, validated
@@ -107,6 +108,18 @@ def test_a_sum_over_the_batch_is_on_another_scale() -> None:
     (verdict,) = said(validation_mismatch, regression(0.1 * np.ones(10), np.full(10, 300.0)))
     assert isinstance(verdict, NotExamined)
     assert "scale" in verdict.because
+
+
+@pytest.mark.parametrize(("explained", "fires"), [(-4.0, True), (0.3, False)])
+def test_validation_targets_of_another_scale(*, explained: float, fires: bool) -> None:
+    """What explains less of the validation targets than their mean is worse at any scale."""
+    run = regression(4 * np.exp(-T / 3), np.linspace(110.0, 100.0, 10))
+    owners = run[VAL_LOSS]
+    (owner,) = owners
+    more = {VAL_R2: {owner: series(np.full(10, explained), owners[owner].steps)}}
+    tables = {signal: dict(run[signal]) for signal in (LOSS, VAL_LOSS, TARGET_STD)}
+    said_of = said(validation_mismatch, run_of({**tables, **more}))
+    assert [isinstance(each, Finding) for each in said_of] == [fires]
 
 
 def test_boundary() -> None:

@@ -18,7 +18,7 @@ from holter.diagnosis.facts.validation import (
 from holter.diagnosis.facts.validation_inputs import has_other_inputs
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS
+from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS, VAL_R2
 
 
 @rule(
@@ -98,7 +98,9 @@ def validation_mismatch(
             f"training ({trained:.3g}) is no better than {reference} either"
         )
         return
-    if last < beaten * first:
+    explained = _explained(facts, curves)
+    is_worse = explained is not None and explained <= 0
+    if last < beaten * first and not is_worse:
         yield validation_mismatch.clear(
             f"the validation loss improves from {first:.3g} to {last:.3g}"
         )
@@ -113,7 +115,7 @@ def validation_mismatch(
             )
             return
     other_inputs = has_other_inputs(facts)
-    if at_chance is None and not other_inputs and lowest > max_scale * constant:
+    if at_chance is None and not other_inputs and not is_worse and lowest > max_scale * constant:
         yield validation_mismatch.not_examined(
             f"the validation loss ({lowest:.3g}) and {reference} are on different scales"
         )
@@ -122,7 +124,7 @@ def validation_mismatch(
         f"the validation loss ({first:.3g} initially, {last:.3g} at the end) never falls below"
         f" {reference}; the training loss reaches {trained:.3g}",
         confidence=Confidence.LIKELY
-        if other_inputs or (at_chance and is_fitted)
+        if other_inputs or is_worse or (at_chance and is_fitted)
         else Confidence.HINT,
         onset=int(curves.steps[0]),
         evidence=(
@@ -134,10 +136,24 @@ def validation_mismatch(
             ),
             Evidence(LOSS, curves.span, f"{trained:.3g} at the end", curves.trained),
             *_accuracy_evidence(curves, accuracy, fitted, odds),
+            *_explained_evidence(curves, explained),
         ),
         fix="pass one sample through both pipelines and compare what the model is given; then check"
         " that validation labels belong to their inputs",
     )
+
+
+def _explained(facts: Facts, curves: Curves) -> float | None:
+    """Return the largest share of the variance of validation targets that a pass explained."""
+    if VAL_R2 not in facts.run or (series := facts.run[VAL_R2].get(curves.owner)) is None:
+        return None
+    return float(series.values.max()) if len(series) else None
+
+
+def _explained_evidence(curves: Curves, explained: float | None) -> Iterator[Evidence]:
+    if explained is not None and explained <= 0:
+        says = f"{explained:.3g} at best: the mean of the validation targets is a better prediction"
+        yield Evidence(VAL_R2, curves.span, says, curves.owner)
 
 
 def _late_accuracy(curves: Curves) -> float | None:
