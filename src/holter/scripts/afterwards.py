@@ -27,6 +27,7 @@ from holter.lab.experiments import Experiment
 from holter.lab.experiments.augmentation import augmentation
 from holter.lab.experiments.causality import causality
 from holter.lab.experiments.data import data
+from holter.lab.experiments.eval_gap import eval_gap
 from holter.lab.experiments.input_use import input_use
 from holter.lab.experiments.padding import padding
 from holter.lab.experiments.pairing import measure, pairing
@@ -82,6 +83,9 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     if "train" in setup.loaders or call.repeats is False:
         yield sample_mixing, partial(sample_mixing.function, setup, steps=0)
         yield input_use, partial(input_use.function, setup, steps=0, seconds=limit / 4)
+    if call.loss is not None and _scores(call) is not None:
+        before = float(getattr(nn.functional, call.loss[0])(**call.loss[1]).detach().mean())
+        yield eval_gap, partial(eval_gap.function, setup, steps=0, passes=0, start=before)
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
     if setup.loaders:
@@ -92,21 +96,58 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:
     """A setup whose step calls the model and the loss function as the training did."""
+    for name, module in model.named_modules():
+        module.training = name in call.training
+    scores = _scores(call)
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
         made = model(*batch["args"], **batch["kwargs"])
-        value = next((each.float().mean() for each in tensors(made)), torch.zeros(()))
-        if call.loss is not None:
-            name, arguments = call.loss
-            getattr(nn.functional, name)(**arguments)  # for those that look for its arguments
+        if call.loss is None:
+            return next((each.float().mean() for each in tensors(made)), torch.zeros(()))
+        name, arguments = call.loss
+        given = arguments if scores is None else {**arguments, "input": scores(made)}
+        value: Tensor = getattr(nn.functional, name)(**given)
         return value
 
     args, kwargs = call.arguments
-    batch = {"args": args, "kwargs": kwargs}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    valid = loaders.get("valid")
-    setup = Setup.of(model, optimizer, loss, [batch], valid=valid)
+    batch = {"args": args, "kwargs": kwargs}
+    setup = Setup.of(model, optimizer, loss, [batch], valid=loaders.get("valid"))
     return replace(setup, loaders=loaders)
+
+
+def _scores(call: TrainingCall) -> Callable[[Any], Tensor] | None:
+    """How the loss function's input is made of what the model returns; None if otherwise."""
+    given = None if call.loss is None else call.loss[1].get("input")
+    if not isinstance(given, Tensor):
+        return None
+    for place, made in enumerate(tensors(call.output)):
+        for arrange in (_as_is, _last_second, _time_first):
+            try:
+                same = torch.equal(arrange(made).reshape(given.shape), given)
+            except (RuntimeError, IndexError):
+                continue
+            if same:
+                return partial(_arranged, place, arrange, given.shape)
+    return None
+
+
+def _arranged(
+    place: int, arrange: Callable[[Tensor], Tensor], shape: torch.Size, output: Any
+) -> Tensor:
+    return arrange(tensors(output)[place]).reshape(shape)
+
+
+def _as_is(made: Tensor) -> Tensor:
+    return made
+
+
+def _last_second(made: Tensor) -> Tensor:
+    return made.movedim(-1, 1)
+
+
+def _time_first(made: Tensor) -> Tensor:
+    return made.transpose(0, 1)
 
 
 class _LateError(BaseException):

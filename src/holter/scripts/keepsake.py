@@ -46,6 +46,7 @@ class TrainingCall:
     """
 
     arguments: _Arguments
+    training: frozenset[str]  # the modules in train mode
     output: Any
     loss: tuple[str, dict[str, Any]] | None
     repeats: bool | None = None
@@ -171,7 +172,9 @@ class Keepsake:
         small = _bytes(list(model.parameters())) <= _KEPT
         self._model = model if small else weakref.ref(model)
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
-        self.call = TrainingCall(arguments, output, kept and (kept[0], cloned(kept[1])))
+        training = frozenset(name for name, each in model.named_modules() if each.training)
+        copied = kept and (kept[0], cloned(kept[1]))
+        self.call = TrainingCall(arguments, training, output, copied)
 
 
 def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:

@@ -31,7 +31,13 @@ _MOMENTUM = 0.1  # lower ones arrive at the same statistics, later
     preflight=True,
 )
 def eval_gap(
-    setup: Setup, lab: Lab, *, steps: int = 20, passes: int = 50, batches: int = 8
+    setup: Setup,
+    lab: Lab,
+    *,
+    steps: int = 20,
+    passes: int = 50,
+    batches: int = 8,
+    start: float | None = None,
 ) -> None:
     """Is the model in eval mode the one that was trained?
 
@@ -41,8 +47,9 @@ def eval_gap(
     norm.
 
     `steps`: training steps.
-    `passes`: forward passes after them, for running statistics.
+    `passes`: forward passes after them, for running statistics; 0 leaves those as they are.
     `batches`: number of batches.
+    `start`: loss before the training, for a model that is trained already.
     """
     if len(setup.phases) > 1:
         raise InapplicableError("the step optimises several losses in turn, in train mode only")
@@ -52,7 +59,7 @@ def eval_gap(
         train, evaluated = (model.losses(chosen[:1], evaluated=e) for e in ([], model.all))
         if np.allclose(train, evaluated, rtol=1e-4, equal_nan=True):
             raise InapplicableError("no module behaves differently in eval mode")
-    start = model.losses(chosen, dropout=False)
+    untrained = model.losses(chosen, dropout=False) if start is None else [start]
     warm_up(setup, chosen, steps)
     model.settle(chosen, passes)
     losses = {  # in this order: what is in train mode updates its statistics
@@ -63,7 +70,7 @@ def eval_gap(
         "train": model.losses(chosen),
         "train without dropout": model.losses(chosen, dropout=False),
     }
-    lab.write(EVAL_GAP_START, start)
+    lab.write(EVAL_GAP_START, untrained)
     for trial, each in losses.items():
         lab.write(EVAL_GAP_LOSS, each, trial=trial)
     _write_norm(model, chosen, lab)
@@ -98,7 +105,7 @@ class _Modes:
 
     def settle(self, batches: Sequence[Batch], passes: int) -> None:
         """Forward passes in train mode, until running statistics are what they will be."""
-        for norm in self.norms.values():
+        for norm in self.norms.values() if passes else ():
             if norm.momentum:
                 norm.momentum = max(norm.momentum, _MOMENTUM)
         self.losses([batches[number % len(batches)] for number in range(passes)])
