@@ -132,6 +132,15 @@ def test_samples_in_both_splits_are_found(here: Path) -> None:
     assert "overlapping-splits" in found(ran(here, series(split=SHARED))[1])
 
 
+@pytest.mark.parametrize("momentum", [0.1, 0.001])
+def test_running_statistics_that_are_off_are_found(here: Path, momentum: float) -> None:
+    norm = f"        self.norm = nn.BatchNorm1d(16, momentum={momentum})\n"
+    script = series().replace("    def forward", f"{norm}    def forward")
+    script = script.replace("self.rnn(x)[0].mean(1)", "self.norm(30 * self.rnn(x)[0].mean(1) + 50)")
+    assert norm in script
+    assert ("eval-mode-gap" in found(ran(here, script)[1])) is (momentum < 0.1)
+
+
 @pytest.mark.parametrize(("split", "shared"), [(SHARED, True), (APART, False)])
 def test_validation_without_a_loss_function(here: Path, *, split: str, shared: bool) -> None:
     by_hand = "sum((model(a).argmax(1) == b).sum().item() for a, b in loader)"

@@ -18,6 +18,7 @@ _EXAMINED = {
     "dataset": ("the data set", "preflight"),
     "dataset.overlap": ("the overlap of training and validation data", "preflight"),
     "determinism": ("whether a step can be repeated bit for bit", "determinism"),
+    "eval_dropout": ("dropout in eval mode", "preflight"),
     "eval_gap": ("the loss in eval mode", "preflight"),
     "evaluate": ("the losses of single samples", "evaluate"),
     "init": ("the initialisation", "preflight"),

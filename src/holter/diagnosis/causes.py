@@ -144,7 +144,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("no-learning", "bad-validation", "unrelated-labels"),
     ),
     (("tiny-batch-norm",), ("no-learning", "bad-validation", "unstable")),
-    (("eval-mode-gap", "validation-in-train-mode"), ("bad-validation",)),
+    (("eval-mode-gap", "validation-in-train-mode", "dropout-in-evaluation"), ("bad-validation",)),
+    (("dropout-in-evaluation",), ("eval-mode-gap",)),
     # the loop and the optimizer
     (("parameters-outside-model",), ("parameters-outside-optimizer",)),
     (

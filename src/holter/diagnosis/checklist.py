@@ -159,7 +159,7 @@ CHECKS = (
     Check(
         "eval-gap",
         "Does the model agree in train and eval mode?",
-        ("eval-mode-gap", "tiny-batch-norm"),
+        ("eval-mode-gap", "tiny-batch-norm", "dropout-in-evaluation"),
     ),
     Check(
         "accumulation",

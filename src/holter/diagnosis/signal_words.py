@@ -38,6 +38,7 @@ _WORDS = {
     "dataset.overlap": "validation samples in training",
     "dataset.repeated": "repeated inputs",
     "dataset.shared_positions": "shared positions",
+    "eval_dropout.share": "share that is dropped",
     "eval_gap.loss": "loss of the same batches",
     "eval_gap.variance": "running variance",
     "grad.carried_fraction": "gradient carried over",

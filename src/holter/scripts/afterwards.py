@@ -27,6 +27,7 @@ from holter.lab.experiments import Experiment
 from holter.lab.experiments.augmentation import augmentation
 from holter.lab.experiments.causality import causality
 from holter.lab.experiments.data import data
+from holter.lab.experiments.eval_dropout import eval_dropout
 from holter.lab.experiments.eval_gap import eval_gap
 from holter.lab.experiments.input_use import input_use
 from holter.lab.experiments.padding import padding
@@ -86,6 +87,7 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     if call.loss is not None and _scores(call) is not None:
         before = float(getattr(nn.functional, call.loss[0])(**call.loss[1]).detach().mean())
         yield eval_gap, partial(eval_gap.function, setup, steps=0, passes=0, start=before)
+    yield eval_dropout, partial(eval_dropout.function, setup)
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
     if setup.loaders:

@@ -172,6 +172,14 @@ EVAL_GAP_MOMENTUM = Signal(
     "",
     "The momentum of that batch norm.",
 )
+EVAL_DROPOUT = Signal(
+    "eval_dropout.share",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "share",
+    "Largest share that a dropout function drops while the model is in eval mode; a trial is a"
+    " function, and 0 stands for a model that was looked at.",
+)
 ACCUMULATION_RESIDUAL = Signal(
     "accumulation.residual",
     Per.TRIAL,
