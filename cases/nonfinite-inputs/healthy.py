@@ -1,4 +1,4 @@
-"""Missing values are replaced by the mean of their column."""
+"""The same with a lower bound on what the logarithm is given."""
 
 import torch
 from torch import nn
@@ -8,8 +8,8 @@ torch.manual_seed(0)
 centres = 1.5 * torch.randn(4, 12)
 y = torch.randint(4, (2048,))
 x = centres[y] + 1.5 * torch.randn(2048, 12)
-x[torch.randint(2048, (2,)), 3] = float("nan")
-x[x[:, 3].isnan(), 3] = x[:, 3].nanmean()
+x[:, 3] = x[:, 3].exp()
+x[torch.randint(2048, (2,)), 3] = -1.0
 loader = DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)
 
 model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 4))
@@ -18,6 +18,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 
 for epoch in range(8):
     for inputs, labels in loader:
+        inputs[:, 3] = inputs[:, 3].clamp_min(1e-3).log()
         optimizer.zero_grad()
         loss = criterion(model(inputs), labels)
         loss.backward()

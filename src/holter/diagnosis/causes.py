@@ -282,7 +282,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"), ("non-finite",)),
     (("nonfinite-loss",), ("unfittable-batch",)),
     (("unfittable-batch",), ("no-learning", "constant-validation")),
-    (("imbalance-collapse",), ("no-learning",)),
+    (("imbalance-collapse",), ("no-learning", "imbalanced-classes")),
     (("loss-at-constant-predictor",), ("flat-loss", "loss-plateau", "underfitting")),
     (("outweighed-term",), ("collapsed-embeddings",)),
     (("collapsed-embeddings", "collapsed-outputs"), ("flat-loss", "loss-plateau")),

@@ -48,7 +48,6 @@ def ranked_scores(facts: Facts, measured: Measured, found: Classification) -> st
     level=Level.DATA,
     needs=(VAL_BALANCED_ACCURACY,),
     exceptions=(ranked_scores,),
-    preview=True,
 )
 def imbalance_collapse(
     facts: Facts,
