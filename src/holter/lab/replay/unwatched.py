@@ -41,6 +41,13 @@ class Unwatched:
     def send(self, scout: object) -> None:
         """Let nobody look for models."""
 
+    def hear_loaders(self, listener: object) -> None:
+        """Tell of no loader."""
+
+    def splits(self) -> tuple[None, list[int]]:
+        """Know of no data."""
+        return None, []
+
     def log(self, **_: Any) -> None:
         """File nothing."""
 
