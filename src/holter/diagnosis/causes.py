@@ -143,7 +143,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("scrambled-predictions", "misordered-targets", "shifted-targets"),
         ("no-learning", "bad-validation", "unrelated-labels"),
     ),
-    (("tiny-batch-norm",), ("no-learning", "bad-validation", "unstable")),
+    (("tiny-batch-norm",), ("no-learning", "bad-validation", "unstable", "eval-mode-gap")),
     (("eval-mode-gap", "validation-in-train-mode", "dropout-in-evaluation"), ("bad-validation",)),
     (("dropout-in-evaluation",), ("eval-mode-gap",)),
     # the loop and the optimizer
