@@ -144,6 +144,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("no-learning", "bad-validation", "unrelated-labels"),
     ),
     (("tiny-batch-norm",), ("no-learning", "bad-validation", "unstable", "eval-mode-gap")),
+    (("tiny-batch-norm", "eval-mode-gap", "dead-units", "saturated-units"), ("unused-inputs",)),
+    (("collapsed-weights", "identical-rows", "huge-updates"), ("unused-inputs",)),
     (("eval-mode-gap", "validation-in-train-mode", "dropout-in-evaluation"), ("bad-validation",)),
     (("dropout-in-evaluation",), ("eval-mode-gap",)),
     # the loop and the optimizer

@@ -24,6 +24,7 @@ from holter.lab.writing import Lab
 from holter.record.signals import USE_CHANGE, USE_ROUNDING
 
 _CATEGORIES = 16  # columns of whole numbers; more are a text
+_FEWEST = 8  # samples: for a few, all units behind a column may happen to be off
 _MOST = 64  # parts along one dimension that are tried; evenly spaced where there are more
 
 
@@ -44,6 +45,8 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
     probe, outputs = probed(setup, batch)
     sequences = sequences_of(probe.inputs, targets)
     samples = samples_of(setup, batch, probe, sequences)
+    if samples.count < _FEWEST:
+        raise InapplicableError(f"a batch holds {samples.count} of the {_FEWEST} samples needed")
     until = time.perf_counter() + seconds
     measured = False
     for name in samples.dims:
