@@ -52,22 +52,22 @@ history = {"loss": [], "val_loss": [], "grad_norm": [], "lr": []}
 for epoch in range(10):
     net.train()
     opt.zero_grad(set_to_none=True)
-    objective = 0.0
+    losses = []
     for i, (x, y) in enumerate(train_loader):
         loss = loss_fn(net(x), y) / accum_steps
         loss.backward()
-        objective += loss.item()
+        losses.append(accum_steps * loss.item())
 
         # step every accum_steps batches, and with what is left at the end of the epoch
         if (i + 1) % accum_steps == 0 or i + 1 == len(train_loader):
             norm = torch.sqrt(sum(p.grad.pow(2).sum() for p in net.parameters()))
-            history["loss"].append(objective)
+            history["loss"].append(sum(losses) / len(losses))
             history["grad_norm"].append(norm.item())
             history["lr"].append(opt.param_groups[0]["lr"])
             nn.utils.clip_grad_norm_(net.parameters(), max_norm)
             opt.step()
             opt.zero_grad(set_to_none=True)
-            objective = 0.0
+            losses = []
 
     net.eval()
     with torch.no_grad():
