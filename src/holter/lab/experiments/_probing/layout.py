@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from holter.lab.batches import opaque, tensors
 from holter.lab.calls import LossEvaluation, first_loss_call
+from holter.lab.changes.modes import in_eval_mode
 from holter.lab.experiments._probing.probe import Probe, Tensors
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
@@ -181,7 +182,11 @@ def _count(loader: DataLoader[Any] | None, batch: Batch) -> int:
 
 def _aimed_at(setup: Setup, batch: Batch, inputs: Tensors) -> int | None:
     """The samples by the loss: one target for each row of predictions; None if it does not tell."""
-    call = known_loss_call(setup, batch)
+    try:
+        with in_eval_mode(setup.model):  # in train mode, running statistics would change
+            call = known_loss_call(setup, batch)
+    except Exception:  # models that return something else in eval mode
+        return None
     scores, targets = (None, None) if call is None else map(call.arguments.get, ("input", "target"))
     if not isinstance(scores, Tensor) or not isinstance(targets, Tensor):
         return None
