@@ -26,7 +26,7 @@ def eval_dropout(setup: Setup, lab: Lab) -> None:
     """Is nothing dropped in eval mode?
 
     Calls the model in eval mode and looks at the arguments of torch's dropout functions:
-    `F.dropout(x)` drops in every mode unless it is told `training=self.training`.
+    `F.dropout(x)` drops in every mode unless it gets `training=self.training`.
     """
     (batch,) = some_batches(setup, 1)
     probe, _ = probed(setup, batch)

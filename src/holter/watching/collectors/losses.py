@@ -48,6 +48,7 @@ class Losses:
         self._calls = 0
         self._frames = Frames()
         self._passes: list[Pass] = []  # of the step, those that were looked at
+        self._most = 1  # calls in a step
         self._last = -1  # number of the newest node of autograd at the last call
         # At the first step, and once a step made several calls or its loss was scaled.
         self._is_curious = True
@@ -93,7 +94,10 @@ class Losses:
         passes, calls = self._passes, self._calls
         if calls < 2 or len(passes) < min(calls, max(calls - 1, 2)):
             return None
+        self._most = max(self._most, calls)
         first = passes[0]
+        if first.divisor > self._most:  # no number of batches: of labels, for example
+            return None
         others = passes[1:] if len(passes) == calls else passes
         alike = all(each.chain == first.chain and each.divisor == first.divisor for each in others)
         return first.divisor / calls if alike and all(each.is_fresh for each in others) else None
