@@ -1,4 +1,4 @@
-"""A tagger whose scores are divided anew with `view`, where dimensions have to be exchanged."""
+"""A tagger that uses `view` on its scores, where dimensions have to be exchanged."""
 
 import torch
 from torch import nn

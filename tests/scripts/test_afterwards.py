@@ -166,6 +166,22 @@ def test_the_output_is_the_same_and_the_model_prints_no_more(here: Path) -> None
     assert ended.out == plain.out
 
 
+def test_what_is_done_at_exit_finds_the_model_as_the_script_left_it(here: Path) -> None:
+    norm = "        self.norm = nn.BatchNorm1d(16)\n"
+    script = series().replace("    def forward", f"{norm}    def forward")
+    script = script.replace("self.rnn(x)[0].mean(1)", "self.norm(self.rnn(x)[0].mean(1))")
+    script += """
+import atexit
+atexit.register(lambda: print(
+    [float(value.double().sum()) for value in model.state_dict().values()],
+    model.training, torch.rand(1),
+))
+"""
+    ended, run = ran(here, script)
+    assert run.events_of(ExperimentMade)
+    assert ended.out == python("train.py", cwd=here).out
+
+
 def test_a_data_set_that_blocks_or_fails_after_the_end_is_left_alone(here: Path) -> None:
     script = series().replace(
         "everything = TensorDataset(x, y)\n",

@@ -1,8 +1,8 @@
 """After a script has ended: its model and its data sets are examined, as preflight would.
 
 What needs neither a loss nor a training step is measured on what the script leaves: whether samples
-of a batch mix, whether later inputs leak, what the data sets share. Nothing of the script runs any
-more, so there is nothing that this could change.
+of a batch mix, whether later inputs leak, what the data sets share. Weights, statistics, modes and
+random numbers are put back: what the script has registered for its exit finds them as it left them.
 """
 
 import contextlib
@@ -35,6 +35,7 @@ from holter.lab.experiments.pairing import measure, pairing
 from holter.lab.experiments.sample_mixing import sample_mixing
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Setup
+from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.events import ExperimentMade, NotApplicable
 from holter.scripts.keepsake import Keepsake, TrainingCall
@@ -59,20 +60,27 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
     limit = min(max(_SHARE * seconds, _LEAST), _MOST)
     setup = _setup(model, call, keepsake.loaders(*watch.splits()))
     until = time.perf_counter() + limit
-    with Lab(path) as lab, _quiet(), _at_most(2 * limit + 1.0):
+    with Lab(path) as lab, _quiet(), _restored(setup), _at_most(2 * limit + 1.0):
+        for name, module in model.named_modules():
+            module.training = name in call.training
         for experiment, make in _planned(setup, call, limit):
-            began = time.perf_counter()
-            if began > until:
+            if time.perf_counter() > until:
                 break
-            name, signals = experiment.name, tuple(each.name for each in experiment.emits)
-            try:
-                make(lab)
-            except InapplicableError as reason:
-                lab.event(NotApplicable(name, str(reason), signals))
-            except (Exception, _LateError) as error:  # of the script's own code, most likely
-                why = f"it failed after the script had ended ({type(error).__name__})"
-                lab.event(NotApplicable(name, why, signals))
-            lab.event(ExperimentMade(name, time.perf_counter() - began))
+            _make(experiment, make, lab)
+
+
+def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None:
+    """Make an experiment; one that fails does so in the script's own code, most likely."""
+    began = time.perf_counter()
+    name, signals = experiment.name, tuple(each.name for each in experiment.emits)
+    try:
+        make(lab)
+    except InapplicableError as reason:
+        lab.event(NotApplicable(name, str(reason), signals))
+    except (Exception, SystemExit, _LateError) as error:
+        why = f"it failed after the script had ended ({type(error).__name__})"
+        lab.event(NotApplicable(name, why, signals))
+    lab.event(ExperimentMade(name, time.perf_counter() - began))
 
 
 def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
@@ -81,7 +89,7 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
         given = (call.arguments, call.output, function, arguments)
         yield pairing, lambda lab: measure(lab, *given)
     # Rows that are the same at every step may be linked, as the nodes of a graph are.
-    if "train" in setup.loaders or call.repeats is False:
+    if "train" in setup.loaders or call.varies:
         yield sample_mixing, partial(sample_mixing.function, setup, steps=0)
         yield input_use, partial(input_use.function, setup, steps=0, seconds=limit / 4)
     if call.loss is not None and _scores(call) is not None:
@@ -98,8 +106,6 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:
     """A setup whose step calls the model and the loss function as the training did."""
-    for name, module in model.named_modules():
-        module.training = name in call.training
     scores = _scores(call)
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
@@ -178,6 +184,16 @@ def _at_most(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _restored(setup: Setup) -> Iterator[None]:
+    """Put everything back that a training step may change."""
+    state = State(setup)
+    try:
+        yield
+    finally:
+        state.restore()
 
 
 @contextlib.contextmanager

@@ -41,15 +41,25 @@ _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
 class TrainingCall:
     """A call of a model in training, and of the loss function after it.
 
-    `repeats` if a later step gives the model the same again, as all nodes of a graph; None if there
-    was no later one.
+    `later` are the arguments of a call in a later step, if there was one.
     """
 
     arguments: _Arguments
     training: frozenset[str]  # the modules in train mode
     output: Any
     loss: tuple[str, dict[str, Any]] | None
-    repeats: bool | None = None
+    later: _Arguments | None = None
+
+    @property
+    def varies(self) -> bool:
+        """Whether another step is known to give the model something else: not all nodes of a graph.
+
+        Read after the training, because it waits for the device.
+        """
+        if self.later is None:
+            return False
+        pairs = zip(tensors(self.arguments), tensors(self.later), strict=False)
+        return any(a.shape != b.shape or not torch.equal(a, b) for a, b in pairs)
 
 
 class _KeptLoader(NamedTuple):
@@ -166,7 +176,7 @@ class Keepsake:
             return
         model, arguments, output = found
         if self.call is not None:
-            self.call = replace(self.call, repeats=_are_equal(arguments, self.call.arguments))
+            self.call = replace(self.call, later=arguments)
             self._tries = 0
             return
         small = _bytes(list(model.parameters())) <= _KEPT
@@ -191,11 +201,6 @@ def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:
 def _tensors_of(dataset: Any) -> list[Tensor]:
     held = tensors(vars(dataset)) if hasattr(dataset, "__dict__") else []
     return [each for each in held if each.numel()]
-
-
-def _are_equal(one: _Arguments, other: _Arguments) -> bool:
-    pairs = zip(tensors(one), tensors(other), strict=False)
-    return all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
 
 
 def _bytes(value: Any) -> int:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,9 +143,14 @@ def _examine(watch: "Watch", keepsake: "Keepsake", seconds: float) -> None:
     """Examine what the script leaves, unless others take part in its training."""
     from holter.scripts.afterwards import examine, is_alone
 
-    if is_alone():
-        with suppress(KeyboardInterrupt):  # the report is about what is known
-            examine(watch, keepsake, watch.path, seconds=seconds)
+    if not is_alone():
+        return
+    try:
+        examine(watch, keepsake, watch.path, seconds=seconds)
+    except KeyboardInterrupt:  # the report is about what is known
+        pass
+    except Exception as error:
+        tell(f"model and data could not be examined afterwards ({type(error).__name__}: {error})")
 
 
 def _why_nothing(watch: "Watch") -> str:

@@ -22,9 +22,9 @@ _FEWEST = 2  # resets at which the fraction of rewritten weights was recorded
 
 
 @exception
-def another_training(facts: Facts, _: str, __: Series, resets: Steps, most: float) -> str | None:
+def another_training(facts: Facts, owner: str, _: Series, resets: Steps, most: float) -> str | None:
     """The loss returns to its start at each reset: the next fold or model is trained."""
-    around = _losses_around(facts, resets)
+    around = _losses_around(facts, owner, resets)
     if around is None:
         return None
     first, pairs = around
@@ -119,13 +119,16 @@ def reset_optimizer_state(
         yield reset_optimizer_state.not_examined("the optimizer's step count was recorded once")
 
 
-def _losses_around(facts: Facts, resets: Steps) -> tuple[float, list[tuple[float, float]]] | None:
-    """Return the first loss, and those before and after each reset; None if there are several."""
-    series = facts.run[LOSS].values() if LOSS in facts.run else ()
-    losses = [loss for loss in series if len(loss) > 1]
-    if len(losses) != 1:
+def _losses_around(
+    facts: Facts, owner: str, resets: Steps
+) -> tuple[float, list[tuple[float, float]]] | None:
+    """Return the first loss, and those before and after each reset; None if none is known."""
+    if LOSS not in facts.run:
         return None
-    (loss,) = losses
+    losses = {name: loss for name, loss in facts.run[LOSS].items() if len(loss) > 1}
+    loss = losses.get(owner) or (next(iter(losses.values())) if len(losses) == 1 else None)
+    if loss is None:
+        return None
     pairs = []
     for step in resets:
         index = min(max(int(np.searchsorted(loss.steps, step)), 1), len(loss) - 1)
@@ -134,9 +137,9 @@ def _losses_around(facts: Facts, resets: Steps) -> tuple[float, list[tuple[float
     return float(np.median(loss.values[:_AROUND])), pairs
 
 
-def _does_damage(facts: Facts, resets: Steps) -> bool:
+def _does_damage(facts: Facts, owner: str, resets: Steps) -> bool:
     """Whether the training failed, or its loss rises at most of the resets; True if unknown."""
-    outcome, around = facts.run_outcome, _losses_around(facts, resets)
+    outcome, around = facts.run_outcome, _losses_around(facts, owner, resets)
     if outcome.state is not OutcomeState.LEARNED or around is None:
         return True
     return bool(np.mean([after > _RISE * before for before, after in around[1]]) > 0.5)
@@ -158,7 +161,7 @@ def _finding(facts: Facts, owner: str, age: Series, resets: Steps) -> Verdict:
     return reset_optimizer_state.finding(
         f"the optimizer's state{of(owner)} was reset {len(resets)} times{every}: it never saw more"
         f" than {np.nanmax(age.values):.0f} steps of {facts.run.steps}",
-        confidence=Confidence.CERTAIN if _does_damage(facts, resets) else Confidence.HINT,
+        confidence=Confidence.CERTAIN if _does_damage(facts, owner, resets) else Confidence.HINT,
         onset=int(resets[0]),
         evidence=(
             Evidence(

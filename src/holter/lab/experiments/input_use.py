@@ -59,7 +59,7 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
                     break
     if not measured:
         raise InapplicableError("no input has columns, positions or channels that can be exchanged")
-    again = probe.outputs()  # at last: a model that keeps a state gives out something else now
+    again = probe.outputs()  # last, because a model that keeps a state returns something else now
     lab.write(USE_ROUNDING, [max(rounding(outputs[each], again[each]) for each in outputs)])
 
 
