@@ -121,8 +121,10 @@ def is_silent() -> bool:
 
 def is_compiled(model: nn.Module) -> bool:
     """Whether the model or a part of it is compiled: global hooks make those compile again."""
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nothing is compiled
-    kind = () if dynamo is None else (dynamo.OptimizedModule,)
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    if dynamo is None:  # not imported: nothing is compiled
+        return False
+    kind = dynamo.OptimizedModule
     return any(
         isinstance(module, kind) or module._compiled_call_impl is not None  # noqa: SLF001
         for module in model.modules()
