@@ -99,9 +99,7 @@ def _part(call: Attended) -> _Call | None:
         mask = mask.detach().expand(*query.shape[:3], key.shape[2])
         mask = mask[:_SAMPLES, :_HEADS, :reach:every, :_KEYS].clone()
     few = query[:_SAMPLES, :_HEADS, :reach:every].clone()
-    return _Call(
-        few, key[:_SAMPLES, :heads, :_KEYS].clone(), mask, call.is_causal, scale, every
-    )
+    return _Call(few, key[:_SAMPLES, :heads, :_KEYS].clone(), mask, call.is_causal, scale, every)
 
 
 @torch.no_grad()
@@ -140,5 +138,5 @@ def _entropy(logits: Tensor, allowed: Tensor) -> Tensor:
     lowest = torch.finfo(logits.dtype).min
     shares = torch.softmax(torch.where(allowed, logits, lowest), dim=-1)
     shares = torch.where(allowed, shares, 0.0)
-    entropy = torch.special.entr(shares).sum((1, 2, 3, 4))
+    entropy: Tensor = torch.special.entr(shares).sum((1, 2, 3, 4))
     return entropy / allowed.sum(dim=-1).clamp(min=1).log().sum((1, 2, 3))

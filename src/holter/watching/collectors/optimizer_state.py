@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from holter.record.signals import ADAM_SURPRISE, ADAM_TINY_FRACTION, OPTIMIZER_AGE, Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
-from holter.watching.collectors.outputs import gathered
+from holter.watching.collectors.outputs import gathered, sent
 from holter.watching.collectors.roster import Subject
 from holter.watching.stats import Statistics
 
@@ -70,9 +70,7 @@ class OptimizerState:
             Reading(ADAM_SURPRISE, subject.names, surprise, places),
         ]
 
-    def _whole(
-        self, subject: Subject, moments: Sequence[_Moments]
-    ) -> tuple[Tensor, Tensor] | None:
+    def _whole(self, subject: Subject, moments: Sequence[_Moments]) -> tuple[Tensor, Tensor] | None:
         """Share under epsilon and root mean square ratio by one launch; None where it cannot be."""
         first = moments[0].square.device
         if first.type != "cuda" or any(each.square.device != first for each in moments):
@@ -87,7 +85,7 @@ class OptimizerState:
         """The epsilon of each, on the device; kept, for it hardly ever changes."""
         key = moments[0].square.device, tuple(buffer.epsilon for buffer in moments)
         if self._known is None or self._known[0] != key:
-            self._known = key, _sent(key[1], key[0])
+            self._known = key, sent(key[1], torch.float32, key[0])
         return self._known[1]
 
     def _sampled(self, alike: Iterable[Sequence[_Moments]]) -> tuple[Tensor, ...]:
@@ -101,7 +99,9 @@ class OptimizerState:
         roots = torch.cat(squares).sqrt_()
         torch._foreach_div_(torch.split(roots, sizes), _corrections(moments).unbind())
         low = torch.split((roots < epsilon).float(), sizes)
-        ratios = torch.cat([_part(buffer.gradient) for buffer in moments]).div_(roots.clamp_min_(epsilon))
+        ratios = torch.cat([_part(buffer.gradient) for buffer in moments]).div_(
+            roots.clamp_min_(epsilon)
+        )
         tiny = torch.stack(torch._foreach_norm(low, 1))  # noqa: SLF001
         norms = self._stats.norms(torch.split(ratios, sizes))
         shares = self._stats.shares(torch.stack([tiny, norms.square()]), squares)
@@ -188,7 +188,7 @@ def _corrections(moments: Sequence[_Moments]) -> Tensor:
     device = moments[0].square.device
     if not any(isinstance(buffer.age, Tensor) for buffer in moments):
         corrections = [math.sqrt(1 - buffer.beta**buffer.age) for buffer in moments]
-        return _sent(corrections, device)
+        return sent(corrections, torch.float32, device)
     ages = [
         buffer.age.reshape(())
         if isinstance(buffer.age, Tensor)
@@ -196,13 +196,9 @@ def _corrections(moments: Sequence[_Moments]) -> Tensor:
         for buffer in moments
     ]
     rates = {math.log(buffer.beta) for buffer in moments}
-    logs = rates.pop() if len(rates) == 1 else _sent([math.log(b.beta) for b in moments], device)
+    logs = (
+        rates.pop()
+        if len(rates) == 1
+        else sent([math.log(b.beta) for b in moments], torch.float32, device)
+    )
     return (-torch.expm1(torch.stack(ages).float() * logs)).sqrt()
-
-
-def _sent(values: Sequence[float], device: torch.device) -> Tensor:
-    """Numbers as a tensor of a device, without waiting for it."""
-    numbers = torch.tensor(values, dtype=torch.float32, device="cpu")
-    if device.type == "cuda":
-        numbers = numbers.pin_memory()
-    return numbers.to(device, non_blocking=True)

@@ -55,7 +55,9 @@ class _Known:
     def __init__(self, stream: object, addresses: Addresses, table: _Table) -> None:
         self.stream, self.addresses = stream, addresses
         # A table of its own: the other is remembered by its addresses.
-        self.table = replace(table, rows=table.rows.clone(), partials=torch.empty_like(table.partials))
+        self.table = replace(
+            table, rows=table.rows.clone(), partials=torch.empty_like(table.partials)
+        )
 
     def move(self, addresses: Addresses) -> None:
         """Send new addresses; what was launched before still reads the old ones."""

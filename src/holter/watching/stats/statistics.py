@@ -54,11 +54,15 @@ class Statistics:
             return rows[:, Stat.NORM], rows[:, Stat.ABSMAX]
         return summary.norms(tensors), summary.extremes(tensors)
 
-    def sums(self, tensors: Sequence[Tensor]) -> Tensor | None:
-        """Sum, L2 norm and largest magnitude: a row for each tensor; None without the kernels."""
+    def has_kernels(self, tensor: Tensor) -> bool:
+        """Whether the fused kernels read lists of such tensors."""
+        return self._kernels((tensor,)) is not None
+
+    def sums(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Sum, L2 norm and largest magnitude of tensors that there are kernels for; a row each."""
         kernels = self._kernels(tensors)
         if kernels is None:
-            return None
+            raise ValueError("there are no kernels for these tensors")
         return kernels.summarise(tensors)[:, [fused.SUM, Stat.NORM, Stat.ABSMAX]]
 
     def adam(
