@@ -126,7 +126,7 @@ class Budget:
         every, densest = self.every[depth], max(step // _DENSITY[depth], 1)
         least = _LEAST_DENSITY[depth]
         if not self._is_affordable:
-            least //= 2
+            least //= 4
         elif densest < every and self._extra <= _SPARE:
             self._extra += self._costs.get(depth, 0.0) * (1 - densest / every)
             every = densest
