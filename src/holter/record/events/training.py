@@ -105,6 +105,20 @@ class HandwrittenLoss(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class StateLoaded(Occurrence):
+    """`load_state_dict` of a module was given a state."""
+
+    kind: ClassVar[str] = "state loaded"
+    module: str  # its class, and a number that is the same for each load of one module
+    found: int  # names of the state that the module has
+    missing: int  # names of the module that the state has not
+    unexpected: int  # names of the state that the module has not
+    renamed: int = 0  # missing names that the state has with other first parts
+    example: tuple[str, ...] = ()  # a missing name and an unexpected one
+    where: str = ""  # file and line
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSeen(Occurrence):
     """A learning-rate scheduler is stepped for the first time."""
 

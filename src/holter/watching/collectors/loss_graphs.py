@@ -13,16 +13,20 @@ from holter.record.signals import (
     GRAPH_LOOSE_LEAVES,
     GRAPH_OPERATIONS,
     LOSS_BATCH_SOFTMAX,
+    LOSS_CONSTANT_PART,
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
+    LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
     Signal,
 )
 from holter.watching.collectors import STEP, Reading
 from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.graphs.constants import constant_part, keep_loss
 from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
+from holter.watching.collectors.graphs.pairs import paired_spread
 from holter.watching.collectors.graphs.stretch import (
     Singular,
     extent,
@@ -37,6 +41,7 @@ from holter.watching.collectors.moments import (
     Closing,
     Depth,
     Joined,
+    LossComputed,
     StepEnds,
 )
 from holter.watching.collectors.roster import Roster
@@ -63,9 +68,12 @@ class LossGraphs:
         LOSS_DIVISOR,
         *_OF_THE_GRAPH,
         LOSS_TERM_GRADIENT,
+        LOSS_PAIRED_SPREAD,
+        LOSS_CONSTANT_PART,
     )
     at: ClassVar[tuple[type, ...]] = (
         Joined,
+        LossComputed,
         BackwardBegins,
         AfterUpdate,
         StepEnds,
@@ -90,10 +98,12 @@ class LossGraphs:
         return self._models.spent
 
     def read(
-        self, moment: Joined | BackwardBegins | AfterUpdate | StepEnds | Closing
+        self, moment: Joined | LossComputed | BackwardBegins | AfterUpdate | StepEnds | Closing
     ) -> Iterable[Reading]:
         """The graph of the first backward of a step, at the end of the step."""
-        if isinstance(moment, BackwardBegins):
+        if isinstance(moment, LossComputed):
+            keep_loss(moment.loss)
+        elif isinstance(moment, BackwardBegins):
             self._models.check()
             if moment.opens_step and moment.whole:
                 self._take(moment.roots, moment.roster)
@@ -133,12 +143,18 @@ class LossGraphs:
             Reading(_ARGUMENTS[operation], STEP, least.reshape(1))
             for operation, least in smallest_arguments(places).items()
         ]
+        spread = paired_spread(places)
+        if spread is not None:
+            self._readings.append(Reading(LOSS_PAIRED_SPREAD, STEP, spread.reshape(1)))
         is_over_samples = softmax_over_samples(roots)
         if is_over_samples is not None:
             self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))
         if self._seen >= self._next and len(roots) == 1:
             self._next = self._seen + 1 + self._seen // 4
             self._contributions = Contributions(terms(roots[0]), outputs)
+            constant = constant_part(roots[0])
+            if constant is not None:
+                self._readings.append(Reading(LOSS_CONSTANT_PART, STEP, constant.reshape(1)))
         self._seen += 1
         if self._walks:
             self._walks -= 1
