@@ -74,8 +74,15 @@ def broadcast_loss(
     ## How to confirm
     - Print both shapes before the loss.
     """
-    read = facts.run.get(TARGET_BROADCAST, {})
-    functions = {function: series for function, series in read.items() if len(series)}
+    functions = (
+        {
+            function: series
+            for function, series in facts.run[TARGET_BROADCAST].items()
+            if len(series)
+        }
+        if TARGET_BROADCAST in facts.run
+        else {}
+    )
     if not any(series.values.mean() >= min_share for series in functions.values()):
         yield from _differences(facts, min_steps, max_spread, examined=bool(functions))
     for function, broadcast in functions.items():
