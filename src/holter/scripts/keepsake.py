@@ -2,8 +2,9 @@
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _KEPT = 2**28  # bytes of a model that is kept after the script has dropped it
 _CALL = 2**26  # bytes of the arguments of one call, and of what it returns
 _TRIES = 6  # steps in which a call of a whole model is looked for
+_MODELS = 4  # whose calls are kept until the loss tells which of them it is made of
 _LOADERS = 4  # that are kept
 
 _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -87,7 +89,7 @@ class Keepsake:
         self._model: nn.Module | weakref.ref[nn.Module] | None = None
         self._calls: Calls[str] = Calls(self._heard, self._returned)
         self._tries = _TRIES
-        self._found: tuple[nn.Module, _Arguments, Any] | None = None
+        self._found: list[tuple[nn.Module, _Arguments, Any]] = []  # the first call of each model
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
 
@@ -159,32 +161,72 @@ class Keepsake:
 
     def _forget(self) -> None:
         self._calls.stop()
-        self._found = self._loss = None
+        self._found, self._loss = [], None
 
     def _heard(self, _: str, module: nn.Module, __: Any) -> bool:
-        return not torch.is_grad_enabled() or not module.training or self._found is not None
+        known = len(self._found) == _MODELS or any(module is model for model, _, _ in self._found)
+        return not torch.is_grad_enabled() or not module.training or known
 
     def _returned(self, _: str, module: nn.Module, arguments: _Arguments, output: Any) -> None:
-        if self._found is None and _bytes((arguments, output)) <= _CALL:
-            self._found = module, cloned(arguments), cloned(output)
+        if _bytes((arguments, output)) <= _CALL:
+            self._found.append((module, cloned(arguments), cloned(output)))
 
     def _keep(self) -> None:
         found, loss = self._found, self._loss
         self._forget()
         self._tries -= 1
-        if found is None:
-            return
-        model, arguments, output = found
         if self.call is not None:
-            self.call = replace(self.call, later=arguments)
-            self._tries = 0
+            again = [given for model, given, _ in found if model is self.model]
+            if again:
+                self.call = replace(self.call, later=again[0])
+                self._tries = 0
             return
+        if not found:
+            return
+        given = None if loss is None else loss[1].get("input")
+        # Of an encoder and a decoder, the loss is made of what the decoder returns.
+        scored = [call for call in found if scores_of(call[2], given) is not None]
+        model, arguments, output = (scored or found)[0]
         small = _bytes(list(model.parameters())) <= _KEPT
         self._model = model if small else weakref.ref(model)
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
         training = frozenset(name for name, each in model.named_modules() if each.training)
         copied = kept and (kept[0], cloned(kept[1]))
         self.call = TrainingCall(arguments, training, output, copied)
+
+
+Arrange = Callable[[Tensor], Tensor]
+
+
+def scores_of(output: Any, given: Any) -> Callable[[Any], Tensor] | None:
+    """Return how the loss function's input is made of what a model returns; None if otherwise."""
+    if not isinstance(given, Tensor):
+        return None
+    for place, made in enumerate(tensors(output)):
+        for arrange in (_as_is, _last_second, _time_first):
+            try:
+                same = torch.equal(arrange(made).reshape(given.shape), given)
+            except (RuntimeError, IndexError):
+                continue
+            if same:
+                return partial(_arranged, place, arrange, given.shape)
+    return None
+
+
+def _arranged(place: int, arrange: Arrange, shape: torch.Size, output: Any) -> Tensor:
+    return arrange(tensors(output)[place]).reshape(shape)
+
+
+def _as_is(made: Tensor) -> Tensor:
+    return made
+
+
+def _last_second(made: Tensor) -> Tensor:
+    return made.movedim(-1, 1)
+
+
+def _time_first(made: Tensor) -> Tensor:
+    return made.transpose(0, 1)
 
 
 def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:

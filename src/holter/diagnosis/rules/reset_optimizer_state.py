@@ -167,8 +167,7 @@ def _does_damage(facts: Facts, owner: str, resets: Steps, rise: float) -> bool:
 def _ratios(pairs: list[tuple[float, float]]) -> npt.NDArray[np.float64]:
     """Return the logarithms of the changes between positive losses."""
     known = [pair for pair in pairs if np.isfinite(pair).all() and min(pair) > 0]
-    before, after = np.array(known or np.ones((0, 2))).T
-    return np.log(after / before)
+    return np.diff(np.log(np.array(known, np.float64).reshape(-1, 2)), axis=1)[:, 0]
 
 
 def _resets(age: Series) -> Steps:
