@@ -67,6 +67,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "erratic-validation",
             "loss-accuracy-parting",
             "overfitting",
+            "unimproved-metrics",
             "validation-mismatch",
         ),
     }

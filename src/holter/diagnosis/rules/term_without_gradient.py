@@ -57,13 +57,16 @@ def term_without_gradient(
     constant = facts.run[LOSS_CONSTANT_PART].get("")
     losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
     if constant is None or len(constant) < min_readings or len(losses) != 1:
-        yield term_without_gradient.not_examined("too few steps of one loss with a constant part")
+        yield term_without_gradient.not_examined("too few steps of a single loss")
         return
     (loss,) = losses
     _, here, there = np.intersect1d(constant.steps, loss.steps, return_indices=True)
     parts, wholes = constant.values[here].astype(float), loss.values[there].astype(float)
     if len(parts) < min_readings or not np.isfinite([parts, wholes]).all():
-        yield term_without_gradient.not_examined("too few finite losses with a constant part")
+        yield term_without_gradient.not_examined("too few finite losses")
+        return
+    if not parts.any():
+        yield term_without_gradient.clear("every term of the loss has a gradient")
         return
     late = constant.steps[here] >= facts.run.steps / 2
     is_part = bool(((parts > 0) & (parts <= 1.01 * wholes)).all()) and bool(late.any())

@@ -105,6 +105,16 @@ class HandwrittenLoss(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class FigurePrinted(Occurrence):
+    """A number that the script prints again and again after the same words."""
+
+    kind: ClassVar[str] = "figure"
+    name: str  # the words before it, in lower case
+    steps: tuple[int, ...]  # of training that were over
+    values: tuple[float, ...]  # per cent as shares
+
+
+@dataclass(frozen=True, slots=True)
 class StateLoaded(Occurrence):
     """`load_state_dict` of a module was given a state."""
 

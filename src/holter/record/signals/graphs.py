@@ -25,8 +25,7 @@ LOSS_CONSTANT_PART = Signal(
     Phase.FORWARD,
     "",
     "What the loss adds up without a gradient: the value of terms that are no part of its graph."
-    " Absent where there are none, or where the other terms cannot be computed again. Read on a few"
-    " steps.",
+    " Absent where the other terms cannot be computed again. Read on a few steps.",
 )
 LOSS_LOG_ARGUMENT = Signal(
     "loss.log_argument",

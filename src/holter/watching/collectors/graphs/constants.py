@@ -29,11 +29,25 @@ def keep_loss(loss: Tensor) -> None:
 
 @torch.no_grad()
 def constant_part(root: Tensor) -> Tensor | None:
-    """Return what a scalar loss adds without a gradient; None if nothing, or if it is unknown."""
+    """Return what a scalar loss adds without a gradient, or None if that is unknown."""
     place = place_of(root)
     if place is None or root.numel() != 1:
         return None
-    return _within(place, root.detach().reshape(()), _DEPTH)
+    value = root.detach().reshape(())
+    return (
+        _within(place, value, _DEPTH) if _has_constant(place, _DEPTH) else torch.zeros_like(value)
+    )
+
+
+def _has_constant(place: Place, depth: int) -> bool:
+    """Whether one of the sums that a loss is made of has an operand without a gradient."""
+    operands = [operand for operand in place.operands if operand is not None]
+    if not depth or _KEY in place.node.metadata:
+        return False
+    if place.kind in ("Add", "Sub"):
+        return len(operands) == 1 or any(_has_constant(each, depth - 1) for each in operands)
+    follows = place.is_arranged or place.kind in ("Neg", "Mul", "Div")
+    return follows and len(operands) == 1 and _has_constant(operands[0], depth - 1)
 
 
 def _within(place: Place, value: Tensor, depth: int) -> Tensor | None:

@@ -1,0 +1,89 @@
+"""Figures: the numbers that a script prints, each with the words before it."""
+
+import builtins
+import re
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holter.record.events import FigurePrinted
+from holter.watching.taps import Tap
+
+_TOKEN = re.compile(
+    r"(?P<word>[A-Za-z_][\w@/²^-]*)|(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s?(?P<percent>%)?"
+    r"|(?P<other>[^\s:='\"])"
+)
+_LONGEST = 500  # characters of a line that is read
+_WORDS = 4  # before a number that make its name
+_NAMES = 64  # that are told apart
+_MOST = 128  # values of one name; beyond, every second one is dropped
+_SECONDS = 0.25  # that all lines together may take
+_PLAIN = (str, int, float, dict)  # arguments whose text is known without waiting for a device
+
+
+class Figures:
+    """Reads what `print` is given while a script runs. It changes nothing of it."""
+
+    def __init__(self, steps: Callable[[], int]) -> None:
+        self._steps = steps
+        self._read: dict[str, list[tuple[int, float]]] = {}
+        self._left = _SECONDS
+        self._tap: Tap | None = Tap(builtins, "print", self._around)
+
+    def take(self) -> list[FigurePrinted]:
+        """Stop reading, and return the series of figures under each name."""
+        if self._tap is not None:
+            self._tap.remove()
+            self._tap = None
+        return [
+            FigurePrinted(name, tuple(step for step, _ in read), tuple(value for _, value in read))
+            for name, read in self._read.items()
+            if len(read) > 1
+        ]
+
+    def _around(self, original: Callable[..., None]) -> Callable[..., None]:
+        def printed(*args: Any, **kwargs: Any) -> None:
+            original(*args, **kwargs)
+            if self._left > 0 and kwargs.get("file") in (None, sys.stdout, sys.stderr):
+                began = time.perf_counter()
+                try:
+                    self._hear(args)
+                except Exception:  # of a class of the script: its figures are not read
+                    self._left = 0.0
+                self._left -= time.perf_counter() - began
+
+        return printed
+
+    def _hear(self, given: tuple[Any, ...]) -> None:
+        text = " ".join(str(each) if isinstance(each, _PLAIN) else "|" for each in given)
+        if len(text) > _LONGEST:
+            return
+        step = self._steps()
+        for name, value in figures_in(text):
+            read = self._read.get(name)
+            if read is None:
+                if len(self._read) == _NAMES:
+                    continue
+                read = self._read[name] = []
+            read.append((step, value))
+            if len(read) > _MOST:
+                del read[1:-1:2]
+
+
+def figures_in(text: str) -> list[tuple[str, float]]:
+    """Return the numbers of a line that words stand before, with those words.
+
+    A bracket, a comma or a number ends the words; a colon or an equals sign does not.
+    """
+    found: list[tuple[str, float]] = []
+    words: list[str] = []
+    for token in _TOKEN.finditer(text):
+        if token["word"]:
+            words.append(token["word"].lower())
+        else:
+            if token["number"] and words:
+                value = float(token["number"]) / (100 if token["percent"] else 1)
+                found.append((" ".join(words[-_WORDS:]), value))
+            words = []
+    return found
