@@ -95,7 +95,7 @@ def unimproved_metrics(
 def _is_useless(metric: Metric, min_gain: float) -> bool:
     """Whether a metric ends where it is by definition without any knowledge of the inputs."""
     chance = _CHANCE.get(metric.meaning)
-    return chance is not None and metric.last <= chance + min_gain and metric.gain <= min_gain
+    return chance is not None and float(metric.values.max()) <= chance + min_gain
 
 
 def _stuck(metrics: list[Metric], min_gain: float, max_share: float, lost: float) -> Metric | None:
