@@ -85,7 +85,9 @@ for step in range(8):
 def test_they_are_in_the_run(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     ended = holter_run("--out", "run", "train.py", cwd=tmp_path)
-    assert ended.out.splitlines() == [f"accuracy {step / 8}" for step in range(8)]
+    assert ended.out.decode().split() == [
+        word for step in range(8) for word in ("accuracy", f"{step / 8}")
+    ]
     (event,) = Run.load(tmp_path / "run").events_of(FigurePrinted)
     assert event.what.values == tuple(step / 8 for step in range(8))
     assert event.what.steps[0] <= 1

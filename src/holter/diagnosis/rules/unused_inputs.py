@@ -34,9 +34,9 @@ def unused_inputs(
     ## What it does
     Reads the experiment input-use: one column of a table, one position of a sequence or one channel
     of an image is exchanged between the samples of a batch, in eval mode. Reports columns and
-    channels that change no output of any sample, and sequences of which most positions do not,
-    unless the training learned nearly all there is. One of several inputs without any effect, in
-    eval mode and in training, is reported in any case. Without a failure it is a hint.
+    channels that change no output of any sample, sequences of which most positions do not (neither
+    if the training learned nearly all there is), and one of several inputs that has no effect at
+    all, in training either. Without a failure it is a hint.
 
     ## Why it matters
     The model cannot learn from what does not reach it. Wrong indices (every embedding reads column

@@ -43,7 +43,8 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
     """
     (batch,) = some_batches(setup, 1)
     warm_up(setup, [batch], steps)
-    targets = [*loss_targets(setup, batch), *tensors(batch)]
+    compared = loss_targets(setup, batch)
+    targets = [*compared, *tensors(batch)]
     probe, outputs = probed(setup, batch)
     sequences = sequences_of(probe.inputs, targets)
     samples = samples_of(setup, batch, probe, sequences)
@@ -59,7 +60,7 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
                 measured = True
                 if time.perf_counter() > until:
                     break
-    for name, change in _whole_changes(setup, batch, probe, samples, targets):
+    for name, change in _whole_changes(setup, batch, probe, samples, compared):
         lab.write(USE_CHANGE, [change], trial=f"{WHOLE}{name}")
         measured = True
     if not measured:

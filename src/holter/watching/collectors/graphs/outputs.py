@@ -32,11 +32,14 @@ class Kept(NamedTuple):
 
 
 def keep(arguments: Any, output: Any) -> None:
-    """Attach the first tensors of what a model returned to the nodes that computed them."""
+    """Attach the first tensors of what a model returned to the nodes that computed them.
+
+    A single number is a loss that a module computes: the model ends below it.
+    """
     given = next((tensor for tensor in _tensors(arguments, _DEPTH) if tensor.dim() > 1), None)
     samples = None if given is None else len(given)
     for tensor in _tensors(output, _DEPTH)[:_MOST]:
-        place = place_of(tensor)
+        place = place_of(tensor) if tensor.dim() else None
         if place is not None:
             is_kept = tensor.numel() <= _LARGEST and tensor.dtype in _FLOATS
             value = tensor.detach() if is_kept else None
