@@ -70,6 +70,7 @@ _TRAINED = {
     "input.tokens": "no embedding was given sequences of integers",
     "loss": "no loss was recorded",
     "loss.batch_softmax": "the loss has no softmax over samples and classes",
+    "loss.constant_part": "the terms of the loss cannot be told apart",
     "loss.coefficient_balance": "the loss does not multiply its terms by constants",
     "loss.coefficient_size": "the loss does not multiply its terms by constants",
     "loss.logged": "no loss was passed to `log(loss=...)`",

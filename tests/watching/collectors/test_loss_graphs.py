@@ -21,6 +21,7 @@ from holter.record.signals import (
     LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
+    MODEL_ELEMENTS,
 )
 from watching.collectors.trainings import values, watching
 
@@ -237,3 +238,30 @@ def test_the_part_of_a_loss_without_a_gradient(tmp_path, loss_of, part):
         assert LOSS_CONSTANT_PART not in run
     else:
         assert values(run, LOSS_CONSTANT_PART) == pytest.approx([part] * 3, abs=1e-5)
+
+
+def test_the_size_of_what_modules_return(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 8), nn.Linear(8, CLASSES))
+    run = recorded(tmp_path / "run", lambda out: out.mean(), model)
+    assert values(run, MODEL_ELEMENTS) == [ROWS * (8 + 2 * CLASSES)] * 3  # the last one twice
+
+
+class Weighted(nn.Module):
+    """A loss with a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, out):
+        return self.scale * (out - TARGETS).square().mean()
+
+
+def test_a_module_that_computes_a_loss_does_not_end_the_model(tmp_path):
+    model, weighted = nn.Linear(3, 1), Weighted()
+    optimizer = torch.optim.SGD([*model.parameters(), *weighted.parameters()], lr=0.001)
+    with watching(tmp_path / "run", [model, weighted], optimizer):
+        for _ in range(3):
+            weighted(model(torch.randn(ROWS, 3))).backward()
+            optimizer.step()
+    assert LOSS_PAIRED_SPREAD in Run.load(tmp_path / "run")

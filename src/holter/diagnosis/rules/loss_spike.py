@@ -22,6 +22,7 @@ from holter.record.signals import (
     INPUT_MEAN,
     INPUT_STD,
     LOSS,
+    MODEL_ELEMENTS,
     TARGET_BATCH_ENTROPY,
     TARGET_STD,
     UPDATE_RATIO,
@@ -73,8 +74,8 @@ def rate_raised(facts: Facts, curve: Curve, spike: Spike, _: float) -> str | Non
 
 @exception
 def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None:
-    """The inputs or labels changed at the same step for good: other data have another level."""
-    for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY):
+    """The inputs, labels or lengths changed at the same step for good: so did the task."""
+    for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY, MODEL_ELEMENTS):
         if _level_changed(facts, signal, spike, spreads):
             return (
                 f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"

@@ -80,6 +80,14 @@ GRAPH_LOOSE_LEAVES = Signal(
     " nor of an optimizer: inputs that need a gradient, or results that were detached and made to"
     " require one. Read on the first sampled steps, of graphs that are not too large.",
 )
+MODEL_ELEMENTS = Signal(
+    "model.elements",
+    Per.STEP,
+    Phase.FORWARD,
+    "elements",
+    "Number of elements that all modules of the models returned before the first backward() of a"
+    " step: it grows with samples, lengths and calls. Read on steps that are read whole.",
+)
 LOSS_TERM_GRADIENT = Signal(
     "loss.term_gradient",
     Per.LOSS_TERM,

@@ -19,6 +19,7 @@ from holter.record.signals import (
     LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
+    MODEL_ELEMENTS,
     Signal,
 )
 from holter.watching.collectors import STEP, Reading
@@ -70,6 +71,7 @@ class LossGraphs:
         LOSS_TERM_GRADIENT,
         LOSS_PAIRED_SPREAD,
         LOSS_CONSTANT_PART,
+        MODEL_ELEMENTS,
     )
     at: ClassVar[tuple[type, ...]] = (
         Joined,
@@ -84,7 +86,8 @@ class LossGraphs:
 
     def __init__(self) -> None:
         self.declined: list[str] = []
-        self._models: Calls[None] = Calls(_wants_output, _returned)
+        self._models: Calls[None] = Calls(_wants_output, self._returned)
+        self._elements = 0  # that modules have returned in this step
         self._walks = _WALKS
         self._seen = self._next = 0  # steps that were read, and the next whose terms are
         self._contributions: Contributions | None = None
@@ -125,6 +128,7 @@ class LossGraphs:
     def _listen(self, moment: Joined | AfterUpdate | Closing) -> None:
         """Hear what models return in the steps that are read whole."""
         self._models.stop()
+        self._elements = 0
         if isinstance(moment, Closing):
             return
         depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
@@ -136,6 +140,11 @@ class LossGraphs:
             self._models.know((module, None) for model in models for module in model.modules())
         self._models.listen()
 
+    def _returned(
+        self, _: None, __: torch.nn.Module, arguments: tuple[object, object], output: object
+    ) -> None:
+        self._elements += keep(arguments, output)
+
     @torch.no_grad()
     def _take(self, roots: tuple[Tensor, ...], roster: Roster) -> None:
         places, outputs = stretch(roots)
@@ -143,6 +152,8 @@ class LossGraphs:
             Reading(_ARGUMENTS[operation], STEP, least.reshape(1))
             for operation, least in smallest_arguments(places).items()
         ]
+        if self._elements:
+            self._readings.append(Reading(MODEL_ELEMENTS, STEP, [self._elements]))
         spread = paired_spread(places)
         if spread is not None:
             self._readings.append(Reading(LOSS_PAIRED_SPREAD, STEP, spread.reshape(1)))
@@ -171,9 +182,3 @@ class LossGraphs:
 
 def _wants_output(*_: object) -> bool:
     return False
-
-
-def _returned(
-    _: None, __: torch.nn.Module, arguments: tuple[object, object], output: object
-) -> None:
-    keep(arguments, output)
