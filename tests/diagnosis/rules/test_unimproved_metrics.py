@@ -31,6 +31,8 @@ def shown(loss: np.ndarray = FALLING, **metrics: list[float]) -> Run:
         {"val_R2": [-0.1, 0.01, 0.0, 0.002], "acc": [0.3, 0.6, 0.8, 0.9]},
         {"auc": [0.5, 0.51, 0.49, 0.5]},
         {"relative_error": [0.8, 0.81, 0.79, 0.8]},
+        {"mean_return": [-20.0, -23.0, -21.0, -19.0, -22.0, -21.0]},
+        {"reward": [0.0, 0.0, 0.0]},
     ],
 )
 def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[float]]) -> None:
@@ -47,6 +49,7 @@ def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[f
         ({"exact": [0.0, 0.0, 0.0, 0.0], "token_acc": [0.2, 0.3, 0.5, 0.6]}, Clear),
         ({"R2": [0.1, 0.4, 0.6, 0.8]}, Clear),
         ({"relative_error": [0.8, 0.5, 0.3, 0.2]}, Clear),
+        ({"mean_return": [-20.0, -18.0, -21.0, -5.0, -7.0, 3.0]}, Clear),
         ({"acc": [0.1, 0.1]}, NotExamined),
         ({"temperature": [0.1, 0.1, 0.1]}, NotExamined),
         ({"val_loss": [0.1, 0.1, 0.1]}, NotExamined),

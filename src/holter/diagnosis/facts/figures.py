@@ -24,6 +24,7 @@ class Meaning(Enum):
     ABOVE_ZERO = "0 for the best constant prediction"
     ABOVE_HALF = "0.5 for a random order"
     ERROR = "an error"
+    REWARD = "what a policy earns"
 
 
 _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
@@ -40,6 +41,7 @@ _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
             )
         ),
         Meaning.ERROR: frozenset(("error", "err", "wer", "cer", "rmse", "mae")),
+        Meaning.REWARD: frozenset(("reward", "rewards", "return", "returns")),
     }
 )
 
@@ -60,10 +62,17 @@ class Metric:
 
     @property
     def gain(self) -> float:
-        """How much better than the first value the best one is; of errors, as a share."""
-        if self.meaning is not Meaning.ERROR:
-            return float(self.values.max() - self.values[0])
-        return float(1 - self.values.min() / self.values[0]) if self.values[0] > 0 else 0.0
+        """How much better than the first value the best one is; of errors, as a share.
+
+        Of rewards, which have no scale and vary, by how many standard deviations they rose.
+        """
+        if self.meaning is Meaning.ERROR:
+            return float(1 - self.values.min() / self.values[0]) if self.values[0] > 0 else 0.0
+        if self.meaning is Meaning.REWARD:
+            count = max(len(self.values) // 3, 1)
+            rise = float(self.values[-count:].mean() - self.values[:count].mean())
+            return rise / max(float(self.values.std()), 1e-30) if rise else 0.0
+        return float(self.values.max() - self.values[0])
 
 
 def metrics_shown(run: Run) -> list[Metric]:

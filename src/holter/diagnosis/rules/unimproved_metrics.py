@@ -36,14 +36,15 @@ def unimproved_metrics(
     min_gain: Annotated[float, "gain of a metric that is an improvement"] = 0.05,
     max_share: Annotated[float, "share of what is right that is far from good"] = 0.35,
     lost: Annotated[float, "share of its first value to which a metric fell"] = 0.7,
+    min_rise: Annotated[float, "rise of rewards, in their standard deviations"] = 0.5,
 ) -> Iterator[Verdict]:
     """The loss falls, and the metrics that the script shows do not improve.
 
     ## What it does
     Reads the numbers that the script prints after words such as `acc`, `recall`, `R2` or `auc`, or
     passes to `log()`. It reports a metric that ends where a constant prediction or a random order
-    is by definition (R² at 0, AUC at 0.5), and metrics of which none improves, and one is low or
-    falls, while the training loss falls.
+    is by definition (R² at 0, AUC at 0.5), rewards that do not rise, and metrics of which none
+    improves, and one is low or falls, while the training loss falls.
 
     ## Why it matters
     The loss is not what is wanted, but the metric is. A loss that falls without it is computed from
@@ -76,6 +77,17 @@ def unimproved_metrics(
     outcome = facts.run_outcome
     if outcome.state not in (OutcomeState.LEARNED, OutcomeState.UNKNOWN):
         yield unimproved_metrics.not_examined(f"the loss tells already: {outcome.says}")
+        return
+    rewards = [each for each in metrics if each.meaning is Meaning.REWARD]
+    metrics = [each for each in metrics if each.meaning is not Meaning.REWARD]
+    if rewards and not metrics and all(each.gain < min_rise for each in rewards):
+        yield _finding(facts, rewards[0], ": it does not rise")
+        return
+    if not metrics:
+        best = max(rewards, key=lambda each: each.gain)
+        yield unimproved_metrics.clear(
+            f"`{best.name}` goes from {best.values[0]:.3g} to {best.last:.3g}"
+        )
         return
     useless = [each for each in metrics if _is_useless(each, min_gain)]
     stuck = _stuck(metrics, min_gain, max_share, lost)
