@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from launched import holter_run
 
 from holter import Run
@@ -63,11 +65,11 @@ def test_what_is_printed_is_read_and_stays_as_it_is(capsys: pytest.CaptureFixtur
 def test_only_plain_values_are_turned_into_text() -> None:
     figures = Figures(lambda: 0)
     try:
-        figures._hear((Loud(), "acc", 0.5))
-        figures._hear((Loud(), "acc", 0.6))
+        figures._hear((Loud(), "acc", 0.5, {"loss": torch.tensor(2.0), "model": Loud()}))
+        figures._hear((Loud(), "acc", torch.tensor(0.75), {"loss": np.float32(1.0)}))
     finally:
-        (acc,) = figures.take()
-    assert acc.values == (0.5, 0.6)
+        acc, loss = figures.take()
+    assert (acc.values, loss.values) == ((0.5, 0.75), (2.0, 1.0))
 
 
 SCRIPT = """\

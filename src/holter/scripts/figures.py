@@ -5,7 +5,10 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
+
+from torch import Tensor
 
 from holter.record.events import FigurePrinted
 from holter.watching.taps import Tap
@@ -19,7 +22,6 @@ _WORDS = 4  # before a number that make its name
 _NAMES = 64  # that are told apart
 _MOST = 128  # values of one name; beyond, every second one is dropped
 _SECONDS = 0.25  # that all lines together may take
-_PLAIN = (str, int, float, dict)  # arguments whose text is known without waiting for a device
 
 
 class Figures:
@@ -45,7 +47,8 @@ class Figures:
     def _around(self, original: Callable[..., None]) -> Callable[..., None]:
         def printed(*args: Any, **kwargs: Any) -> None:
             original(*args, **kwargs)
-            if self._left > 0 and kwargs.get("file") in (None, sys.stdout, sys.stderr):
+            file = kwargs.get("file")
+            if self._left > 0 and (file is None or file is sys.stdout or file is sys.stderr):
                 began = time.perf_counter()
                 try:
                     self._hear(args)
@@ -56,7 +59,7 @@ class Figures:
         return printed
 
     def _hear(self, given: tuple[Any, ...]) -> None:
-        text = " ".join(str(each) if isinstance(each, _PLAIN) else "|" for each in given)
+        text = " ".join(map(_text, given))
         if len(text) > _LONGEST:
             return
         step = self._steps()
@@ -69,6 +72,17 @@ class Figures:
             read.append((step, value))
             if len(read) > _MOST:
                 del read[1:-1:2]
+
+
+def _text(value: Any) -> str:
+    """The text of a value that costs little; a device is not waited for."""
+    if isinstance(value, str | Real):
+        return str(value)
+    if isinstance(value, Tensor) and value.is_cpu and value.numel() == 1:
+        return str(value.item())
+    if isinstance(value, dict):
+        return " ".join(f"{name} {_text(each)}" for name, each in list(value.items())[:_NAMES])
+    return "|"
 
 
 def figures_in(text: str) -> list[tuple[str, float]]:
