@@ -17,6 +17,7 @@ def verdict(*loads: StateLoaded) -> object:
 NONE = StateLoaded("Net 0", found=0, missing=8, unexpected=8, renamed=8, example=("a.b", "m.a.b"))
 HALF = StateLoaded("Net 0", found=8, missing=8, unexpected=8, renamed=8, example=("a.b", "m.a.b"))
 HEAD = StateLoaded("Net 0", found=60, missing=2, unexpected=2, example=("head.w", "fc.w"))
+MOVED = StateLoaded("Net 0", found=60, missing=2, unexpected=2, renamed=2, example=("w", "m.w"))
 ALL = StateLoaded("Net 0", found=8, missing=0, unexpected=0)
 EMPTY = StateLoaded("Net 0", found=0, missing=8, unexpected=0)
 
@@ -31,9 +32,9 @@ def test_names_that_do_not_fit(load: StateLoaded, confidence: Confidence) -> Non
     assert "Net has" in finding.summary
 
 
-@pytest.mark.parametrize("loads", [(HEAD,), (ALL,), (EMPTY,), (NONE, ALL)])
+@pytest.mark.parametrize("loads", [(HEAD,), (MOVED,), (ALL,), (EMPTY,), (NONE, ALL)])
 def test_silent(loads: tuple[StateLoaded, ...]) -> None:
-    """A new head, a complete state, none at all, and a second attempt that fits."""
+    """A new head, one below another name, a complete state, none at all, and a second attempt that fits."""
     assert isinstance(verdict(*loads), Clear)
 
 

@@ -15,6 +15,7 @@ from holter.record.signals import LOSS
 def unmatched_checkpoint(
     facts: Facts,
     *,
+    min_missing: Annotated[float, "share of the module's names: fewer may be a new head"] = 0.1,
     min_renamed: Annotated[float, "share of the missing names that another prefix explains"] = 0.5,
 ) -> Iterator[Verdict]:
     """A checkpoint was loaded, and none or few of its names are in the model.
@@ -54,7 +55,10 @@ def unmatched_checkpoint(
         loaded = event.what
         fits = f"{loaded.found} of {loaded.found + loaded.unexpected} names of the state"
         found_none = not loaded.found and loaded.unexpected > 0 and loaded.missing > 0
-        is_renamed = loaded.missing > 0 and loaded.renamed >= min_renamed * loaded.missing
+        is_renamed = (
+            loaded.missing > min_missing * (loaded.missing + loaded.found)
+            and loaded.renamed >= min_renamed * loaded.missing
+        )
         if found_none or is_renamed:
             yield _finding(event, fits, certain=found_none)
         else:
