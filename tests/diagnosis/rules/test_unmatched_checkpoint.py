@@ -34,7 +34,7 @@ def test_names_that_do_not_fit(load: StateLoaded, confidence: Confidence) -> Non
 
 @pytest.mark.parametrize("loads", [(HEAD,), (MOVED,), (ALL,), (EMPTY,), (NONE, ALL)])
 def test_silent(loads: tuple[StateLoaded, ...]) -> None:
-    """A new head, one below another name, a complete state, none at all, and a second attempt that fits."""
+    """A new head, one below another name, a complete state, none, and one that fits later."""
     assert isinstance(verdict(*loads), Clear)
 
 
