@@ -206,6 +206,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("unstable", "huge-updates"),
     ),
     (("partial-resume",), ("erratic-validation", "exploding-gradients", "overfitting")),
+    (("lagging-average",), ("bad-validation",)),
     (("unmatched-checkpoint",), (*_LEARNING, "unstable", "large-initial-loss", "unrelated-labels")),
     (
         ("restarted-schedule", "reset-optimizer-state"),

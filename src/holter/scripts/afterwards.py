@@ -39,6 +39,7 @@ from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.events import ExperimentMade, NotApplicable
 from holter.scripts.keepsake import Keepsake, TrainingCall, scores_of
+from holter.scripts.twins import compared
 
 if TYPE_CHECKING:
     from holter.watching.watch import Watch
@@ -61,6 +62,9 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
     setup = _setup(model, call, keepsake.loaders(*watch.splits()))
     until = time.perf_counter() + limit
     with Lab(path) as lab, _quiet(), _restored(setup), _at_most(2 * limit + 1.0):
+        if keepsake.initial is not None:
+            for comparison in compared(model, keepsake.initial, keepsake.copies):
+                lab.event(comparison)
         for name, module in model.named_modules():
             module.training = name in call.training
         for experiment, make in _planned(setup, call, limit):

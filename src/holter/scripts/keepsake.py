@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Subset
 
 from holter.lab.batches import cloned, tensors
 from holter.record.signals import Signal
+from holter.scripts.twins import Sketch, copies_of, sketch_of
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import roots
@@ -86,9 +87,11 @@ class Keepsake:
     def __init__(self) -> None:
         self.declined: list[str] = []
         self.call: TrainingCall | None = None
+        self.initial: Sketch | None = None  # of the weights, if they were not updated before
+        self.copies: list[nn.Module] = []  # of the model
         self._model: nn.Module | weakref.ref[nn.Module] | None = None
         self._calls: Calls[str] = Calls(self._heard, self._returned)
-        self._tries = _TRIES
+        self._tries, self._updates = _TRIES, 0
         self._found: list[tuple[nn.Module, _Arguments, Any]] = []  # the first call of each model
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
@@ -146,6 +149,7 @@ class Keepsake:
             if moment.opens_step and self._calls.listens:
                 self._keep()
         else:
+            self._updates += isinstance(moment, AfterUpdate)
             self._forget()
             if isinstance(moment, Closing):
                 return ()
@@ -180,6 +184,7 @@ class Keepsake:
             if again:
                 self.call = replace(self.call, later=again[0])
                 self._tries = 0
+                self._keep_copies()
             return
         if not found:
             return
@@ -191,8 +196,17 @@ class Keepsake:
         self._model = model if small else weakref.ref(model)
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
         training = frozenset(name for name, each in model.named_modules() if each.training)
+        if not self._updates:
+            self.initial = sketch_of(model)
         copied = kept and (kept[0], cloned(kept[1]))
         self.call = TrainingCall(arguments, training, output, copied)
+
+    def _keep_copies(self) -> None:
+        """Keep small copies of the model: those of a function are gone when it has returned."""
+        model = self.model
+        if model is not None and self.initial is not None:
+            small = _bytes(list(model.parameters())) <= _KEPT // _MODELS
+            self.copies = copies_of(model)[:_MODELS] if small else []
 
 
 Arrange = Callable[[Tensor], Tensor]

@@ -105,6 +105,20 @@ class HandwrittenLoss(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyCompared(Occurrence):
+    """A copy of the trained model that the script leaves, beside the model.
+
+    Distances are shares of the way that the model has made since its first step.
+    """
+
+    kind: ClassVar[str] = "copy"
+    model: str  # its class
+    behind: float  # distance of the copy from the model
+    moved: float  # distance of the copy from the weights that the model began with
+    written: int  # writes to the weight of the copy that was written to least
+
+
+@dataclass(frozen=True, slots=True)
 class FigurePrinted(Occurrence):
     """A number that the script prints again and again after the same words."""
 
