@@ -243,7 +243,13 @@ def test_the_part_of_a_loss_without_a_gradient(tmp_path, loss_of, part):
 def test_the_size_of_what_modules_return(tmp_path):
     model = nn.Sequential(nn.Linear(3, 8), nn.Linear(8, CLASSES))
     run = recorded(tmp_path / "run", lambda out: out.mean(), model)
-    assert values(run, MODEL_ELEMENTS) == [ROWS * (8 + 2 * CLASSES)] * 3  # the last one twice
+    assert values(run, MODEL_ELEMENTS) == [ROWS * CLASSES] * 3
+
+    def twice(out):
+        return (out + model(torch.randn(ROWS, 3))).mean()
+
+    run = recorded(tmp_path / "twice", twice, model)
+    assert values(run, MODEL_ELEMENTS) == [2 * ROWS * CLASSES] * 3
 
 
 class Weighted(nn.Module):

@@ -85,8 +85,8 @@ MODEL_ELEMENTS = Signal(
     Per.STEP,
     Phase.FORWARD,
     "elements",
-    "Number of elements that all modules of the models returned before the first backward() of a"
-    " step: it grows with samples, lengths and calls. Read on steps that are read whole.",
+    "Number of elements that the models returned before the first backward() of a step: it grows"
+    " with samples, lengths and calls. Read on steps that are read whole.",
 )
 LOSS_TERM_GRADIENT = Signal(
     "loss.term_gradient",

@@ -24,7 +24,7 @@ from holter.record.signals import (
 )
 from holter.watching.collectors import STEP, Reading
 from holter.watching.collectors.calls import Calls, is_compiled
-from holter.watching.collectors.graphs.constants import constant_part, keep_loss
+from holter.watching.collectors.graphs.constants import constant_part
 from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
 from holter.watching.collectors.graphs.pairs import paired_spread
@@ -42,7 +42,6 @@ from holter.watching.collectors.moments import (
     Closing,
     Depth,
     Joined,
-    LossComputed,
     StepEnds,
 )
 from holter.watching.collectors.roster import Roster
@@ -75,7 +74,6 @@ class LossGraphs:
     )
     at: ClassVar[tuple[type, ...]] = (
         Joined,
-        LossComputed,
         BackwardBegins,
         AfterUpdate,
         StepEnds,
@@ -101,12 +99,10 @@ class LossGraphs:
         return self._models.spent
 
     def read(
-        self, moment: Joined | LossComputed | BackwardBegins | AfterUpdate | StepEnds | Closing
+        self, moment: Joined | BackwardBegins | AfterUpdate | StepEnds | Closing
     ) -> Iterable[Reading]:
         """The graph of the first backward of a step, at the end of the step."""
-        if isinstance(moment, LossComputed):
-            keep_loss(moment.loss)
-        elif isinstance(moment, BackwardBegins):
+        if isinstance(moment, BackwardBegins):
             self._models.check()
             if moment.opens_step and moment.whole:
                 self._take(moment.roots, moment.roster)
