@@ -14,7 +14,8 @@ from holter.record.events import FigurePrinted
 from holter.watching.taps import Tap
 
 _TOKEN = re.compile(
-    r"(?P<word>[A-Za-z_][\w@/²^-]*)|(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s?(?P<percent>%)?"
+    r"(?P<word>[A-Za-z_][\w@/²^-]*)"
+    r"|(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?:\s?(?P<percent>%)|/(?P<of>\d+))?"
     r"|(?P<other>[^\s:='\"])"
 )
 _LONGEST = 500  # characters of a line that is read
@@ -88,7 +89,8 @@ def _text(value: Any) -> str:
 def figures_in(text: str) -> list[tuple[str, float]]:
     """Return the numbers of a line that words stand before, with those words.
 
-    A bracket, a comma or a number ends the words; a colon or an equals sign does not.
+    A bracket, a comma or a number ends the words; a colon or an equals sign does not. `30/40` and
+    `75 %` are 0.75.
     """
     found: list[tuple[str, float]] = []
     words: list[str] = []
@@ -97,7 +99,8 @@ def figures_in(text: str) -> list[tuple[str, float]]:
             words.append(token["word"].lower())
         else:
             if token["number"] and words:
-                value = float(token["number"]) / (100 if token["percent"] else 1)
+                whole = 100.0 if token["percent"] else float(token["of"] or 1)
+                value = float(token["number"]) / (whole or 1)
                 found.append((" ".join(words[-_WORDS:]), value))
             words = []
     return found

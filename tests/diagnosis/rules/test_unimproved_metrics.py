@@ -32,7 +32,7 @@ def shown(loss: np.ndarray = FALLING, **metrics: list[float]) -> Run:
         {"auc": [0.5, 0.51, 0.49, 0.5]},
         {"relative_error": [0.8, 0.81, 0.79, 0.8]},
         {"mean_return": [-20.0, -23.0, -21.0, -19.0, -22.0, -21.0]},
-        {"reward": [0.0, 0.0, 0.0]},
+        {"reward": [0.0] * 8},
     ],
 )
 def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[float]]) -> None:
@@ -51,6 +51,7 @@ def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[f
         ({"relative_error": [0.8, 0.5, 0.3, 0.2]}, Clear),
         ({"mean_return": [-20.0, -18.0, -21.0, -5.0, -7.0, 3.0]}, Clear),
         ({"acc": [0.1, 0.1]}, NotExamined),
+        ({"reward": [0.0, 0.0, 0.0]}, NotExamined),
         ({"temperature": [0.1, 0.1, 0.1]}, NotExamined),
         ({"val_loss": [0.1, 0.1, 0.1]}, NotExamined),
         ({"correct": [310.0, 312.0, 309.0]}, NotExamined),  # a count

@@ -36,7 +36,8 @@ def unimproved_metrics(
     min_gain: Annotated[float, "gain of a metric that is an improvement"] = 0.05,
     max_share: Annotated[float, "share of what is right that is far from good"] = 0.35,
     lost: Annotated[float, "share of its first value to which a metric fell"] = 0.7,
-    min_rise: Annotated[float, "rise of rewards, in their standard deviations"] = 0.5,
+    min_rewards: Annotated[int, "values of a reward needed"] = 6,
+    min_rise: Annotated[float, "rise of rewards, in their standard deviations"] = 0.2,
 ) -> Iterator[Verdict]:
     """The loss falls, and the metrics that the script shows do not improve.
 
@@ -70,7 +71,11 @@ def unimproved_metrics(
     - Evaluate on the training data: a working setup gets good there first.
     - Run `holter doctor train.py`.
     """
-    metrics = [each for each in metrics_shown(facts.run) if len(each.values) >= min_values]
+    metrics = [
+        each
+        for each in metrics_shown(facts.run)
+        if len(each.values) >= (min_rewards if each.meaning is Meaning.REWARD else min_values)
+    ]
     if not metrics:
         yield unimproved_metrics.not_examined("the script shows no metric under a known name")
         return
