@@ -71,6 +71,8 @@ _TRAINED = {
     "loss": "no loss was recorded",
     "loss.batch_softmax": "the loss has no softmax over samples and classes",
     "loss.constant_part": "the terms of the loss cannot be told apart",
+    "loss.paired_spread": "the loss compares no prediction with every target",
+    "model.elements": "the outputs of the model were not read",
     "loss.coefficient_balance": "the loss does not multiply its terms by constants",
     "loss.coefficient_size": "the loss does not multiply its terms by constants",
     "loss.logged": "no loss was passed to `log(loss=...)`",
