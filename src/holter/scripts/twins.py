@@ -15,8 +15,17 @@ Sketch = list[Tensor]
 
 
 def sketch_of(model: nn.Module) -> Sketch:
-    """Return some elements of each parameter of floating point, as they are now."""
-    return [_some(each).clone() for each in model.parameters() if each.is_floating_point()]
+    """Return some elements of each parameter of floating point, as they are now.
+
+    Sharded, sparse and empty ones are left out: what they hold is not here.
+    """
+    return [_some(each).clone() for each in model.parameters() if _is_plain(each)]
+
+
+def _is_plain(parameter: Tensor) -> bool:
+    is_dense = parameter.layout is torch.strided and not parameter.is_meta
+    is_float = parameter.is_floating_point() and parameter.numel() > 0
+    return is_dense and is_float and type(parameter.detach()) is Tensor
 
 
 def _some(parameter: Tensor) -> Tensor:
@@ -29,12 +38,14 @@ def compared(
 ) -> Iterator[CopyCompared]:
     """Compare copies of a model with it, and with the weights that it began with."""
     now = sketch_of(model)
+    if [each.shape for each in now] != [each.shape for each in initial]:
+        return  # layers were added or frozen in another form
     way = _distance(now, initial)
     if not way > 0:
         return
     for copy in copies:
         own = sketch_of(copy)
-        if all(one.shape == other.shape for one, other in zip(own, now, strict=True)):
+        if [each.shape for each in own] == [each.shape for each in now]:
             written = min((each._version for each in copy.parameters()), default=0)  # noqa: SLF001
             yield CopyCompared(
                 type(model).__name__,
