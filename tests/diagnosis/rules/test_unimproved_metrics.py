@@ -62,10 +62,17 @@ def test_silent(metrics: dict[str, list[float]], kind: type[Verdict]) -> None:
     assert isinstance(verdict, kind)
 
 
-def test_a_loss_that_does_not_fall_any_more_tells_nothing() -> None:
-    loss = np.concatenate((np.geomspace(2, 0.5, 10), np.full(STEPS - 10, 0.5)))
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        (np.geomspace(2, 0.2, 30), NotExamined),  # a short run
+        (np.full(STEPS, 2.0), NotExamined),  # the loss tells already
+        (np.concatenate((np.geomspace(2, 0.5, 20), np.full(STEPS - 20, 0.5))), Finding),
+    ],
+)
+def test_the_loss_beside_it(loss: np.ndarray, kind: type[Verdict]) -> None:
     (verdict,) = said(unimproved_metrics, shown(loss, acc=[0.2, 0.2, 0.2, 0.2]))
-    assert isinstance(verdict, Clear)
+    assert isinstance(verdict, kind)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-import numpy as np
-
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.figures import Meaning, Metric, metrics_shown
 from holter.diagnosis.facts.outcome import OutcomeState
@@ -18,7 +16,12 @@ _BASE = {
     Meaning.ABOVE_ZERO: "the best constant prediction has 0",
     Meaning.ABOVE_HALF: "a random order has 0.5",
 }
-_AROUND = 0.05  # share of the run whose losses make a level
+_SEEMS_WELL = (
+    OutcomeState.LEARNED,
+    OutcomeState.FALLING,
+    OutcomeState.STALLED,
+    OutcomeState.UNKNOWN,
+)
 
 
 @rule(
@@ -32,7 +35,8 @@ def unimproved_metrics(
     facts: Facts,
     *,
     min_values: Annotated[int, "values of a metric needed"] = 3,
-    min_fall: Annotated[float, "fall of the loss since the first value, as a share"] = 0.3,
+    min_steps: Annotated[int, "steps of training needed"] = 50,
+    min_fall: Annotated[float, "fall of the loss, as a share"] = 0.1,
     min_gain: Annotated[float, "gain of a metric that is an improvement"] = 0.05,
     max_share: Annotated[float, "share of what is right that is far from good"] = 0.35,
     lost: Annotated[float, "share of its first value to which a metric fell"] = 0.7,
@@ -80,8 +84,12 @@ def unimproved_metrics(
         yield unimproved_metrics.not_examined("the script shows no metric under a known name")
         return
     outcome = facts.run_outcome
-    if outcome.state not in (OutcomeState.LEARNED, OutcomeState.UNKNOWN):
-        yield unimproved_metrics.not_examined(f"the loss tells already: {outcome.says}")
+    if facts.run.steps < min_steps or outcome.state not in _SEEMS_WELL:
+        yield unimproved_metrics.not_examined(
+            f"{facts.run.steps} of the {min_steps} steps needed"
+            if facts.run.steps < min_steps
+            else f"the loss tells already: {outcome.says}"
+        )
         return
     rewards = [each for each in metrics if each.meaning is Meaning.REWARD]
     metrics = [each for each in metrics if each.meaning is not Meaning.REWARD]
@@ -96,12 +104,11 @@ def unimproved_metrics(
         return
     useless = [each for each in metrics if _is_useless(each, min_gain)]
     stuck = _stuck(metrics, min_gain, max_share, lost)
-    fall = _fall(facts, min(float(each.steps[0]) for each in metrics))
     if useless:
         worst = min(useless, key=lambda each: each.last - _CHANCE[each.meaning])
         yield _finding(facts, worst, f"; {_BASE[worst.meaning]}")
-    elif stuck is not None and fall is not None and fall >= min_fall:
-        yield _finding(facts, stuck, f", while the loss falls by {percent(fall)}")
+    elif stuck is not None and outcome.fall >= min_fall:
+        yield _finding(facts, stuck, f", while the loss falls by {percent(outcome.fall)}")
     else:
         best = max(metrics, key=lambda each: each.gain)
         yield unimproved_metrics.clear(
@@ -123,21 +130,6 @@ def _stuck(metrics: list[Metric], min_gain: float, max_share: float, lost: float
     bad = [e for e in shares if e.last <= max_share or e.last < lost * float(e.values[0])]
     bad += [each for each in metrics if each.meaning is Meaning.ERROR and not shares]
     return bad[0] if bad else None
-
-
-def _fall(facts: Facts, since: float) -> float | None:
-    """Return the share by which the loss falls from a step to the end, or None if unknown."""
-    losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
-    if len(losses) != 1:
-        return None
-    (loss,) = losses
-    reach = max(_AROUND * facts.run.steps, 3)
-    before = loss.values[np.abs(loss.steps - since) <= reach]
-    after = loss.values[loss.steps >= facts.run.steps - reach]
-    if not len(before) or not len(after):
-        return None
-    start, end = float(np.median(before)), float(np.median(after))
-    return (start - end) / start if start > 0 and np.isfinite([start, end]).all() else None
 
 
 def _finding(facts: Facts, metric: Metric, against: str) -> Verdict:
