@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _KEPT = 2**28  # bytes of a model that is kept after the script has dropped it
 _CALL = 2**26  # bytes of the arguments of one call, and of what it returns
 _TRIES = 6  # steps in which a call of a whole model is looked for
+_FIRST = 2  # updates after which the weights are still nearly those of the start
 _MODELS = 4  # whose calls are kept until the loss tells which of them it is made of
 _LOADERS = 4  # that are kept
 
@@ -87,7 +88,7 @@ class Keepsake:
     def __init__(self) -> None:
         self.declined: list[str] = []
         self.call: TrainingCall | None = None
-        self.initial: Sketch | None = None  # of the weights, if they were not updated before
+        self.initial: Sketch | None = None  # of the weights, if hardly updated before
         self.copies: list[nn.Module] = []  # of the model
         self._model: nn.Module | weakref.ref[nn.Module] | None = None
         self._calls: Calls[str] = Calls(self._heard, self._returned)
@@ -196,7 +197,7 @@ class Keepsake:
         self._model = model if small else weakref.ref(model)
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
         training = frozenset(name for name, each in model.named_modules() if each.training)
-        if not self._updates:
+        if self._updates <= _FIRST:
             self.initial = sketch_of(model)
         copied = kept and (kept[0], cloned(kept[1]))
         self.call = TrainingCall(arguments, training, output, copied)
