@@ -1,6 +1,7 @@
 """Figures: the numbers that a script prints, each with the words before it."""
 
 import builtins
+import logging
 import re
 import sys
 import time
@@ -26,41 +27,54 @@ _SECONDS = 0.25  # that all lines together may take
 
 
 class Figures:
-    """Reads what `print` is given while a script runs. It changes nothing of it."""
+    """Reads what `print` and loggers are given while a script runs. It changes nothing of it."""
 
     def __init__(self, steps: Callable[[], int]) -> None:
         self._steps = steps
         self._read: dict[str, list[tuple[int, float]]] = {}
         self._left = _SECONDS
-        self._tap: Tap | None = Tap(builtins, "print", self._around)
+        self._taps = [
+            Tap(builtins, "print", self._around_print),
+            Tap(logging.Logger, "handle", self._around_handle),
+        ]
 
     def take(self) -> list[FigurePrinted]:
         """Stop reading, and return the series of figures under each name."""
-        if self._tap is not None:
-            self._tap.remove()
-            self._tap = None
+        for tap in self._taps:
+            tap.remove()
         return [
             FigurePrinted(name, tuple(step for step, _ in read), tuple(value for _, value in read))
             for name, read in self._read.items()
             if len(read) > 1
         ]
 
-    def _around(self, original: Callable[..., None]) -> Callable[..., None]:
+    def _around_print(self, original: Callable[..., None]) -> Callable[..., None]:
         def printed(*args: Any, **kwargs: Any) -> None:
             original(*args, **kwargs)
             file = kwargs.get("file")
-            if self._left > 0 and (file is None or file is sys.stdout or file is sys.stderr):
-                began = time.perf_counter()
-                try:
-                    self._hear(args)
-                except Exception:  # of a class of the script: its figures are not read
-                    self._left = 0.0
-                self._left -= time.perf_counter() - began
+            if file is None or file is sys.stdout or file is sys.stderr:
+                self._listen(lambda: " ".join(map(_text, args)))
 
         return printed
 
-    def _hear(self, given: tuple[Any, ...]) -> None:
-        text = " ".join(map(_text, given))
+    def _around_handle(self, original: Callable[..., None]) -> Callable[..., None]:
+        def handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+            original(logger, record)
+            self._listen(record.getMessage)
+
+        return handle
+
+    def _listen(self, text_of: Callable[[], str]) -> None:
+        if self._left <= 0:
+            return
+        began = time.perf_counter()
+        try:
+            self._hear(text_of())
+        except Exception:  # of a class of the script: its figures are not read
+            self._left = 0.0
+        self._left -= time.perf_counter() - began
+
+    def _hear(self, text: str) -> None:
         if len(text) > _LONGEST:
             return
         step = self._steps()
