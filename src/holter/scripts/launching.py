@@ -23,6 +23,7 @@ from holter.scripts.seeding import shifted_seeds
 from holter.scripts.spawned import Recording, Workers, tap_processes
 
 if TYPE_CHECKING:
+    from holter.scripts.figures import Figures
     from holter.scripts.keepsake import Keepsake
     from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
@@ -73,6 +74,7 @@ def launch(
     kept: list[Keepsake] = []
     started = time.perf_counter()
     taps: list[Tap] = []
+    printed: list[tuple[Figures, Recorder]] = []
     options = {
         "budget": budget,
         "black_box": black_box,
@@ -91,6 +93,10 @@ def launch(
         )
         recorder = _recorder(found.name, out, described, resume=resume)
         began.append(_begin(recorder, kept if afterwards else None, **options))
+        if afterwards:
+            from holter.scripts.figures import Figures
+
+            printed.append((Figures(lambda: recorder.steps), recorder))
         if status and _rank() == 0 and terminal_title.is_wanted():
             terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
@@ -119,6 +125,9 @@ def launch(
         if not isinstance(error, SyntaxError):
             tell(f"{script} did not import torch; nothing was recorded.")
         return ScriptEnd(exit_code, None, interrupted=interrupted)
+    for figures, recorder in printed:
+        for series in figures.take():
+            recorder.event(series)
     steps = _close(began[0], error)
     if kept and steps and exit_code == 0:
         _examine(began[0], kept[0], time.perf_counter() - started)
