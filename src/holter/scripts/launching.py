@@ -83,6 +83,8 @@ def launch(
     }
 
     def begin() -> None:
+        from holter.scripts.printed import tap_printing
+
         described = replace(
             environment.describe(),
             command=(found.argument, *arguments),
@@ -91,6 +93,7 @@ def launch(
         )
         recorder = _recorder(found.name, out, described, resume=resume)
         began.append(_begin(recorder, kept if afterwards else None, **options))
+        taps.extend(tap_printing(lambda metrics: began[0].log(**metrics)))
         if status and _rank() == 0 and terminal_title.is_wanted():
             terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
