@@ -99,9 +99,9 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
     if setup.loaders:
+        yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
         some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
         yield data, partial(data.function, setup, **some)
-        yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
 
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:
@@ -121,7 +121,7 @@ def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Set
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = {"args": args, "kwargs": kwargs}
     setup = Setup.of(model, optimizer, loss, [batch], valid=loaders.get("valid"))
-    return replace(setup, loaders=loaders)
+    return replace(setup, loaders=loaders, roles=call.roles)
 
 
 def _scores(call: TrainingCall) -> Callable[[Any], Tensor] | None:

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 
-from holter.lab.batches import cloned, tensors
+from holter.lab.batches import cloned, leaves, tensors
+from holter.lab.setup import Roles
 from holter.record.signals import Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import roots
+from holter.watching.collectors.lane import Delivery, Lane
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -41,7 +43,8 @@ _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
 class TrainingCall:
     """A call of a model in training, and of the loss function after it.
 
-    `later` are the arguments of a call in a later step, if there was one.
+    `later` are the arguments of a call in a later step, if there was one; `batch` is what a loader
+    delivered for it.
     """
 
     arguments: _Arguments
@@ -49,6 +52,29 @@ class TrainingCall:
     output: Any
     loss: tuple[str, dict[str, Any]] | None
     later: _Arguments | None = None
+    batch: Any = None
+
+    @property
+    def roles(self) -> Roles | None:
+        """Which tensors of a batch the loss function takes as target, and which the model is given.
+
+        Read after the training, because it waits for the device.
+        """
+        target = None if self.loss is None else self.loss[1].get("target")
+        if not isinstance(target, Tensor) or self.batch is None:
+            return None
+        held = leaves(self.batch)
+        aims = [path for path, leaf in held.items() if _same(leaf, target)]
+        if not aims:
+            return None
+        given = tensors(self.arguments)
+        known = [
+            path
+            for path, leaf in held.items()
+            if path != aims[0] and any(_same(leaf, each) for each in given)
+        ]
+        others = [each for each in given if not any(_same(leaf, each) for leaf in held.values())]
+        return Roles(aims[0], () if others else tuple(known))
 
     @property
     def varies(self) -> bool:
@@ -90,6 +116,20 @@ class Keepsake:
         self._found: tuple[nn.Module, _Arguments, Any] | None = None
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
+        self._batch: Any = None
+        self._lane: Lane | None = None
+
+    def join(self, lane: Lane) -> None:
+        """Hear of training batches until a call was kept."""
+        self._lane = lane
+        lane.at_batch.append(self._fetched)
+
+    def _fetched(self, delivery: Delivery) -> None:
+        self._batch = delivery.batch
+        if not self._tries and self._lane is not None:
+            heard = self._lane.at_batch
+            self._lane.at_batch = [hear for hear in heard if hear != self._fetched]
+            self._batch = None
 
     @property
     def spent(self) -> float:
@@ -184,7 +224,19 @@ class Keepsake:
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
         training = frozenset(name for name, each in model.named_modules() if each.training)
         copied = kept and (kept[0], cloned(kept[1]))
-        self.call = TrainingCall(arguments, training, output, copied)
+        batch = cloned(self._batch) if _bytes(self._batch) <= _CALL else None
+        self.call = TrainingCall(arguments, training, output, copied, batch=batch)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers in the same order, whatever their shape and type.
+
+    The target of a hand-written loss is known up to rounding.
+    """
+    if one.numel() != other.numel() or not one.numel():
+        return False
+    first, second = (each.detach().cpu().reshape(-1).double() for each in (one, other))
+    return bool((first - second).abs().max() <= 1e-5 * second.abs().max())
 
 
 def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:

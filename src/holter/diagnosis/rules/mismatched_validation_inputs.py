@@ -36,8 +36,8 @@ def mismatched_validation_inputs(
     ## What it does
     Compares mean and standard deviation of the model's inputs in the second half of training and of
     the validation passes. It reports when they differ far more than training batches differ from
-    one another. The finding is likely if the validation loss is also far above the training loss,
-    or above the best constant prediction.
+    one another, unless the validation loss is low all the same. The finding is likely if it is far
+    above the training loss, or above the best constant prediction.
 
     ## Why it matters
     A model knows the inputs it was trained on. When only one of two pipelines normalises, the
@@ -79,6 +79,9 @@ def mismatched_validation_inputs(
             continue
         validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
         worse = _worse(facts, min_worse)
+        if not worse and (carried := _carries_over(facts, min_worse)) is not None:
+            yield mismatched_validation_inputs.harmless(f"{measured}, but {carried}")
+            continue
         yield mismatched_validation_inputs.finding(
             f"{measured} ({compared.ratio:.2g} times the scale, means {compared.shift:.2g} standard"
             " deviations apart)",
@@ -103,6 +106,17 @@ def mismatched_validation_inputs(
             ),
             fix="prepare validation inputs with the same function and constants as training inputs",
         )
+
+
+def _carries_over(facts: Facts, min_worse: float) -> str | None:
+    """Return that what was learned serves on these inputs as well, if it does."""
+    curves = facts.validation if LOSS in facts.run and VAL_LOSS in facts.run else ""
+    if isinstance(curves, str) or not curves.is_comparable or curves.constant is None:
+        return None
+    validation, training = curves.final_validation, curves.final_training
+    if validation > min(min_worse * training, curves.constant):
+        return None
+    return f"the validation loss is {validation:.3g}, the training loss {training:.3g}"
 
 
 def _worse(facts: Facts, min_worse: float) -> tuple[Evidence, ...]:

@@ -13,10 +13,12 @@ from holter.lab.batches import tensors
 from holter.lab.calls import LossEvaluation, first_loss_call
 from holter.lab.experiments import experiment
 from holter.lab.experiments._samples import columns
+from holter.lab.experiments._samples.collating import mispaired
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
 from holter.lab.experiments._samples.relations import relations
+from holter.lab.experiments._samples.standardised import is_own
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
@@ -43,12 +45,14 @@ from holter.record.signals import (
     DATASET_LABEL_CHANGES,
     DATASET_LENGTH,
     DATASET_MEAN,
+    DATASET_MISPAIRED,
     DATASET_NEAR_OVERLAP,
     DATASET_NONFINITE,
     DATASET_NONFINITE_LOSS,
     DATASET_OUT_OF_RANGE,
     DATASET_OUTPUTS,
     DATASET_OVERLAP,
+    DATASET_OWN_SCALE,
     DATASET_PAIR_ORDER,
     DATASET_REPEATED,
     DATASET_SHARED_POSITIONS,
@@ -68,6 +72,7 @@ _PREDICTION = (
 _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
+_MADE = (DATASET_MISPAIRED, DATASET_OWN_SCALE)
 _KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
 _BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
 
@@ -84,6 +89,7 @@ _CHANGED = "labels are changed between the data set and the batch, or are not it
         *_RANGE,
         *_COLUMNS,
         *_PREDICTION,
+        *_MADE,
         *_BOTH,
     ),
     preflight=True,
@@ -157,6 +163,7 @@ def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -
         lab.write(DATASET_CLASS_WEIGHTS, [float(weighted)], trial="train")
     _range(lab, split, loss)
     _table(lab, split)
+    _made(setup, lab, split)
 
 
 def _sizes(lab: Lab, split: Split) -> None:
@@ -309,6 +316,21 @@ def _table(lab: Lab, split: Split) -> None:
         if pair is not None:
             lab.write(DATASET_PAIR_ORDER, [pair.order, pair.next_order], trial=split.name)
             lab.event(SamplesFound("columns", split.name, indices=pair.columns))
+
+
+def _made(setup: Setup, lab: Lab, split: Split) -> None:
+    """Write down how batches are put together, and how numbers were scaled."""
+    loader = setup.loaders.get(split.name)
+    share = None if loader is None else mispaired(loader, split, setup.roles)
+    if share is None:
+        _absent(lab, (DATASET_MISPAIRED,), "rows of a batch cannot be told from their samples")
+    else:
+        lab.write(DATASET_MISPAIRED, [share], trial=split.name)
+    own = None if split.served is None else is_own(split.served.dataset)
+    if own is None:
+        _absent(lab, (DATASET_OWN_SCALE,), "the data set holds no arrays of numbers")
+    else:
+        lab.write(DATASET_OWN_SCALE, [float(own)], trial=split.name)
 
 
 def _both(lab: Lab, train: Split, valid: Split) -> None:

@@ -213,3 +213,15 @@ WORKERS_EPOCHS_ALIKE = _signal(
     "share",
     "Share of the samples of the first worker that are the same when the workers are restarted.",
 )
+DATASET_MISPAIRED = _signal(
+    "dataset.mispaired",
+    "share",
+    "Share of 16 samples whose inputs and targets come from different samples in the batch that the"
+    " `collate_fn` makes of them.",
+)
+DATASET_OWN_SCALE = _signal(
+    "dataset.own_scale",
+    "",
+    "Whether a data set holds numbers whose columns have exactly mean 0 and standard deviation 1:"
+    " they were standardised by their own statistics. The trial is the split.",
+)

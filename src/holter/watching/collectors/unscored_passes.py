@@ -76,6 +76,8 @@ class _Recipe:
         if FAMILIES[self.function] is Family.CLASSES and self.dtype is torch.int64:
             if self.is_flat:
                 scores, aims = scores.reshape(-1, scores.shape[-1]), aims.reshape(-1)
+            if scores.dim() < 2 or scores.numel() != aims.numel() * scores.shape[1]:
+                return None  # another call, not of this batch
             if not _are_classes(target, scores, self.options.get("ignore_index")):
                 return None
         elif scores.numel() == aims.numel():

@@ -27,7 +27,7 @@ from holter.lab.calls import own_targets
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import DatasetSample, array, sample_of
 from holter.lab.inapplicable import InapplicableError
-from holter.lab.setup import Setup
+from holter.lab.setup import Roles, Setup
 
 _NAMES = {"train": "training", "valid": "validation"}
 _MOST = 200_000  # positions taken from a sampler of an unknown kind
@@ -92,7 +92,7 @@ def read(
     chosen = np.random.default_rng(0).choice(len(positions), count, replace=False)
     wanted = [positions[each] for each in chosen.tolist()]
     with left_alone(known.dataset):
-        found = _fetched(known.dataset, wanted, seconds, ignored)
+        found = _fetched(known.dataset, wanted, seconds, ignored, setup.roles)
     if not found:
         raise InapplicableError(f"the {_NAMES[split]} loader serves no samples")
     return Split(split, len(positions), tuple(found), known, _arrives(setup.loaders[split], found))
@@ -119,15 +119,15 @@ def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
 
 
 def _fetched(
-    dataset: Any, wanted: list[int], seconds: float, ignored: int | None
+    dataset: Any, wanted: list[int], seconds: float, ignored: int | None, roles: Roles | None
 ) -> list[DatasetSample]:
     until = time.perf_counter() + seconds
     begun = [(each, fetch(dataset, each)) for each in wanted[:_TRIED]]
-    spare = _index_places(begun, dataset)
+    spare = _index_places(begun, dataset) if roles is None else frozenset()
     found: list[DatasetSample] = []
     for index, value in chain(begun, ((each, fetch(dataset, each)) for each in wanted[_TRIED:])):
         kept, show = _without(value, spare), len(found) < _SHOWN
-        found.append(sample_of(kept, index, ignored=ignored, show=show))
+        found.append(sample_of(kept, index, ignored=ignored, show=show, roles=roles))
         if time.perf_counter() > until:
             break
     return found
@@ -200,6 +200,8 @@ def _read_batches(
 
 def _targets(setup: Setup, batch: Any) -> tuple[int, ...]:
     """Which tensors of a batch the model is not given; none where that does not tell."""
+    if setup.roles is not None and setup.roles.target in leaves(batch):
+        return (list(leaves(batch)).index(setup.roles.target),)
     try:
         aims = {id(each) for each in own_targets(setup, batch)}
     except Exception:  # whether the step works at all is for other experiments to tell

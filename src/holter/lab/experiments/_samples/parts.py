@@ -1,7 +1,7 @@
 """Samples taken apart: inputs and targets, their digests, and the little that is kept of them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from holter.lab.setup import Roles
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
@@ -46,10 +48,16 @@ class DatasetSample:
 
 
 def sample_of(
-    value: Any, index: int, *, ignored: int | None = None, show: bool = False
+    value: Any,
+    index: int,
+    *,
+    ignored: int | None = None,
+    show: bool = False,
+    roles: Roles | None = None,
 ) -> DatasetSample:
     """What is to be kept of a sample; `ignored` is a class that stands for none."""
-    inputs, targets = ([_arrayed(each) for each in part] for part in parts(value))
+    held = _by_roles(value, roles) or parts(value)
+    inputs, targets = ([_arrayed(each) for each in part] for part in held)
     largest = largest_array(inputs)
     target = array(targets[0]) if len(targets) == 1 else None
     label = float(target.reshape(-1)[0]) if target is not None and target.size == 1 else None
@@ -94,6 +102,29 @@ def parts(value: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(value, tuple | list) and not (isinstance(value, list) and _is_numbers(value)):
         return [leaf for each in value[:-1] for leaf in leaves(each)], leaves(value[-1])
     return leaves(value), []
+
+
+def _by_roles(value: Any, roles: Roles | None) -> tuple[list[Any], list[Any]] | None:
+    """Inputs and targets as the training uses them; None where a sample is not made that way."""
+    if roles is None:
+        return None
+    held = dict(paths(value))
+    if roles.target not in held or any(path not in held for path in roles.inputs):
+        return None
+    given = roles.inputs or tuple(path for path in held if path != roles.target)
+    return [held[path] for path in given], [held[roles.target]]
+
+
+def paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a sample, each with the path it has in a batch of such samples."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from paths(each, f"{path}[{name!r}]")
+    elif isinstance(value, tuple | list) and not _is_numbers(value):
+        for place, each in enumerate(value):
+            yield from paths(each, f"{path}[{place}]")
+    else:
+        yield path, np.asarray(value) if isinstance(value, tuple | list) else value
 
 
 def leaves(value: Any) -> list[Any]:
