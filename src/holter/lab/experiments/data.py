@@ -321,7 +321,7 @@ def _table(lab: Lab, split: Split) -> None:
 def _made(setup: Setup, lab: Lab, split: Split) -> None:
     """Write down how batches are put together, and how numbers were scaled."""
     loader = setup.loaders.get(split.name)
-    share = None if loader is None else mispaired(loader, split, setup.roles)
+    share = None if loader is None else mispaired(setup, loader, split)
     if share is None:
         _absent(lab, (DATASET_MISPAIRED,), "rows of a batch cannot be told from their samples")
     else:

@@ -12,17 +12,18 @@ import torch
 from torch.utils.data import DataLoader, default_collate
 
 from holter.lab.batches import leaves
+from holter.lab.calls import own_targets
 from holter.lab.experiments._samples.datasets import Split
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import Array, array, paths
-from holter.lab.setup import Roles
+from holter.lab.setup import Roles, Setup
 
 _SAMPLES = 16
 
 
-def mispaired(loader: DataLoader[Any], split: Split, roles: Roles | None) -> float | None:
+def mispaired(setup: Setup, loader: DataLoader[Any], split: Split) -> float | None:
     """Return the share of samples that get the target of another one; None if it is not known."""
-    if loader.collate_fn is default_collate or loader.collate_fn is None or roles is None:
+    if loader.collate_fn is default_collate or (roles := _roles(setup)) is None:
         return None
     indices = [sample.index for sample in split.samples[:_SAMPLES]]
     if split.served is None or len(indices) < 4:
@@ -43,6 +44,19 @@ def mispaired(loader: DataLoader[Any], split: Split, roles: Roles | None) -> flo
         apart = [not (row & aim) for row, aim in zip(rows, aims, strict=True)]
         return sum(apart) / len(apart)
     return None
+
+
+def _roles(setup: Setup) -> Roles | None:
+    """Which tensor of a batch is the target: the only one that the model is not given, or known."""
+    if setup.roles is not None:
+        return setup.roles
+    try:
+        batch = setup.batches(1)[0]
+        own = {id(each) for each in own_targets(setup, batch)}
+    except Exception:  # whether the step works at all is for other experiments to tell
+        return None
+    aims = [path for path, leaf in leaves(batch).items() if id(leaf) in own]
+    return Roles(aims[0]) if len(aims) == 1 and len(leaves(batch)) > 1 else None
 
 
 def _origins(rows: torch.Tensor, held: list[dict[str, Array | None]]) -> list[set[int]] | None:
