@@ -107,7 +107,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
     (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
-    (("mispaired-batches",), ("no-learning", "bad-validation", "unrelated-labels")),
+    (
+        ("mispaired-batches", "independent-labels"),
+        ("no-learning", "bad-validation", "unrelated-labels"),
+    ),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (
         ("nonfinite-inputs", "empty-targets"),

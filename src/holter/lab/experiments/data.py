@@ -15,6 +15,7 @@ from holter.lab.experiments import experiment
 from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.collating import mispaired
 from holter.lab.experiments._samples.datasets import Split, read
+from holter.lab.experiments._samples.dependence import dependence
 from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
 from holter.lab.experiments._samples.relations import relations
@@ -36,6 +37,7 @@ from holter.record.signals import (
     DATASET_COLUMN_VALUES,
     DATASET_COLUMN_ZEROS,
     DATASET_CONFLICTS,
+    DATASET_DEPENDENCE,
     DATASET_DIMENSIONS,
     DATASET_DISTINCT,
     DATASET_DUPLICATES,
@@ -72,7 +74,7 @@ _PREDICTION = (
 _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
-_MADE = (DATASET_MISPAIRED, DATASET_OWN_SCALE)
+_MADE = (DATASET_MISPAIRED, DATASET_OWN_SCALE, DATASET_DEPENDENCE)
 _KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
 _BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
 
@@ -164,6 +166,7 @@ def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -
     _range(lab, split, loss)
     _table(lab, split)
     _made(setup, lab, split)
+    _dependence(lab, split)
 
 
 def _sizes(lab: Lab, split: Split) -> None:
@@ -331,6 +334,15 @@ def _made(setup: Setup, lab: Lab, split: Split) -> None:
         _absent(lab, (DATASET_OWN_SCALE,), "the data set holds no arrays of numbers")
     else:
         lab.write(DATASET_OWN_SCALE, [float(own)], trial=split.name)
+
+
+def _dependence(lab: Lab, split: Split) -> None:
+    found = dependence(split)
+    if found is None:
+        _absent(lab, (DATASET_DEPENDENCE,), "targets are not single numbers, or too few were read")
+        return
+    values = [found.neighbours, found.neighbours_permuted, found.column, found.column_permuted]
+    lab.write(DATASET_DEPENDENCE, values, trial=split.name)
 
 
 def _both(lab: Lab, train: Split, valid: Split) -> None:

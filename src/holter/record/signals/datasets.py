@@ -225,3 +225,10 @@ DATASET_OWN_SCALE = _signal(
     "Whether a data set holds numbers whose columns have exactly mean 0 and standard deviation 1:"
     " they were standardised by their own statistics. The trial is the split.",
 )
+DATASET_DEPENDENCE = _signal(
+    "dataset.dependence",
+    "",
+    "How targets depend on inputs: the share of their variance that the five nearest samples"
+    " predict, the highest such share for targets permuted 19 times, the share that the best single"
+    " column explains, and the highest of permuted targets.",
+)

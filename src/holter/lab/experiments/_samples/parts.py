@@ -23,6 +23,7 @@ _TARGETS = frozenset(
     )
 )
 _PROBED = 64  # elements of an input that are kept to count its different values
+_BUCKETS = 61  # of tokens
 _COLUMNS = 512  # of a row that is kept whole
 _LONG = 48  # characters of a sample on the screen
 
@@ -39,6 +40,7 @@ class DatasetSample:
     extremes: tuple[int, int] | None  # lowest and highest class of the target, whatever its shape
     row: Floats | None  # the input, if it is a row of a table
     probe: Floats | None
+    bag: Floats | None  # how often tokens occur, in so many classes of them
     dimensions: int
     nonfinite: tuple[int, int]  # elements of inputs and of targets
     moments: tuple[int, float, float, float]  # count, sum, sum of squares, largest
@@ -70,6 +72,7 @@ def sample_of(
         _extremes(target, ignored),
         _row(inputs),
         _probe(largest),
+        _bag(largest),
         0 if largest is None else largest.ndim,
         (_nonfinite(inputs), _nonfinite(targets)),
         _moments(largest),
@@ -239,6 +242,13 @@ def _probe(made: Array | None) -> Floats | None:
     places = ((np.arange(_PROBED) + 0.5) * flat.size / _PROBED).astype(int)
     kept: Floats = flat[np.unique(places)].astype(np.float64)
     return kept
+
+
+def _bag(made: Array | None) -> Floats | None:
+    """Count tokens by their remainder, so that sequences of any length can be compared."""
+    if made is None or made.ndim != 1 or made.size < 2 or made.dtype.kind not in "iu":
+        return None
+    return np.bincount(made.astype(np.int64) % _BUCKETS, minlength=_BUCKETS).astype(np.float64)
 
 
 def _nonfinite(held: list[Any]) -> int:
