@@ -1,10 +1,18 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.mismatched_validation_inputs import mismatched_validation_inputs
 from holter.record import Run, Series
-from holter.record.findings import Clear, Confidence, NotExamined
-from holter.record.signals import INPUT_MEAN, INPUT_STD, VAL_INPUT_MEAN, VAL_INPUT_STD, Signal
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.signals import (
+    DATASET_OWN_SCALE,
+    INPUT_MEAN,
+    INPUT_STD,
+    VAL_INPUT_MEAN,
+    VAL_INPUT_STD,
+    Signal,
+)
 from synthetic import found, run_of, said, series
 from validations import STEPS, validated
 
@@ -35,9 +43,28 @@ def test_fires_on_another_scale(mean: float, std: float) -> None:
 def test_a_bad_validation_loss_makes_it_likely() -> None:
     t = np.arange(PASSES)
     training = 2.3 * np.exp(-t / 3)
-    for validation, confidence in ((2 + 0.2 * t, Confidence.LIKELY), (training, Confidence.HINT)):
-        run = validated(training, validation, more=inputs(120, 60))
-        assert found(mismatched_validation_inputs, run)[0].confidence is confidence
+    run = validated(training, 2 + 0.2 * t, more=inputs(120, 60))
+    assert found(mismatched_validation_inputs, run)[0].confidence is Confidence.LIKELY
+
+
+def test_inputs_on_which_the_model_is_as_good_do_no_damage() -> None:
+    training = 2.3 * np.exp(-np.arange(PASSES) / 3)
+    (note,) = said(
+        mismatched_validation_inputs, validated(training, training, more=inputs(120, 60))
+    )
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+@pytest.mark.parametrize(("train", "valid", "reported"), [(1, 1, True), (1, 0, False)])
+def test_data_sets_standardised_by_their_own_statistics(
+    train: float, valid: float, reported: bool
+) -> None:
+    training = 2.3 * np.exp(-np.arange(PASSES) / 3)
+    own = {DATASET_OWN_SCALE: {"train": series([train], [0]), "valid": series([valid], [0])}}
+    for validation, worse in ((3 * training, True), (training, False)):
+        run = validated(training, validation, more={**inputs(0, 1), **own})
+        assert bool(found(mismatched_validation_inputs, run)) is (reported and worse)
 
 
 @pytest.mark.parametrize(
