@@ -70,6 +70,8 @@ class _Recipe:
         target = batch.get(self.target)
         if target is None or len(made) <= self.output or made[self.output].numel() > _LARGEST:
             return None
+        if made[self.output].dim() < 2 and self.order is not _as_is:
+            return None
         # Copies: scripts change predictions in place.
         scores = self.activation(self.order(made[self.output].detach())).clone()
         aims = target.detach().to(scores.device, self.dtype, non_blocking=True)
