@@ -68,7 +68,7 @@ def test_two_classes_are_a_matter_of_the_whole_task() -> None:
 
 def test_classes_that_are_numbered_otherwise_are_evidence_of_a_mismatch() -> None:
     t = np.arange(10)
-    shifted = PassMeasured(FUNCTION, 120, classes=counts([[0, 40, 0], [0, 0, 40], [1, 0, 39]]))
+    shifted = PassMeasured(FUNCTION, 120, classes=counts([[0, 40, 0], [0, 0, 40], [39, 0, 1]]))
     made = validated(
         2.3 * np.exp(-t / 3),
         2.4 + 0.2 * t,
