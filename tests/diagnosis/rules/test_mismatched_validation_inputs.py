@@ -6,6 +6,7 @@ from holter.diagnosis.rules.mismatched_validation_inputs import mismatched_valid
 from holter.record import Run, Series
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
+    DATASET_COLUMN_ORIGIN,
     DATASET_OWN_SCALE,
     INPUT_MEAN,
     INPUT_STD,
@@ -89,3 +90,11 @@ def test_says_what_it_lacks() -> None:
     for signals in (constant, broken, inputs(120, 60, steps=5), inputs(120, 60, passes=1)):
         (verdict,) = said(mismatched_validation_inputs, run_of(signals))
         assert isinstance(verdict, NotExamined)
+
+
+@pytest.mark.parametrize(("origin", "reported"), [([0, 1, 2], False), ([2, 1, 0], True)])
+def test_columns_in_another_order(origin: list[float], reported: bool) -> None:
+    run = run_of({**inputs(0, 1), DATASET_COLUMN_ORIGIN: {"valid": series(origin)}})
+    findings = found(mismatched_validation_inputs, run)
+    assert bool(findings) is reported
+    assert all("0 is 2, 2 is 0" in finding.summary for finding in findings)

@@ -11,9 +11,10 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
 from holter.lab.experiments._samples.collating import mispaired
-from holter.lab.experiments._samples.datasets import read
+from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.dependence import dependence
 from holter.lab.experiments._samples.parts import sample_of
+from holter.lab.experiments._samples.skew import skew
 from holter.lab.experiments._samples.standardised import is_own
 from holter.lab.setup import Roles, Setup
 
@@ -129,3 +130,27 @@ def test_samples_are_taken_apart_as_the_training_does(
     assert sample.label == label
     assert sample.row is not None
     assert len(sample.row) == row
+
+
+def split_of(x: Tensor, name: str) -> Split:
+    samples = tuple(sample_of((row, torch.tensor(0)), n) for n, row in enumerate(x))
+    return Split(name, len(x), samples, None)
+
+
+@pytest.mark.parametrize("kind", ["table", "images"])
+@pytest.mark.parametrize(
+    ("order", "factor"),
+    [([0, 1, 2], 1.0), ([2, 1, 0], 1.0), ([0, 1, 2], 9.0)],
+    ids=["alike", "reversed", "scaled"],
+)
+def test_columns_of_both_splits(kind: str, order: list[int], factor: float) -> None:
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(300, 3, generator=generator) + torch.tensor([0.0, 2.0, 5.0])
+    if kind == "images":
+        x = x[:, :, None, None].expand(300, 3, 5, 4).contiguous()
+    found = skew(split_of(x[:200], "train"), split_of(factor * x[200:][:, order], "valid"))
+    assert found is not None
+    assert found.origin.tolist() == order
+    is_alike = order == [0, 1, 2] and factor == 1.0
+    assert bool(np.abs(found.shift).max() > 1.5) is not is_alike
+    assert bool(found.ratio.max() > 3) is (factor != 1.0)

@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured as measured_of
+from holter.diagnosis.facts.data_sets import series
 from holter.diagnosis.facts.validation_inputs import FAR_RATIO, FAR_SCORE, FAR_SHIFT, inputs
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
+    DATASET_COLUMN_ORIGIN,
     DATASET_OWN_SCALE,
     INPUT_MEAN,
     INPUT_STD,
@@ -38,9 +42,9 @@ def mismatched_validation_inputs(
     ## What it does
     Compares mean and standard deviation of the model's inputs in the second half of training and of
     the validation passes. It reports when they differ far more than training batches differ from
-    one another, unless the validation loss is low all the same, and data sets that are each
-    standardised by their own statistics. The finding is likely if the validation loss is far above
-    the training loss, or above the best constant prediction.
+    one another, unless the validation loss is low all the same; columns and channels in another
+    order; and data sets that are each standardised by their own statistics, if validation is far
+    worse than training.
 
     ## Why it matters
     A model knows the inputs it was trained on. When only one of two pipelines normalises, the
@@ -77,12 +81,8 @@ def mismatched_validation_inputs(
             f"inputs{of(owner)}: {compared.mean:.3g} ± {compared.std:.3g} in training,"
             f" {compared.validation_mean:.3g} ± {compared.validation_std:.3g} in validation"
         )
-        own = not compared.differ(max_ratio, max_shift, min_score) and _own_scale(facts)
-        if own and (worse := _worse(facts, min_worse)):
-            yield _of_own_scale(facts, owner, measured, worse)
-            continue
         if not compared.differ(max_ratio, max_shift, min_score):
-            yield mismatched_validation_inputs.clear(measured)
+            yield _by_columns(facts, measured, worse=_worse(facts, min_worse))
             continue
         validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
         worse = _worse(facts, min_worse)
@@ -115,30 +115,48 @@ def mismatched_validation_inputs(
         )
 
 
-def _own_scale(facts: Facts) -> bool:
-    """Whether both data sets were standardised, each by its own mean and deviation."""
-    return all(measured_of(facts.run, DATASET_OWN_SCALE, split) for split in ("train", "valid"))
-
-
-def _of_own_scale(facts: Facts, owner: str, measured: str, worse: tuple[Evidence, ...]) -> Verdict:
-    validation = facts.run[VAL_INPUT_STD][owner]
-    return mismatched_validation_inputs.finding(
-        "validation data are standardised by their own mean and standard deviation, not by those of"
-        f" the training data ({measured})",
-        confidence=Confidence.HINT,
-        onset=validation.first,
-        evidence=(
-            Evidence(
-                DATASET_OWN_SCALE,
-                (0, 0),
-                "columns of the validation data have exactly mean 0 and standard deviation 1",
-                "valid",
+def _by_columns(facts: Facts, measured: str, *, worse: tuple[Evidence, ...]) -> Verdict:
+    """Judge inputs that are alike as a whole by their columns, and by how they were scaled."""
+    origin = series(facts.run, DATASET_COLUMN_ORIGIN, "valid")
+    if origin is not None and (origin.values != np.arange(len(origin))).any():
+        moved = np.flatnonzero(origin.values != np.arange(len(origin)))
+        places = ", ".join(f"{n} is {origin.values[n]:.0f}" for n in moved[:4])
+        return mismatched_validation_inputs.finding(
+            "columns or channels of validation inputs are in another order than in training:"
+            f" {places}",
+            confidence=Confidence.LIKELY,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_COLUMN_ORIGIN,
+                    (0, len(origin) - 1),
+                    f"{len(moved)} of {len(origin)} have mean and deviation of another column",
+                    "valid",
+                ),
+                *worse,
             ),
-            *worse,
-        ),
-        fix="compute mean and standard deviation on the training data once, and use them for both:"
-        " `x_valid = (x_valid - mean) / std`",
-    )
+            fix="use the same order of columns (or channels, RGB or BGR) in both data sets",
+        )
+    scales = [measured_of(facts.run, DATASET_OWN_SCALE, split) for split in ("train", "valid")]
+    if all(scales) and worse:
+        return mismatched_validation_inputs.finding(
+            "validation data are standardised by their own mean and standard deviation, not by"
+            f" those of the training data ({measured})",
+            confidence=Confidence.HINT,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_OWN_SCALE,
+                    (0, 0),
+                    "columns of the validation data have exactly mean 0 and standard deviation 1",
+                    "valid",
+                ),
+                *worse,
+            ),
+            fix="compute mean and standard deviation on the training data once, and use them for"
+            " both: `x_valid = (x_valid - mean) / std`",
+        )
+    return mismatched_validation_inputs.clear(measured)
 
 
 def _carries_over(facts: Facts, min_worse: float) -> str | None:

@@ -232,3 +232,21 @@ DATASET_DEPENDENCE = _signal(
     " predict, the highest such share for targets permuted 19 times, the share that the best single"
     " column explains, and the highest of permuted targets.",
 )
+DATASET_COLUMN_SHIFT = _signal(
+    "dataset.column_shift",
+    "",
+    "Of each column of a table, or channel of images: how far its mean in validation is from that"
+    " in training, in standard deviations of training; 0 if the difference is below eight standard"
+    " errors.",
+)
+DATASET_COLUMN_RATIO = _signal(
+    "dataset.column_ratio",
+    "",
+    "Of each column: its standard deviation in validation over training.",
+)
+DATASET_COLUMN_ORIGIN = _signal(
+    "dataset.column_origin",
+    "",
+    "Of each column of validation: its number, or that of the column of training which it is, if"
+    " the columns of validation are in another order.",
+)

@@ -23,6 +23,7 @@ _TARGETS = frozenset(
     )
 )
 _PROBED = 64  # elements of an input that are kept to count its different values
+_CHANNELS = (2, 3, 4)
 _BUCKETS = 61  # of tokens
 _COLUMNS = 512  # of a row that is kept whole
 _LONG = 48  # characters of a sample on the screen
@@ -41,6 +42,7 @@ class DatasetSample:
     row: Floats | None  # the input, if it is a row of a table
     probe: Floats | None
     bag: Floats | None  # how often tokens occur, in so many classes of them
+    channels: Floats | None  # the mean of each, if it is an image that has several
     dimensions: int
     nonfinite: tuple[int, int]  # elements of inputs and of targets
     moments: tuple[int, float, float, float]  # count, sum, sum of squares, largest
@@ -73,6 +75,7 @@ def sample_of(
         _row(inputs),
         _probe(largest),
         _bag(largest),
+        _channels(largest),
         0 if largest is None else largest.ndim,
         (_nonfinite(inputs), _nonfinite(targets)),
         _moments(largest),
@@ -249,6 +252,17 @@ def _bag(made: Array | None) -> Floats | None:
     if made is None or made.ndim != 1 or made.size < 2 or made.dtype.kind not in "iu":
         return None
     return np.bincount(made.astype(np.int64) % _BUCKETS, minlength=_BUCKETS).astype(np.float64)
+
+
+def _channels(made: Array | None) -> Floats | None:
+    """Return the mean of each channel of an image, which may come first or last."""
+    if made is None or made.ndim != 3 or made.dtype.kind not in "fu":
+        return None
+    axis = next((axis for axis in (0, 2) if made.shape[axis] in _CHANNELS), None)
+    if axis is None:
+        return None
+    means: Floats = made.astype(np.float64).mean(axis=tuple({0, 1, 2} - {axis}))
+    return means
 
 
 def _nonfinite(held: list[Any]) -> int:
