@@ -108,7 +108,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
     (
-        ("mispaired-batches", "independent-labels"),
+        ("mispaired-batches", "independent-labels", "misaligned-labels"),
         ("no-learning", "bad-validation", "unrelated-labels"),
     ),
     (("nonfinite-samples",), ("nonfinite-inputs",)),

@@ -5,10 +5,12 @@ import pytest
 
 from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.independent_labels import independent_labels
+from holter.diagnosis.rules.misaligned_labels import misaligned_labels
 from holter.diagnosis.rules.mispaired_batches import mispaired_batches
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
+    DATASET_ALIGNMENT,
     DATASET_DEPENDENCE,
     DATASET_MISPAIRED,
     LOSS,
@@ -24,7 +26,7 @@ LEVEL = ENTROPY * (1 + 0.01 * np.random.default_rng(0).normal(size=200))
 FALLING = 1.4 * 0.98 ** np.arange(200)
 
 
-def run(loss: np.ndarray, *values: float) -> Run:
+def run(loss: np.ndarray, *values: float, alignment: tuple[float, ...] = ()) -> Run:
     signals = {
         LOSS: {"": loss},
         LOSS_ROOT_SHARE: {"": np.ones(200)},
@@ -32,6 +34,7 @@ def run(loss: np.ndarray, *values: float) -> Run:
         TARGET_ENTROPY: {"cross_entropy": np.full(200, ENTROPY)},
         TARGET_LARGEST_CLASS_FRACTION: {"cross_entropy": np.full(200, 0.25)},
         **({DATASET_DEPENDENCE: {"train": list(values)}} if values else {}),
+        **({DATASET_ALIGNMENT: {"train": list(alignment)}} if alignment else {}),
     }
     return run_of(signals)  # type: ignore[arg-type]
 
@@ -68,3 +71,17 @@ def test_batches_of_one_split_are_mispaired() -> None:
     clear, finding = said(mispaired_batches, made)
     assert isinstance(clear, Clear)
     assert finding in found(mispaired_batches, made)
+
+
+@pytest.mark.parametrize(
+    ("loss", "told", "kind"),
+    [
+        (LEVEL, (0.01, 0.0, 0.05, 0.8, 0.02), "Finding"),
+        (FALLING, (0.01, 0.0, 0.05, 0.8, 0.02), "Normal"),  # it learned all the same
+        (LEVEL, (0.01, 0.0, 0.8, 0.3, 0.02), "Clear"),
+        (LEVEL, (0.01, 0.0, 0.02, 0.1, 0.02), "Clear"),  # nothing tells much
+    ],
+)
+def test_labels_of_another_position(loss: np.ndarray, told: tuple[float, ...], kind: str) -> None:
+    (verdict,) = said(misaligned_labels, run(loss, alignment=told))
+    assert type(verdict).__name__ == kind

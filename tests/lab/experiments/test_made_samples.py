@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
+from holter.lab.experiments._samples.alignment import OFFSETS, alignment
 from holter.lab.experiments._samples.collating import mispaired
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.dependence import dependence
@@ -154,3 +155,21 @@ def test_columns_of_both_splits(kind: str, order: list[int], factor: float) -> N
     is_alike = order == [0, 1, 2] and factor == 1.0
     assert bool(np.abs(found.shift).max() > 1.5) is not is_alike
     assert bool(found.ratio.max() > 3) is (factor != 1.0)
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_labels_belong_to_a_token(offset: int) -> None:
+    generator = torch.Generator().manual_seed(3)
+    tokens = torch.randint(30, (100, 20), generator=generator)
+    labels = (tokens % 4).roll(-offset, 1)
+    samples = tuple(sample_of(pair, n) for n, pair in enumerate(zip(tokens, labels, strict=True)))
+    found = alignment(Split("train", 100, samples, None), None)
+    assert found is not None
+    assert OFFSETS[int(found.argmax())] == offset
+    assert np.delete(found, found.argmax()).max() < 0.2
+
+
+def test_tokens_that_are_their_own_labels_have_no_alignment() -> None:
+    tokens = torch.randint(30, (100, 21), generator=torch.Generator().manual_seed(4))
+    samples = tuple(sample_of((row[:-1], row[1:]), n) for n, row in enumerate(tokens))
+    assert alignment(Split("train", 100, samples, None), None) is None

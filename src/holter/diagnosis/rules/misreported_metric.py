@@ -20,6 +20,7 @@ from holter.record.signals import METRIC_LOGGED, VAL_LOSS_OF_BATCHES
 _HELD_OUT = re.compile(r"^(val|valid|validation|eval|evaluation|test|dev|held_?out)[_/.\- ]+")
 _EXACT = 2e-3  # difference that rounding explains
 _COARSE = 10  # mean errors of small batches differ from that of the pass by more
+_BINNED = ("AUROC", "average precision")  # from bins of the logit, which may be coarse
 _SIZES = ("RMSE", "MSE", "MAE")  # metrics that are no shares
 
 
@@ -275,7 +276,8 @@ def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share
     evidence = (
         Evidence(METRIC_LOGGED, span, f"{number(last.logged)} after step {last.step}", name),
     )
-    wrong = gaps > (min_gap if last.is_share else _COARSE * min_gap)
+    is_exact = last.is_share and not (name.startswith(PRINTED) and metric in _BINNED)
+    wrong = gaps > (min_gap if is_exact else _COARSE * min_gap)
     if wrong.mean() < min_share:
         return misreported_metric.normal(
             f"{both}: a mean over batches of unequal size differs by as much", evidence

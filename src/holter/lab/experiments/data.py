@@ -166,7 +166,8 @@ def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -
     _range(lab, split, loss)
     _table(lab, split)
     write_making(setup, lab, split)
-    write_dependence(lab, split)
+    ignored = None if loss is None else loss.call.arguments.get("ignore_index")
+    write_dependence(lab, split, ignored)
 
 
 def _sizes(lab: Lab, split: Split) -> None:

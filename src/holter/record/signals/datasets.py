@@ -250,3 +250,9 @@ DATASET_COLUMN_ORIGIN = _signal(
     "Of each column of validation: its number, or that of the column of training which it is, if"
     " the columns of validation are in another order.",
 )
+DATASET_ALIGNMENT = _signal(
+    "dataset.alignment",
+    "share",
+    "Share of the entropy of the labels of a sequence that the token two and one positions before,"
+    " at, and one and two positions after the label tells.",
+)

@@ -24,6 +24,7 @@ _TARGETS = frozenset(
 )
 _PROBED = 64  # elements of an input that are kept to count its different values
 _CHANNELS = (2, 3, 4)
+_LENGTH = 512  # of a sequence that is kept whole
 _BUCKETS = 61  # of tokens
 _COLUMNS = 512  # of a row that is kept whole
 _LONG = 48  # characters of a sample on the screen
@@ -42,6 +43,7 @@ class DatasetSample:
     row: Floats | None  # the input, if it is a row of a table
     probe: Floats | None
     bag: Floats | None  # how often tokens occur, in so many classes of them
+    sequence: tuple[Array, Array] | None  # tokens, and a label for each
     channels: Floats | None  # the mean of each, if it is an image that has several
     dimensions: int
     nonfinite: tuple[int, int]  # elements of inputs and of targets
@@ -75,6 +77,7 @@ def sample_of(
         _row(inputs),
         _probe(largest),
         _bag(largest),
+        _sequence(largest, target),
         _channels(largest),
         0 if largest is None else largest.ndim,
         (_nonfinite(inputs), _nonfinite(targets)),
@@ -252,6 +255,18 @@ def _bag(made: Array | None) -> Floats | None:
     if made is None or made.ndim != 1 or made.size < 2 or made.dtype.kind not in "iu":
         return None
     return np.bincount(made.astype(np.int64) % _BUCKETS, minlength=_BUCKETS).astype(np.float64)
+
+
+def _sequence(made: Array | None, target: Array | None) -> tuple[Array, Array] | None:
+    if made is None or target is None or made.ndim != 1 or made.shape != target.shape:
+        return None
+    if (
+        made.dtype.kind not in "iu"
+        or target.dtype.kind not in "iu"
+        or not 3 <= made.size <= _LENGTH
+    ):
+        return None
+    return made.astype(np.int64), target.astype(np.int64)
 
 
 def _channels(made: Array | None) -> Floats | None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from holter.lab.experiments._samples.alignment import alignment
 from holter.lab.experiments._samples.collating import mispaired
 from holter.lab.experiments._samples.datasets import Split
 from holter.lab.experiments._samples.dependence import dependence
@@ -11,6 +12,7 @@ from holter.lab.setup import Setup
 from holter.lab.writing import Lab
 from holter.record.events import NotApplicable
 from holter.record.signals import (
+    DATASET_ALIGNMENT,
     DATASET_COLUMN_ORIGIN,
     DATASET_COLUMN_RATIO,
     DATASET_COLUMN_SHIFT,
@@ -20,7 +22,7 @@ from holter.record.signals import (
     Signal,
 )
 
-MAKING = (DATASET_MISPAIRED, DATASET_OWN_SCALE, DATASET_DEPENDENCE)
+MAKING = (DATASET_MISPAIRED, DATASET_OWN_SCALE, DATASET_DEPENDENCE, DATASET_ALIGNMENT)
 SKEW = (DATASET_COLUMN_SHIFT, DATASET_COLUMN_RATIO, DATASET_COLUMN_ORIGIN)
 
 
@@ -39,8 +41,13 @@ def write_making(setup: Setup, lab: Lab, split: Split) -> None:
         lab.write(DATASET_OWN_SCALE, [float(own)], trial=split.name)
 
 
-def write_dependence(lab: Lab, split: Split) -> None:
-    """Write down how targets depend on inputs."""
+def write_dependence(lab: Lab, split: Split, ignored: int | None) -> None:
+    """Write down how targets depend on inputs, of samples and of positions in them."""
+    shares = alignment(split, ignored)
+    if shares is None:
+        absent(lab, (DATASET_ALIGNMENT,), "samples are not tokens with a label each")
+    else:
+        lab.write(DATASET_ALIGNMENT, shares.tolist(), trial=split.name)
     found = dependence(split)
     if found is None:
         absent(lab, (DATASET_DEPENDENCE,), "targets are not single numbers, or too few were read")
