@@ -270,7 +270,12 @@ def gathered(parts: Sequence[Tensor]) -> Tensor:
     target = next(
         (tensor.device for tensor in parts if tensor.device.type != "cpu"), parts[0].device
     )
-    return torch.cat([tensor.to(target, non_blocking=True) for tensor in parts])
+    return torch.cat(
+        [
+            tensor if tensor.device == target else tensor.to(target, non_blocking=True)
+            for tensor in parts
+        ]
+    )
 
 
 def _units(module: nn.Module) -> tuple[int, tuple[int, ...]]:

@@ -63,7 +63,8 @@ class Statistics:
         kernels = self._kernels(tensors)
         if kernels is None:
             raise ValueError("there are no kernels for these tensors")
-        return kernels.summarise(tensors)[:, [fused.SUM, Stat.NORM, Stat.ABSMAX]]
+        columns = kernels.summarise(tensors).unbind(1)
+        return torch.stack([columns[at] for at in (fused.SUM, Stat.NORM, Stat.ABSMAX)], 1)
 
     def adam(
         self,
