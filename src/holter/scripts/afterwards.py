@@ -43,7 +43,8 @@ from holter.scripts.keepsake import Keepsake, TrainingCall
 if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
-_SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0  # of the script's time, and seconds, that this may take
+# Of the script's time, and seconds, that the data sets and the model may take each.
+_SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0
 _SAMPLES = 1000  # of each data set
 
 _Planned = Iterator[tuple[Experiment, Callable[[Lab], None]]]
