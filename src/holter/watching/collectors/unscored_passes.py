@@ -1,7 +1,7 @@
 """Evaluation passes in which the script computes no loss: that of the training is computed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -32,6 +32,8 @@ _LEAVES, _DEPTH = 16, 3  # tensors of a batch or an output, and structures withi
 _LARGEST = 1 << 22  # elements of an output
 _ROUNDING = 1e-5  # of the largest number
 
+_Change = Callable[[Tensor], Tensor]
+_Place = tuple[int, _Change, _Change, bool, Tensor | None]
 _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
 
 
@@ -63,6 +65,7 @@ class _Recipe:
     dtype: torch.dtype  # of the target
     options: Mapping[str, Any]
     are_shares: bool  # scores are between 0 and 1
+    proof: Tensor | None  # on a device: whether the scores are those of the loss function
 
     def arguments(self, output: Any, batch: Mapping[str, Tensor]) -> dict[str, Any] | None:
         """Return what the loss function is to be given, or None if they do not go together."""
@@ -182,6 +185,8 @@ class UnscoredPasses:
         scores, target = given.pop("input", None), given.pop("target", None)
         if not (isinstance(scores, Tensor) and isinstance(target, Tensor)):
             return
+        if not scores.is_cpu and moment.function in _ACTIVATIONS:
+            return  # which of them is the model's own is not known without waiting
         if moment.function not in FAMILIES or any(
             _is_of_batch(option, target) for option in given.values()
         ):
@@ -191,12 +196,10 @@ class UnscoredPasses:
         made = next((place for place in places if place is not None), None)
         if not paths or made is None or (len(paths) > 1 and not target.is_cpu):
             return
-        place, order, activation, is_flat = made
-        shares = _are_shares(scores)
         self._recipes.append(
             _Recipe(
-                *(moment.function, paths[0], place, order, activation, is_flat),
-                *(target.dtype, given, shares),
+                *(moment.function, paths[0], *made[:4]),
+                *(target.dtype, given, _are_shares(scores), made[4]),
             )
         )
 
@@ -206,6 +209,9 @@ class UnscoredPasses:
         self._given = None
         if not self._recipes or given.loader in self._scored:
             return
+        if any(recipe.proof is not None for recipe in self._recipes):  # read once
+            proven = [recipe for recipe in self._recipes if recipe.proof is None or recipe.proof]
+            self._recipes = [replace(recipe, proof=None) for recipe in proven]
         if not self._evaluating.listens:
             self._evaluating.check()
             self._listen(self._evaluating, given.roster)
@@ -285,14 +291,15 @@ def _equal(leaf: Tensor, target: Tensor) -> bool:
     if not (leaf.is_cpu and target.is_cpu):
         return leaf.dtype == target.dtype
     one, other = leaf.reshape(-1).to(target.dtype), target.reshape(-1)
-    if not other.is_floating_point():
-        return torch.equal(one, other)
-    return bool((one - other).abs().max() <= _ROUNDING * other.abs().max())
+    return bool(_are_close(one, other)) if other.is_floating_point() else torch.equal(one, other)
 
 
-def _found(
-    output: Any, scores: Tensor, function: str
-) -> tuple[int, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], bool] | None:
+def _are_close(one: Tensor, other: Tensor) -> Tensor:
+    apart = (one.reshape(-1) - other.reshape(-1)).abs().max()
+    return apart <= _ROUNDING * other.abs().max()
+
+
+def _found(output: Any, scores: Tensor, function: str) -> _Place | None:
     """Return where the scores are in what a model returned, and what was done to them."""
     activations = [_as_is, *([_ACTIVATIONS[function]] if function in _ACTIVATIONS else [])]
     for place, (_, tensor) in enumerate(_leaves(output)):
@@ -307,8 +314,10 @@ def _found(
             if is_flat and FAMILIES[function] is Family.CLASSES and not is_matrix:
                 continue
             for activation in activations:
-                if _equal(activation(arranged), scores):
-                    return place, order, activation, is_flat
+                made = activation(arranged)
+                if _equal(made, scores):
+                    proof = None if scores.is_cpu else _are_close(made, scores)
+                    return place, order, activation, is_flat, proof
     return None
 
 
@@ -318,9 +327,12 @@ def _is_of_batch(value: Any, target: Tensor) -> bool:
 
 
 def _are_classes(labels: Tensor, scores: Tensor, ignored: int | None) -> bool:
-    """Whether there is a class of these scores for each label; known on the host alone."""
-    if not labels.is_cpu or not labels.numel():
-        return bool(labels.numel())
+    """Whether there is a class of these scores for each label; known on the host alone.
+
+    On a GPU a label without a class would end the script.
+    """
+    if not labels.is_cpu:
+        return False
     kept = labels if ignored is None else labels[labels != ignored]
     if not kept.numel():
         return False
