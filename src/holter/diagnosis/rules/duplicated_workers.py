@@ -70,9 +70,10 @@ def duplicated_workers(
         return
     if not stream.setup.iterable:
         alone = of_data(facts.run, DATASET_DUPLICATES, "train")  # read in one process
-        if alone is None or alone > max_duplicates:
+        once = stream.claimed is not None and stream.samples.max() <= stream.claimed
+        if alone is None or alone > max_duplicates or not once:
             yield duplicated_workers.not_examined(
-                f"{measured}; whether the data set holds each of them that often is unknown, or so"
+                f"{measured}; the data set or the sampler may hold each of them that often"
             )
             return
     yield duplicated_workers.finding(

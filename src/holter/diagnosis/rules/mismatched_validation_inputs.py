@@ -82,7 +82,9 @@ def mismatched_validation_inputs(
             f" {compared.validation_mean:.3g} ± {compared.validation_std:.3g} in validation"
         )
         if not compared.differ(max_ratio, max_shift, min_score):
-            yield _by_columns(facts, measured, worse=_worse(facts, min_worse))
+            carries_over = _carries_over(facts, min_worse) is not None
+            worse = _worse(facts, min_worse)
+            yield _by_columns(facts, measured, worse=worse, carries_over=carries_over)
             continue
         validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
         worse = _worse(facts, min_worse)
@@ -115,16 +117,19 @@ def mismatched_validation_inputs(
         )
 
 
-def _by_columns(facts: Facts, measured: str, *, worse: tuple[Evidence, ...]) -> Verdict:
+def _by_columns(
+    facts: Facts, measured: str, *, worse: tuple[Evidence, ...], carries_over: bool
+) -> Verdict:
     """Judge inputs that are alike as a whole by their columns, and by how they were scaled."""
     origin = series(facts.run, DATASET_COLUMN_ORIGIN, "valid")
-    if origin is not None and (origin.values != np.arange(len(origin))).any():
+    is_moved = origin is not None and (origin.values != np.arange(len(origin))).any()
+    if origin is not None and is_moved and not carries_over:
         moved = np.flatnonzero(origin.values != np.arange(len(origin)))
         places = ", ".join(f"{n} is {origin.values[n]:.0f}" for n in moved[:4])
         return mismatched_validation_inputs.finding(
             "columns or channels of validation inputs are in another order than in training:"
             f" {places}",
-            confidence=Confidence.LIKELY,
+            confidence=Confidence.LIKELY if worse else Confidence.HINT,
             onset=0,
             evidence=(
                 Evidence(
