@@ -129,6 +129,7 @@ def test_samples_are_taken_apart_as_the_training_does(
 ) -> None:
     sample = sample_of(value, 0, roles=roles)
     assert sample.label == label
+    assert label not in sample.keys.values()  # a target is no group
     assert sample.row is not None
     assert len(sample.row) == row
 

@@ -82,7 +82,7 @@ def sample_of(
         0 if largest is None else largest.ndim,
         (_nonfinite(inputs), _nonfinite(targets)),
         _moments(largest),
-        _keys(value),
+        _keys(value, "" if roles is None else roles.target),
         ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in inputs)),
         (_shown(inputs), _shown(targets)) if show else ("", ""),
     )
@@ -186,21 +186,25 @@ def largest_array(held: list[Any]) -> Array | None:
     return max(arrays, key=lambda each: each.size, default=None)
 
 
-def _keys(value: Any) -> dict[str, float | str]:
+def _keys(value: Any, target: str) -> dict[str, float | str]:
     """Return the single numbers and texts of a sample that are not its target."""
     if isinstance(value, Mapping):
-        named = {str(name): each for name, each in value.items()}
         found: dict[str, float | str] = {}
-        for name, each in named.items():
-            if name.lower() not in _TARGETS and (key := _key(each)) is not None:
-                found[name] = key
+        for name, each in value.items():
+            is_target = str(name).lower() in _TARGETS or target.endswith(f"[{name!r}]")
+            if not is_target and (key := _key(each)) is not None:
+                found[str(name)] = key
         return found
     if not isinstance(value, tuple | list) or _is_numbers(value):
         return {}
     if len(value) == 1 or isinstance(value[0], Mapping):
-        return _keys(value[0])
+        return _keys(value[0], target)
     parts = value[0] if isinstance(value[0], tuple | list) else value[:-1]
-    known = {f"part {place}": _key(each) for place, each in enumerate(parts)}
+    known = {
+        f"part {place}": _key(each)
+        for place, each in enumerate(parts)
+        if parts is value[0] or target != f"[{place}]"
+    }
     return {name: key for name, key in known.items() if key is not None}
 
 
