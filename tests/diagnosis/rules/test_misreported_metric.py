@@ -108,6 +108,7 @@ def printed(values: list[float], *, data: str = "train_loader", name: str = "val
         (printed([0.1, 0.2, 0.3], data="val_loader"), Clear),
         (printed([0.4, 0.5, 0.6]), Clear),  # of something else: in other units, maybe
         (printed([0.05, 0.08, 0.2], data="val_loader", name="val_loss"), Finding),  # of batches
+        (printed([0.01, 0.05, 0.14], data="val_loader", name="val_loss"), Finding),  # all so far
         (printed([0.01, 0.04, 0.09], data="val_loader", name="val_loss"), Clear),
         (printed([7.0, 8.0, 9.0], data="val_loader", name="val_loss"), Clear),
         (run(f"{PRINTED}val_acc", TRUE), Clear),

@@ -1,10 +1,13 @@
 """Values that a script printed for held-out data, and which computation gives exactly these."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holter.diagnosis.facts.evaluations import evaluations
+import numpy as np
+
+from holter.diagnosis.facts.evaluations import Evaluation, evaluations
+from holter.record import Series
 from holter.record.events import PassMeasured
 from holter.record.signals import VAL_LOSS_OF_BATCHES
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _ROUNDED = 6e-4  # absolute and relative: prints have three or four digits
+_SUMMED = 3  # passes that tell a sum from a loss
 _COARSE = 6e-3  # a value that is rounded to two digits
 
 
@@ -62,15 +66,8 @@ def of_batches(
     facts: "Facts", printed: Mapping[int, float], *, min_passes: int, min_gap: float
 ) -> Match | None:
     """Return a validation loss that was printed as the mean of unequal batches, or None."""
-    if VAL_LOSS_OF_BATCHES not in facts.run:
-        return None
-    for evaluation in evaluations(facts):
-        series = facts.run[VAL_LOSS_OF_BATCHES].get(evaluation.owner)
-        if series is None or evaluation.split == "train":
-            continue
-        batches = dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
-        losses = evaluation.losses
-        proper = dict(zip(losses.steps.tolist(), losses.values.tolist(), strict=True))
+    for evaluation, proper in _losses(facts):
+        batches = _by_step(facts.run[VAL_LOSS_OF_BATCHES].get(evaluation.owner))
         steps = [step for step in printed if step in batches and step in proper]
         if len(steps) < min_passes:
             continue
@@ -80,6 +77,34 @@ def of_batches(
             last = steps[-1]
             return Match("loss", evaluation.data, tuple(steps), printed[last], proper[last])
     return None
+
+
+def of_all_passes(facts: "Facts", printed: Mapping[int, float], *, min_passes: int) -> Match | None:
+    """Return a validation loss that was printed as the sum of all passes so far, or None."""
+    for evaluation, proper in _losses(facts):
+        steps = [step for step in printed if step in proper]
+        if len(steps) < max(min_passes, _SUMMED) or steps != list(proper):
+            continue
+        for losses in (proper, _by_step(facts.run[VAL_LOSS_OF_BATCHES].get(evaluation.owner))):
+            sums = np.cumsum([losses.get(step, float("nan")) for step in steps])
+            if all(_equal(printed[step], total) for step, total in zip(steps, sums, strict=True)):
+                last = steps[-1]
+                return Match("loss", evaluation.data, tuple(steps), printed[last], proper[last])
+    return None
+
+
+def _losses(facts: "Facts") -> Iterator[tuple[Evaluation, dict[int, float]]]:
+    """Yield the passes over data that are not trained on, with the loss by step."""
+    if VAL_LOSS_OF_BATCHES in facts.run:
+        for evaluation in evaluations(facts):
+            if evaluation.split != "train" and evaluation.owner in facts.run[VAL_LOSS_OF_BATCHES]:
+                yield evaluation, _by_step(evaluation.losses)
+
+
+def _by_step(series: Series | None) -> dict[int, float]:
+    if series is None:
+        return {}
+    return dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
 
 
 def _equal(printed: float, computed: float) -> bool:

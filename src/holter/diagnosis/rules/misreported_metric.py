@@ -9,13 +9,13 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.metrics import auroc, average_precision, classification, regression
-from holter.diagnosis.facts.printed import of_batches, of_training
+from holter.diagnosis.facts.printed import Match, of_all_passes, of_batches, of_training
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
 from holter.record.evaluations import PRINTED
 from holter.record.events import PassMeasured
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import METRIC_LOGGED, VAL_LOSS_OF_BATCHES
+from holter.record.signals import METRIC_LOGGED
 
 _HELD_OUT = re.compile(r"^(val|valid|validation|eval|evaluation|test|dev|held_?out)[_/.\- ]+")
 _EXACT = 2e-3  # difference that rounding explains
@@ -222,21 +222,21 @@ def _match(
         gap = _COARSE * min_gap
         match = of_batches(facts, printed, min_passes=min_passes, min_gap=gap)
         if match is not None:
-            return misreported_metric.finding(
-                f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is the"
-                f" mean of batches of unequal size; the mean over all samples is"
+            return _wrong_mean(
+                name,
+                match,
+                f"the mean of batches of unequal size; the mean over all samples is"
                 f" {number(match.proper)}",
-                confidence=Confidence.LIKELY,
-                onset=match.steps[0],
-                evidence=(
-                    Evidence(
-                        VAL_LOSS_OF_BATCHES,
-                        (match.steps[0], match.steps[-1]),
-                        f"equals what is printed on all {len(match.steps)} passes",
-                    ),
-                ),
-                fix="weight each batch by its size: `total += loss.item() * len(x)`, and divide by"
-                " the number of samples",
+                "weight each batch by its size: `total += loss.item() * len(x)`, and divide by the"
+                " number of samples",
+            )
+        match = of_all_passes(facts, printed, min_passes=min_passes)
+        if match is not None:
+            return _wrong_mean(
+                name,
+                match,
+                f"the sum of all passes so far; that of the last pass is {number(match.proper)}",
+                "set the sum to zero before each pass",
             )
     match = of_training(facts, printed, known.of, min_passes=min_passes)
     if match is None:
@@ -259,13 +259,31 @@ def _match(
     )
 
 
+def _wrong_mean(name: str, match: Match, what: str, fix: str) -> Verdict:
+    return misreported_metric.finding(
+        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is {what}",
+        confidence=Confidence.LIKELY,
+        onset=match.steps[0],
+        evidence=(
+            Evidence(
+                METRIC_LOGGED,
+                (match.steps[0], match.steps[-1]),
+                f"on all {len(match.steps)} passes",
+                name,
+            ),
+        ),
+        fix=fix,
+    )
+
+
 def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share: float) -> Verdict:
     gaps = np.array([pair.gap for pair in pairs])
     last = pairs[-1]
     span = pairs[0].step, last.step
     verb = "is" if name.startswith(PRINTED) else "is logged as"
+    article = "an" if metric[0] in "aAeE" else "a"
     both = (
-        f"`{name}` {verb} {number(last.logged)}, and the predictions give a {metric} of"
+        f"`{name}` {verb} {number(last.logged)}, and the predictions give {article} {metric} of"
         f" {number(last.computed)}"
     )
     if np.median(gaps) <= _EXACT:
