@@ -269,7 +269,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     # validation and the data behind it
     (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
     (("augmented-validation",), ("erratic-validation",)),
-    (("indistinct-classes",), ("bad-validation",)),
+    (("indistinct-classes", "unseen-classes"), ("bad-validation",)),
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
     (("constant-validation",), ("validation-mismatch",)),

@@ -89,7 +89,7 @@ def _of_data(setup: Setup, limit: float) -> _Planned:
     """Read the data sets first: a model that takes long must not leave no time for them."""
     if setup.loaders:
         yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
-        some = {"samples": _SAMPLES, "seconds": limit / 4, "shown": 0}
+        some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
         yield data, partial(data.function, setup, **some)
 
 

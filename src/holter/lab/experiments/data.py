@@ -139,7 +139,7 @@ def _loss_call(setup: Setup) -> _Loss | None:
     target, scores = call.arguments["target"], call.arguments["input"]
     if not isinstance(target, Tensor) or target.is_floating_point() or scores.dim() < 2:
         return None
-    return _Loss(call, _holds(batches[0], target))
+    return _Loss(call, setup.roles is not None or _holds(batches[0], target))
 
 
 def _holds(batch: Batch, target: Tensor) -> bool:
