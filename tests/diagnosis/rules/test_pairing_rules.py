@@ -8,7 +8,7 @@ from holter.diagnosis.rules.independent_labels import independent_labels
 from holter.diagnosis.rules.misaligned_labels import misaligned_labels
 from holter.diagnosis.rules.mispaired_batches import mispaired_batches
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import (
     DATASET_ALIGNMENT,
     DATASET_DEPENDENCE,
@@ -66,11 +66,15 @@ def test_data_sets_that_were_not_read() -> None:
     assert isinstance(verdict, NotExamined)
 
 
-def test_batches_of_one_split_are_mispaired() -> None:
-    made = run_of({DATASET_MISPAIRED: {"train": [0.0], "valid": [0.5]}})
-    clear, finding = said(mispaired_batches, made)
-    assert isinstance(clear, Clear)
-    assert finding in found(mispaired_batches, made)
+@pytest.mark.parametrize(
+    ("train", "valid", "reported"), [(0.0, 0.5, 1), (0.5, 0.5, 2), (0.0, 0.0, 0)]
+)
+def test_batches_that_are_mispaired(train: float, valid: float, reported: int) -> None:
+    made = run_of({DATASET_MISPAIRED: {"train": [train], "valid": [valid]}})
+    (verdict,) = said(mispaired_batches, made)
+    assert isinstance(verdict, Finding if reported else Clear)
+    if isinstance(verdict, Finding):
+        assert len(verdict.evidence) == reported
 
 
 @pytest.mark.parametrize(

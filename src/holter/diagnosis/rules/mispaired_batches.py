@@ -10,6 +10,8 @@ from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_MISPAIRED
 
+_NAMES = {"train": "training", "valid": "validation"}
+
 
 @rule(severity=Severity.ERROR, level=Level.DATA, needs=(DATASET_MISPAIRED,))
 def mispaired_batches(
@@ -41,27 +43,31 @@ def mispaired_batches(
     ## How to confirm
     - Call `loader.collate_fn([dataset[i] for i in range(4)])`, and compare it with these samples.
     """
-    parts = {split: measured(facts.run, DATASET_MISPAIRED, split) for split in ("train", "valid")}
-    for split, part in parts.items():
-        if part is None:
-            continue
-        name = "training" if split == "train" else "validation"
-        if part < share:
-            yield mispaired_batches.clear(
-                f"inputs and targets of {name} batches are those of the same samples"
-            )
-            continue
-        yield mispaired_batches.finding(
-            f"{percent(part)} of the samples in a {name} batch have the target of another sample",
-            confidence=Confidence.LIKELY,
-            onset=0,
-            evidence=(
-                Evidence(
-                    DATASET_MISPAIRED,
-                    (0, 0),
-                    "rows of a collated batch were looked for among its samples",
-                    split,
-                ),
-            ),
-            fix="sort the samples before inputs and targets are taken apart in `collate_fn`",
+    parts = {split: measured(facts.run, DATASET_MISPAIRED, split) for split in _NAMES}
+    known = {split: part for split, part in parts.items() if part is not None}
+    wrong = {split: part for split, part in known.items() if part >= share}
+    if not wrong:
+        names = " and ".join(_NAMES[split] for split in known)
+        yield mispaired_batches.clear(
+            f"inputs and targets of {names} batches are those of the same samples"
         )
+        return
+    shares = " and ".join(
+        f"{percent(part)} of the samples in a {_NAMES[split]} batch"
+        for split, part in wrong.items()
+    )
+    yield mispaired_batches.finding(
+        f"{shares} have the target of another sample",
+        confidence=Confidence.LIKELY,
+        onset=0,
+        evidence=tuple(
+            Evidence(
+                DATASET_MISPAIRED,
+                (0, 0),
+                f"{percent(part)} of the rows of a collated batch",
+                split,
+            )
+            for split, part in wrong.items()
+        ),
+        fix="sort the samples before inputs and targets are taken apart in `collate_fn`",
+    )
