@@ -76,6 +76,14 @@ class LossPhase:
         return [parameter for group in groups for parameter in group["params"]]
 
 
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What the tensors of a batch are for, by their paths: `[1]`, `['label']`."""
+
+    target: str
+    inputs: tuple[str, ...] = ()  # that the model is given; empty: not known
+
+
 @dataclass(frozen=True)
 class Setup:
     """A training that can be repeated: its models, its step, its data.
@@ -100,6 +108,7 @@ class Setup:
     # they were before the first step.
     reached: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
+    roles: Roles | None = None  # of what is in a batch, where it is known
 
     @classmethod
     def of(
