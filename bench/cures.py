@@ -1,4 +1,4 @@
-"""How often the right cure is named: `python -m bench.cures [--only PATTERN] [--sample N --seed S]`.
+"""How often the right cure is named: `python -m bench.cures [--only PATTERN] [--sample N]`.
 
 Runs `holter try cures` on the faults of the zoo that one of the changes removes, each in a process
 of its own, and on healthy scripts, for which nothing may be proposed. A change is right if it
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from holter import Run, check
+from holter import Run, check, diagnose
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import CURE_CAUSES, cause_of
 from holter.record.trials import TrialKind, TrialName
@@ -60,14 +60,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="names of specimens")
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], metavar="PATTERN", help="names of specimens"
+    )
     parser.add_argument("--sample", type=int, metavar="N", help="N faults, half as many healthy")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--list", action="store_true", help="print the names of scripts only")
     parser.add_argument("--write", action="store_true", help="renew docs/cures.md")
     args = parser.parse_args()
-    chosen = [each for each in asked() if fnmatch.fnmatch(each.name, args.only)]
+    chosen = [
+        each
+        for each in asked()
+        if any(fnmatch.fnmatch(each.name, pattern) for pattern in args.only)
+    ]
     if args.sample is not None:
         chosen = sampled(chosen, args.sample, args.seed)
     if args.list:
@@ -103,7 +109,7 @@ def is_right(specimen: Specimen, trial: str) -> bool:
 
 def sampled(specimens: Sequence[Specimen], count: int, seed: int) -> list[Specimen]:
     """Return so many faults, and half as many healthy scripts, at random."""
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)
     faults = [each for each in specimens if not each.healthy]
     healthy = [each for each in specimens if each.healthy]
     return [
@@ -129,13 +135,15 @@ def judge(specimen: Specimen, run: Run) -> Judgement:
     """Return what the trials on a script propose."""
     facts = Facts(run)
     outcome = f"{facts.run_outcome.title}: {facts.run_outcome.says}"
-    confirmed = [finding.confirmed_by for finding in check(run).findings if finding.confirmed_by]
-    cures = facts.cures
+    checkup = check(run)
+    cures, leading = facts.cures, diagnose(checkup).leading
     if cures is None:
         return Judgement(specimen, outcome, bad=facts.run_outcome.bad)
-    named = cures.concluded.name if cures.concluded is not None else next(iter(confirmed), "")
-    others = {change.name: None for change in (*cures.cures, *cures.improving, *cures.swaps)}
-    others.pop(named, None)
+    told = sorted(checkup.findings, key=lambda finding: finding is not leading)
+    confirmed = dict.fromkeys(finding.confirmed_by for finding in told if finding.confirmed_by)
+    named, *others = (*confirmed, "")[: max(len(confirmed), 1)]
+    restoring = (change.name for change in (*cures.cures, *cures.improving, *cures.swaps))
+    others = [name for name in dict.fromkeys((*others, *restoring)) if name != named]
     bad = cures.failed or facts.run_outcome.bad
     return Judgement(specimen, outcome, named, tuple(others), bad=bad)
 
@@ -144,7 +152,8 @@ def render(judgements: Sequence[Judgement], which: str = "") -> str:
     """Return the page: the figures, every miss, and every proposal for a healthy script."""
     faults = Counter(each.verdict for each in judgements if not each.specimen.healthy)
     healthy = Counter(each.verdict for each in judgements if each.specimen.healthy)
-    count, failing = sum(faults.values()), sum(faults.values()) - faults["learned"]
+    count, right = sum(faults.values()), faults["smallest"]
+    failing = count - faults["learned"]
     lines = [
         "# How often the right cure is named",
         "",
@@ -159,8 +168,8 @@ def render(judgements: Sequence[Judgement], which: str = "") -> str:
         "|---|--:|",
         f"| faults that a change removes | {count} |",
         f"| of these: the training learns all the same, nothing to cure | {faults['learned']} |",
-        f"| the right change is named | {faults['smallest']} ({_share(faults['smallest'], count)};"
-        f" {_share(faults['smallest'], failing)} of those with something to cure) |",
+        f"| the right change is named | {right} ({_share(right, count)}) |",
+        f"| of those with something to cure | {_share(right, failing)} |",
         f"| the right change restores learning, a smaller one is named | {faults['listed']} |",
         f"| only another change is named | {faults['wrong']} |",
         f"| no change is named | {faults['none']} |",

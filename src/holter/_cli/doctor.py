@@ -185,6 +185,8 @@ def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
     total = len(cures.tried) + len(cures.untried)
     tried = f"{len(cures.tried)} of {total} changes tried"
     found = cures.concluded
+    if found is not None and found is cures.unrelated:
+        return f"{tried}, shuffled labels are learned as well as the true ones"
     if cures.weak:
         return f"{tried}, {'none' if found is None else found.name} makes it learn far more"
     if not cures.failed:
