@@ -198,10 +198,11 @@ def test_a_transform_that_is_not_random_alters_nothing() -> None:
     random = RandomState.now()
     loader = DataLoader(dataset, batch_size=4, generator=torch.Generator().manual_seed(0))
     samples, altered = under(AUGMENTATION_OFF, lambda: torch.cat(list(loader)))
+    after = RandomState.now()
     assert altered == 0
+    assert torch.equal(after.host, random.host)
+    assert after.python == random.python
     assert torch.equal(samples, batches(dataset)())
-    assert torch.equal(RandomState.now().host, random.host)
-    assert RandomState.now().python == random.python
 
 
 def test_validation_keeps_its_transforms() -> None:
