@@ -34,6 +34,7 @@ class CureCause:
     is_swap: bool = False  # it localises the fault, and is no fix
     is_control: bool = False  # it replaces what is to be learned: no cure
     by_training: bool = False  # it is judged by the training loss: validation is changed as well
+    by_validation: bool = False  # it is judged by the validation loss, which alone it changes
     decides: bool = True  # it removes the cause wholly: without an effect, there is no such cause
 
 
@@ -60,7 +61,10 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             "Call `model.train()` before each training epoch.",
         ),
         TrialKind.EVAL_MODE: CureCause(
-            Part.LOOP, ("validation-in-train-mode",), "Call `model.eval()` before validation."
+            Part.LOOP,
+            ("validation-in-train-mode",),
+            "Call `model.eval()` before validation.",
+            by_validation=True,
         ),
         TrialKind.FROZEN_EVAL: CureCause(
             Part.LOOP, (), "Call `eval()` on the frozen modules after `model.train()`."
@@ -258,10 +262,13 @@ def cause_of(trial: str) -> CureCause:
     return cause
 
 
-def is_by_training(trial: str) -> bool:
-    """Whether a trial is judged by its training loss, even if the script validates."""
+def is_by_validation(trial: str) -> bool | None:
+    """Whether a trial is judged by its validation loss; None if that depends on the training."""
     kinds = (name.kind for name in parts(trial))
-    return any(CURE_CAUSES[kind].by_training for kind in kinds if kind in CURE_CAUSES)
+    causes = [CURE_CAUSES[kind] for kind in kinds if kind in CURE_CAUSES]
+    if any(cause.by_training for cause in causes):
+        return False
+    return True if any(cause.by_validation for cause in causes) else None
 
 
 def reference_of(trial: str) -> str:

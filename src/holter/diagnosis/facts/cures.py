@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.cure_causes import cause_of, is_by_training, reference_of, size_of
+from holter.diagnosis.facts.cure_causes import cause_of, is_by_validation, reference_of, size_of
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.tried import CONFIRMED, Effect, TrialEnd, TriedChange
 from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, share_of, tells
@@ -234,7 +234,10 @@ class _Trials:
         )
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
-        ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
+        ends = [
+            self._unchanged(repeat, self._length, self._of_validation)
+            for repeat in dict.fromkeys(repeats)
+        ]
         self.unchanged = tuple(end for end in ends if end is not None)
 
     def tried(self, name: str) -> TriedChange:
@@ -277,31 +280,30 @@ class _Trials:
         if name != UNCHANGED:
             other = self._events.get((name, event.repeat))
             return None if other is None else self._end(other, event.steps)
-        by_training = is_by_training(event.trial)
-        return self._unchanged(event.repeat, event.steps, by_training=by_training)
+        return self._unchanged(event.repeat, event.steps, self._is_by_validation(event.trial))
 
-    def _unchanged(self, repeat: int, steps: int, *, by_training: bool = False) -> TrialEnd | None:
+    def _is_by_validation(self, trial: str) -> bool:
+        own = is_by_validation(trial)
+        return self._of_validation if own is None else own
+
+    def _unchanged(self, repeat: int, steps: int, of_validation: bool) -> TrialEnd | None:
         """Return the end of the unchanged training; of a repeat that was not made, the first."""
         event = self._events.get((UNCHANGED, repeat))
         if repeat and event is not None:
-            end = self._end(event, steps, by_training=by_training)
+            end = self._read(event.folder, None, steps, repeat, of_validation)
             if end is not None:
                 return end
-        return self._read("", self._run, steps, 0, by_training=by_training)
+        return self._read("", self._run, steps, 0, of_validation)
 
-    def _end(
-        self, event: CureTried, steps: int, *, by_training: bool | None = None
-    ) -> TrialEnd | None:
-        if self._run.path is None:
-            return None
-        if by_training is None:
-            by_training = is_by_training(event.trial)
-        return self._read(event.folder, None, steps, event.repeat, by_training=by_training)
+    def _end(self, event: CureTried, steps: int) -> TrialEnd | None:
+        by_validation = self._is_by_validation(event.trial)
+        return self._read(event.folder, None, steps, event.repeat, by_validation)
 
     def _read(
-        self, folder: str, run: Run | None, steps: int, repeat: int, *, by_training: bool
+        self, folder: str, run: Run | None, steps: int, repeat: int, of_validation: bool
     ) -> TrialEnd | None:
-        of_validation = self._of_validation and not by_training
+        if folder and self._run.path is None:
+            return None
         key = folder, min(steps, self._length), of_validation
         if key not in self._known:
             run = _load(Path(self._run.path or "", folder)) if run is None else run

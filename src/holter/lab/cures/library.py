@@ -6,7 +6,6 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import CURE_CAUSES, cause_of
-from holter.diagnosis.facts.cures import OF_VALIDATION
 from holter.lab.changes import TappedChange
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
 from holter.lab.changes.augmentation import AUGMENTATION_OFF
@@ -38,7 +37,7 @@ from holter.lab.changes.swaps import (
 )
 from holter.lab.changes.weights import DEFAULT_INITIALISATION
 from holter.record.findings import Finding
-from holter.record.signals import BACKWARD_CALLS, CLIP_LIMIT, LR
+from holter.record.signals import BACKWARD_CALLS, CLIP_LIMIT, LR, VAL_TRAIN_FRACTION
 from holter.record.trials import TrialKind, TrialName, parts
 
 FACTORS = (0.1, 10.0, 0.01, 100.0)  # of the learning rate
@@ -131,8 +130,9 @@ def _singles(facts: Facts, steps: int) -> Iterator[str]:
 def _may_alter(kind: TrialKind, facts: Facts) -> bool:
     """Whether the recorded run leaves it possible that a change has something to alter."""
     run = facts.run
-    if kind is TrialKind.EVAL_MODE:  # which the training loss does not see
-        return str(facts.run_outcome.state) in OF_VALIDATION
+    if kind is TrialKind.EVAL_MODE:
+        shares = run[VAL_TRAIN_FRACTION].values() if VAL_TRAIN_FRACTION in run else ()
+        return any((series.values > 0).any() for series in shares)
     if kind is TrialKind.CLIPPING_OFF:
         return CLIP_LIMIT in run
     if kind is TrialKind.SCHEDULE_CONSTANT and LR in run:
