@@ -32,9 +32,12 @@ def _same(one: Any, other: Any) -> bool:
 
 def _alike(one: Any, other: Any) -> bool:
     """Whether a transform returns what it is given, so that it can be left out."""
-    if type(one) is not type(other):
-        return False
-    return getattr(one, "shape", None) == getattr(other, "shape", None)
+    return type(one) is type(other) and _extent(one) == _extent(other)
+
+
+def _extent(value: Any) -> Any:
+    """Return the shape of an array or a tensor, or the size of an image."""
+    return getattr(value, "shape", None) or getattr(value, "size", None)
 
 
 class WithoutRandomParts:
