@@ -21,7 +21,8 @@ from holter.watching.taps import Tap
 _NAMES = ("transform", "transforms", "augment", "augmentation", "augmentations", "aug")
 _INNER = ("dataset", "datasets")  # of a subset, of a concatenation
 _PARTS = "transforms"  # of a composition
-_DEEPEST = 4
+_DEEPEST = 4  # data sets inside one another
+_TRIES = 6  # a part that is applied to half of all samples shows itself in these
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -60,20 +61,19 @@ class WithoutRandomParts:
             raise AttributeError(name)
         return getattr(self._own, name)
 
-    def __call__(self, *given: Any) -> Any:
-        """Apply the parts that are not random."""
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Apply the parts that are not random; all if more than a sample is given."""
+        if len(given) != 1 or named:
+            return self._own(*given, **named)
+        sample = given[0]
         for place, part in enumerate(self._parts):
             if place not in self._random:
-                self._random[place] = len(given) == 1 and _is_random(part, given[0])
+                self._random[place] = _is_random(part, sample)
             if self._random[place]:
                 self._altered()
-                continue
-            made = part(*given)
-            given = made if len(given) > 1 and isinstance(made, tuple) else (made,)
-        return given if len(given) > 1 else given[0]
-
-
-_TRIES = 6  # a part that is applied to half of all samples shows itself in these
+            else:
+                sample = part(sample)
+        return sample
 
 
 def _is_random(part: Callable[..., Any], given: Any) -> bool:
