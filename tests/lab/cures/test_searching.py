@@ -344,18 +344,18 @@ def test_labels_that_are_learned_better_than_shuffled_ones_are_sound(tmp_path: P
 
 
 def test_a_loss_without_a_term_is_compared_with_its_other_terms(tmp_path: Path) -> None:
-    def small(_: int) -> float:
-        return 0.3
+    def rest(_: int) -> float:
+        return 1.5
 
     def falling(step: int) -> float:
-        return 0.3 * 0.97**step + 0.01
+        return 1.4 * 0.98**step + 0.1
 
     name, reference = "loss without term 2", "reported loss without term 2"
-    cures, bench = searched(tmp_path / "same", {name: small, reference: small})
+    cures, bench = searched(tmp_path / "same", {name: rest, reference: rest})
     assert cures.tried[name].effect is Effect.NONE
     assert reference not in cures.tried
     made = [trial.trial for trial in bench.made]
     assert made.index(reference) < made.index(name)
-    cures, _ = searched(tmp_path / "other", {name: falling, reference: small})
+    cures, _ = searched(tmp_path / "other", {name: falling, reference: rest})
     assert cures.smallest is not None
     assert cures.smallest.name == name
