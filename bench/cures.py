@@ -21,7 +21,7 @@ from holter import Run, check, diagnose
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import CURE_CAUSES, cause_of
 from holter.record.trials import TrialKind, TrialName
-from zoo.recording import recording
+from zoo.recording import folder_of, recording
 from zoo.specimens import Specimen, corpus
 
 PAGE = Path(__file__).parent.parent / "docs" / "cures.md"
@@ -67,6 +67,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--list", action="store_true", help="print the names of scripts only")
+    parser.add_argument("--kept", action="store_true", help="only scripts that were tried before")
     parser.add_argument("--write", action="store_true", help="renew docs/cures.md")
     args = parser.parse_args()
     chosen = [
@@ -76,10 +77,13 @@ def main() -> int:
     ]
     if args.sample is not None:
         chosen = sampled(chosen, args.sample, args.seed)
+    if args.kept:
+        chosen = [each for each in chosen if (folder_of(each, 0, "cures") / "done").exists()]
     if args.list:
         print("\n".join(each.name for each in chosen))
         return 0
     which = "" if args.sample is None else f" --sample {args.sample} --seed {args.seed}"
+    which += " --kept" if args.kept else ""
     page = render(measure(chosen, workers=args.workers), which)
     print(page)
     if args.write:

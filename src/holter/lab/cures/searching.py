@@ -100,14 +100,15 @@ class Search:
     def search(self) -> None:
         """Try changes until a cure is confirmed, all are tried, or the time is over."""
         outcome = judged(self._facts)
-        if LOSS not in self._run or outcome is None:
+        poor = outcome is not None and is_poor(outcome)
+        weak = outcome is not None and is_weak(outcome)
+        suspects = [] if poor or LOSS not in self._run else self._suspects()
+        if LOSS not in self._run or (outcome is None and not suspects):
             why = "whether the training failed cannot be judged from its loss"
             self._lab.event(NotApplicable(EXPERIMENT, why, (CURE_LOSS.name,)))
             return
         self._write_curve(UNCHANGED, 0, self._run)
         self._run = Run.load(self._lab.path)
-        poor, weak = is_poor(outcome), is_weak(outcome)
-        suspects = [] if poor else self._suspects()
         if not (poor or weak or suspects):
             return
         try:
@@ -117,7 +118,7 @@ class Search:
                 self._attempt(suspects, self._length, (0, 1))
                 self._repeat(UNCHANGED, 1)
             if weak:
-                self._improve(predicts=outcome.constant is not None)
+                self._improve(predicts=outcome is not None and outcome.constant is not None)
         except KeyboardInterrupt:
             self._tell("interrupted; the results so far are kept")
         cures = self._graded()
@@ -200,9 +201,9 @@ class Search:
             self._control()
 
     def _suspects(self) -> list[str]:
-        """Return the changes that would confirm what rules have found in a training that learned.
+        """Return the changes that would confirm what rules have found in a training.
 
-        Of a training that learned all there is to learn no other change is tried.
+        Of one that learned all there is to learn, or that cannot be judged, no other is tried.
         """
         findings = [
             finding
