@@ -7,7 +7,7 @@ from typing import TypeVar
 from holter.diagnosis.causes import explained_by, reach
 from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
-from holter.record.findings import Clear, Finding, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 
 _MOST = 2  # experiments that are advised
 _V = TypeVar("_V", Clear, NotExamined)
@@ -46,6 +46,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         unexplained or findings,
         key=lambda each: (
             each.preview,
+            not _is_sure(each),
             -each.severity,
             -each.confidence,
             -len(effects[id(each)]),
@@ -76,6 +77,11 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         ),
         experiments=_advised(checkup.advice, rule.experiments if rule is not None else ()),
     )
+
+
+def _is_sure(finding: Finding) -> bool:
+    """Whether a finding leads before any hint, however grave what the hint suspects is."""
+    return finding.confidence > Confidence.HINT and finding.severity > Severity.INFO
 
 
 def _advised(advice: str, experiments: Sequence[str]) -> tuple[str, ...]:
