@@ -124,3 +124,14 @@ def test_the_replay_of_a_captured_failure_is_advised_first() -> None:
         diagnosis = diagnose(Checkup((finding(rule, 8),), advice=advice))
         assert diagnosis.experiments[0] == advice
         assert sum("holter try replay" in each for each in diagnosis.experiments) == 1
+
+
+def test_a_hint_does_not_lead_a_failure_that_waits_for_its_replay() -> None:
+    hint = finding("unscaled-targets", confidence=Confidence.HINT)
+    loss = finding("nonfinite-loss", 40)
+    assert diagnose(Checkup((hint, loss))).leading is hint
+    waiting = diagnose(Checkup((hint, loss), advice="`holter try replay run`"))
+    assert waiting.leading is loss and not waiting.known
+    assert waiting.others == (hint,)
+    likely = finding("unscaled-targets", confidence=Confidence.LIKELY)
+    assert diagnose(Checkup((likely, loss), advice="`holter try replay run`")).leading is likely

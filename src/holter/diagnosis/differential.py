@@ -7,8 +7,9 @@ from typing import TypeVar
 from holter.diagnosis.causes import explained_by, reach
 from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
-from holter.record.findings import Clear, Finding, NotExamined, Severity
+from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 
+_NONFINITE = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights")
 _MOST = 2  # experiments that are advised
 _V = TypeVar("_V", Clear, NotExamined)
 
@@ -39,7 +40,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     if not checkup.findings:
         return Diagnosis()
     findings = checkup.findings
-    effects = {id(each): effects_of(each, findings, all_rules()) for each in findings}
+    effects = {id(each): _effects(each, checkup) for each in findings}
     explained = {id(effect) for found in effects.values() for effect in found}
     unexplained = [each for each in findings if id(each) not in explained]
     leading = min(
@@ -76,6 +77,18 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         ),
         experiments=_advised(checkup.advice, rule.experiments if rule is not None else ()),
     )
+
+
+def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
+    """Return what follows from a finding.
+
+    A hint does not explain a value that is not finite while its capture waits to be replayed: the
+    replay names the operation in seconds.
+    """
+    effects = effects_of(cause, checkup.findings, all_rules())
+    if "holter try replay" in checkup.advice and cause.confidence is Confidence.HINT:
+        return [each for each in effects if each.rule not in _NONFINITE]
+    return effects
 
 
 def _advised(advice: str, experiments: Sequence[str]) -> tuple[str, ...]:

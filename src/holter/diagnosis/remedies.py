@@ -56,7 +56,8 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
         return f"{place}{_OWN_BACKWARD}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
     if unguarded and replay.is_data:
-        return f"check {_samples(birth)}, and fix or leave them out where the data is loaded"
+        them = "it" if birth.sample_count == 1 else "them"
+        return f"check {_samples(birth)}, and fix or leave {them} out where the data is loaded"
     acting = instructions(replay, _ACTING)
     return acting if unguarded and acting else f"{place}{safe_form(birth)}"
 

@@ -48,6 +48,11 @@ class Birth:
     indices: tuple[int, ...] = ()  # of the samples in the data set, where they are known
 
     @property
+    def is_from_outside(self) -> bool:
+        """Whether the step was given it, or found it in a weight: it was produced before."""
+        return self.kind in ("bad input", "spoiled weights")
+
+    @property
     def is_in_own_backward(self) -> bool:
         """Whether it happened in the backward() of an autograd.Function of the script."""
         return self.phase == "backward" and self.node.endswith("Backward")  # torch numbers its own

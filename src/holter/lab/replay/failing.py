@@ -87,14 +87,25 @@ def onset(unchanged: ReplayTrial, failing: int) -> int:
     return began
 
 
-def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
-    """Return the band of the losses before a failure that began with a step."""
+def _before(unchanged: ReplayTrial, failing: int, began: int) -> list[float]:
+    """Return the losses before a failure that began with a step."""
     rows = [
         (step, loss)
         for step, loss in zip(unchanged.steps, unchanged.losses, strict=True)
         if step < failing and math.isfinite(loss)
     ]
-    before = [loss for place, (step, loss) in enumerate(rows) if step < began or place < _FEWEST]
+    return [loss for place, (step, loss) in enumerate(rows) if step < began or place < _FEWEST]
+
+
+def peak_before(unchanged: ReplayTrial, failing: int, began: int) -> float | None:
+    """Return the highest loss shortly before a failure that began with a step, or None."""
+    before = _before(unchanged, failing, began)
+    return max(before[len(before) // 2 :], default=None)
+
+
+def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
+    """Return the band of the losses before a failure that began with a step."""
+    before = _before(unchanged, failing, began)
     if not before:
         return NO_BAND
     band = Band.of(before)
