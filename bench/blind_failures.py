@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FIRST = ROOT / "zoo" / "blind" / "failures"
-LIMIT = 300  # seconds that one command may take
+LIMIT = 600  # seconds that one command may take
 NEAR = 2  # steps between the true step of a failure and the step that is named
 
 

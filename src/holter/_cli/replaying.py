@@ -40,10 +40,11 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         if not args.setup:
             trusted_command(run, folder, trust=args.trust)
         return hand_out(args, folder, _part(args), _PARTS, sent=folder)
-    tell(
-        f"replaying {capture.alarm.says} at step {capture.alarm.step};"
-        f" the capture holds {len(capture.steps)} steps"
-    )
+    if not args.origin:  # which goes on with a replay
+        tell(
+            f"replaying {capture.alarm.says} at step {capture.alarm.step};"
+            f" the capture holds {len(capture.steps)} steps"
+        )
     if args.whole or args.origin:
         _run_whole(run, capture, args, trusted_command(run, folder, trust=args.trust))
         return report(folder)

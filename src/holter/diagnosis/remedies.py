@@ -28,6 +28,11 @@ _OWN_BACKWARD = (
     "write the gradient in a form that stays in range, for example `grad * torch.sigmoid(x)` for"
     " `grad * torch.exp(x) / (1 + torch.exp(x))`"
 )
+_OVERFLOWING_GRADIENT = (
+    "scale the loss by less, and skip updates whose gradients are not finite, as"
+    " `scaler.step(optimizer)` of a `torch.amp.GradScaler` does in place of `optimizer.step()`; or"
+    " keep this operation in float32: `with torch.autocast(..., enabled=False):`"
+)
 _ACTING = (ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
 
 
@@ -54,6 +59,8 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
         return f"{place}{_in_update(replay, birth)}"
     if birth.is_in_own_backward:
         return f"{place}{_OWN_BACKWARD}"
+    if birth.phase == "backward" and birth.kind == "half range":
+        return f"{place}{_OVERFLOWING_GRADIENT}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
     if unguarded and replay.is_data:
         them = "it" if birth.sample_count == 1 else "them"

@@ -46,6 +46,7 @@ class Birth:
     micro_batch: int = 0  # the batch of the step it was born in, from 0
     micro_batches: int = 1  # batches of the step
     indices: tuple[int, ...] = ()  # of the samples in the data set, where they are known
+    before_step: bool = False  # by the script, after the update before the step that met it
 
     @property
     def is_from_outside(self) -> bool:

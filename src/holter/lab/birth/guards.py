@@ -139,7 +139,7 @@ class OperationGuard:
 
     @contextmanager
     def _entered(self, altered: Altered) -> Iterator[None]:
-        with _GuardingMode(self, altered):
+        with _GuardingMode(self, altered) as mode, _in_own_backwards(mode):
             yield
 
     def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -194,9 +194,6 @@ class _GuardingMode(TorchFunctionMode):
         self._guard, self._altered = guard, altered
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is Tensor.backward:  # or nothing that it calls would be seen
-            with self:
-                return _backward(*args, **(kwargs or {}))
         before = self._guard.calls
         result = self._guard.called(func, args, kwargs or {})
         if self._guard.calls > before:
@@ -204,15 +201,36 @@ class _GuardingMode(TorchFunctionMode):
         return result
 
 
-def _backward(
-    tensor: Tensor,
-    gradient: Tensor | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
-) -> None:
-    """Do what `Tensor.backward` does, which calls itself again as long as a mode is active."""
-    torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+@contextmanager
+def _in_own_backwards(mode: TorchFunctionMode) -> Iterator[None]:
+    """Let a mode see what `backward()` of the script's own functions calls: torch leaves it out."""
+    originals = {
+        function: vars(function)["backward"]
+        for function in _subclasses(torch.autograd.Function)
+        if "backward" in vars(function) and not function.__module__.startswith("torch.")
+    }
+
+    def seen(original: Any) -> Any:
+        def backward(*args: Any) -> Any:
+            with mode:
+                return original.__func__(*args)
+
+        return staticmethod(backward)
+
+    for function, original in originals.items():
+        if isinstance(original, staticmethod):
+            function.backward = seen(original)
+    try:
+        yield
+    finally:
+        for function, original in originals.items():
+            function.backward = original
+
+
+def _subclasses(of: type[Any]) -> Iterator[type[Any]]:
+    for each in of.__subclasses__():
+        yield each
+        yield from _subclasses(each)
 
 
 def _is_float(value: object) -> bool:

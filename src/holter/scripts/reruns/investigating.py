@@ -95,6 +95,7 @@ class RerunInvestigation:
             if found is None or found.is_from_outside or before is None:
                 yield "no operation of torch in the loop produced it"
                 return
+            found = replace(found, before_step=True)
             if not found.samples:  # those of the batch in which it was met
                 found = replace(
                     found,
