@@ -96,6 +96,7 @@ def setup_of(loss: Loss) -> tuple[Setup, Tensor]:
     return Setup({"": model}, (phase,), [x]), x
 
 
+@pytest.mark.filterwarnings("ignore:std")  # of a single value
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 def test_a_guarded_step_is_finite(loss: Loss) -> None:
     setup, x = setup_of(loss)
