@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+_SINGULAR = (
+    *("log of zero", "zero by zero", "division by zero", "root at zero", "zero norm"),
+    *("outside domain", "masked row", "empty mean"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -52,6 +57,11 @@ class Birth:
     def is_from_outside(self) -> bool:
         """Whether the step was given it, or found it in a weight: it was produced before."""
         return self.kind in ("bad input", "spoiled weights")
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether the operation cannot be given such operands, however large they are."""
+        return self.kind in _SINGULAR
 
     @property
     def is_in_own_backward(self) -> bool:
