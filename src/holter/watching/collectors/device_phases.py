@@ -23,7 +23,7 @@ from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
 
-_EVERY = 8  # light steps of which one is timed
+_EVERY = 8  # steps of which one is timed
 _MOST = 16  # intervals that may be under way
 
 
@@ -108,8 +108,8 @@ class DevicePhases:
         self._syncs = []
         self._step += 1
         self._is_full = depth is Depth.FULL
-        # Deep steps are slowed down by holter's own kernels, and say little.
-        self._is_timed = depth is Depth.LIGHT and self._step % _EVERY == 0
+        # Steps that are read whole are slowed down by our own kernels, and say little.
+        self._is_timed = depth < Depth.FULL and self._step % _EVERY == 0
         self._last = None
         if self._step % _EVERY == 0:
             self._last = self._updated = _event()
