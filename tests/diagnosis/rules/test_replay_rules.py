@@ -6,6 +6,7 @@ import numpy as np
 
 from holter import Run, Series, check, diagnose
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts.replays import replayed
 from holter.record import Event
 from holter.record.births import Birth
 from holter.record.events import (
@@ -293,6 +294,10 @@ def test_a_birth_in_the_optimizer_is_cured_by_its_epsilon() -> None:
     assert finding.rule == "nonfinite-birth"
     assert finding.fix.startswith("at train.py:20, ")
     assert "eps=1e-8" in finding.fix
+    climbed = rungs(batch="cures", skip="cures", epsilon="cures")
+    told = replayed(replay(BirthFound(update, 59), *climbed, DATA))
+    assert told is not None and told.minimal_cure is not None
+    assert told.minimal_cure.name == "larger epsilon"
 
 
 def test_only_the_last_replay_counts() -> None:

@@ -262,6 +262,10 @@ class Replayed:
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
         guards = [c for c in cures if c.family in local]
+        birth = self.birth
+        if birth is not None and birth.phase == "update" and birth.is_singular:
+            # The optimizer divides by 0: its epsilon is the guard, whatever the batch.
+            meant += [c for c in cures if parts(c.name)[0].kind is TrialKind.LARGER_EPSILON]
         acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)

@@ -98,9 +98,17 @@ def _before(unchanged: ReplayTrial, failing: int, began: int) -> list[float]:
 
 
 def peak_before(unchanged: ReplayTrial, failing: int, began: int) -> float | None:
-    """Return the highest loss shortly before a failure that began with a step, or None."""
+    """Return the highest loss shortly before a failure that began with a step, or None.
+
+    Where nothing led to the failure, the loss of its own step counts: if that is finite, it was
+    computed before anything was wrong.
+    """
     before = _before(unchanged, failing, began)
-    return max(before[len(before) // 2 :], default=None)
+    late = before[len(before) // 2 :]
+    if began == failing:
+        rows = zip(unchanged.steps, unchanged.losses, strict=True)
+        late += [loss for step, loss in rows if step == failing and math.isfinite(loss)]
+    return max(late, default=None)
 
 
 def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
