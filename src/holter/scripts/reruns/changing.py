@@ -49,5 +49,5 @@ def names(
     found = [(name, NOT_RAISED if name == held and not rises else "") for name in _BY_NAME]
     found += [(str(clipped_at_steps(norm).id), "") for norm in clip_norms(norms)]
     if birth is not None and OperationGuard.exists_for(birth):
-        found.insert(1, (str(OperationGuard(birth).change.id), ""))
-    return [*found, (STEP_SKIPPED, "")]
+        found.insert(0, (str(OperationGuard(birth).change.id), ""))
+    return [(STEP_SKIPPED, ""), *found]
