@@ -22,6 +22,9 @@ from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
 
 
+_SMALL = 1e-3  # times what is typical of a denominator: the least that it may be
+
+
 def _epsilon(tensor: Tensor) -> float:
     return torch.finfo(tensor.dtype).eps
 
@@ -47,10 +50,14 @@ def _probability(tensor: Tensor) -> Tensor:
 
 
 def _away_from_zero(tensor: Tensor) -> Tensor:
+    """Keep a denominator from zero, by a small part of what is typical of it."""
     if not tensor.is_floating_point():  # a count
         return torch.where(tensor == 0, 1, tensor)
-    small = torch.full_like(tensor, _epsilon(tensor)).copysign(tensor)
-    return torch.where(tensor.abs() < _epsilon(tensor), small, tensor)
+    sizes = tensor.detach().abs()
+    ordinary = sizes[sizes.isfinite() & (sizes > 0)]
+    typical = float(ordinary.median()) if ordinary.numel() else 0.0
+    floor = max(_epsilon(tensor), _SMALL * typical)
+    return torch.where(sizes < floor, torch.full_like(tensor, floor).copysign(tensor), tensor)
 
 
 def _wider(tensor: Tensor) -> Tensor:
