@@ -21,7 +21,6 @@ from holter.lab.changes import Altered, TappedChange
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
 
-
 _SMALL = 1e-3  # times what is typical of a denominator: the least that it may be
 
 
