@@ -317,10 +317,17 @@ def replayed(run: Run) -> Replayed | None:
     return replace(found, changes={change.name: change for change in changes})
 
 
+def captured_failure(run: Run) -> int | None:
+    """Return the step of the first captured failure; None if there is none, or one was replayed."""
+    if any(True for _ in run.events_of(Reproduced)):
+        return None
+    captured = (event.what for event in run.events_of(CaptureWritten))
+    return min((each.of for each in captured if each.alarm != "asked"), default=None)
+
+
 def advised_replay(run: Run) -> str:
     """Return the command that replays a captured failure and what it tells, if nobody has."""
-    captured = any(event.what.alarm != "asked" for event in run.events_of(CaptureWritten))
-    if not captured or any(True for _ in run.events_of(Reproduced)):
+    if captured_failure(run) is None:
         return ""
     path = "RUN" if run.path is None else str(run.path)
     return (
