@@ -148,7 +148,7 @@ def test_a_cure_is_found_though_a_worker_is_lost(cluster: str, tmp_path: Path) -
     tried = [event.what for event in Run.load(tmp_path / "run").events_of(CureTried)]
     assert tried
     assert not [each for each in tried if each.failed]
-    again = holter(tmp_path, cluster, "try", "cures", "run", "--on", "ray", "--trust", "--json")
+    again = holter(tmp_path, cluster, "try", "cures", "--on", "ray", "--trust", "--json", "run")
     assert json.loads(again.stdout)["diagnosis"]["leading"] == leading, again.stderr
     made = Run.load(tmp_path / "run").events_of(CureTried)
     assert len(made) == len(tried)  # nothing finished runs twice
