@@ -141,9 +141,9 @@ def train(loop: Loop, mode: str, steps: int, warm: int, path: Path) -> dict[str,
     measured: dict[str, Any] = {
         "chunks": chunks,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "held": memory() - before,
     }
     if watch is not None:
-        measured["held"] = memory() - before
         watch.close()
         measured |= recorded(path, warm)
     return measured

@@ -87,8 +87,11 @@ class Comparison:
 
     @property
     def bytes_a_parameter(self) -> float:
-        """Host memory that was held, a parameter."""
-        return statistics.median(run["held"] / run["parameters"] for run in self.watched)
+        """Host memory that was held beyond that of the bare process, a parameter."""
+        bare, watched = (
+            statistics.median(run["held"] for run in runs) for runs in (self.bare, self.watched)
+        )
+        return (watched - bare) / self.watched[0]["parameters"]
 
 
 def _typical(runs: list[Measured]) -> float:

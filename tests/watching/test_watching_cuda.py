@@ -10,13 +10,20 @@ from torch import nn
 
 import holter
 from holter.record.signals import (
+    ACTIVATION_ABSMAX,
+    ACTIVATION_STD,
+    ADAM_SURPRISE,
+    ADAM_TINY_FRACTION,
     AMP_SKIPPED,
     GRAD_NORM,
     GRAD_TOTAL_NORM,
     LOSS,
+    UPDATE_RATIO,
     UPDATE_UNCHANGED_FRACTION,
     WEIGHT_NORM,
 )
+from holter.watching.budget import Budget
+from holter.watching.collectors.moments import Depth
 
 pytestmark = [
     pytest.mark.cuda,
@@ -163,3 +170,65 @@ def test_a_step_captured_in_a_graph_is_left_alone(tmp_path: Path) -> None:
     assert watch.steps == 5
     assert losses[-1] < losses[0]
     assert "CUDA graph" in " ".join(holter.Run.load(tmp_path / "run").meta.notes)
+
+
+def test_light_steps_between_deep_ones_keep_their_gradients(tmp_path: Path, monkeypatch) -> None:
+    """Readings of a deep step arrive when later steps have left theirs."""
+    monkeypatch.setattr(Budget, "depth", lambda _, step: Depth.LIGHT if step % 3 else Depth.FULL)
+    monkeypatch.setattr(Budget, "is_dense", lambda *_: True)
+    model, inputs, labels = model_and_batch()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    step = make_step(model, optimizer, inputs, labels)
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True):
+        for _ in range(60):
+            step()
+    run = holter.Run.load(tmp_path / "run")
+    assert not run.meta.notes
+    (norms,) = run[GRAD_TOTAL_NORM].values()
+    assert norms.steps.tolist() == list(range(60))
+    assert np.isfinite(norms.values).all()
+
+
+def test_what_adam_keeps_is_read_as_on_a_cpu(tmp_path: Path) -> None:
+    read = {}
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4)).to(device)
+        x = torch.randn(8, 16, generator=torch.Generator().manual_seed(1)).to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-3)
+        with holter.watch(model, optimizer, tmp_path / device, quiet=True):
+            for _ in range(6):
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+        run = holter.Run.load(tmp_path / device)
+        read[device] = {
+            signal: {name: series.values for name, series in run[signal].items()}
+            for signal in (ADAM_SURPRISE, ADAM_TINY_FRACTION, ACTIVATION_STD, UPDATE_RATIO)
+        }
+    for signal, owners in read["cpu"].items():
+        for name, values in owners.items():
+            assert read["cuda"][signal][name] == pytest.approx(values, rel=1e-2, abs=1e-4), signal
+
+
+def test_outputs_that_are_changed_in_place_are_read_before(tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.last(self.first(x).clamp_(min=5.0))
+
+    model = Net().cuda()
+    nn.init.zeros_(model.first.weight)
+    nn.init.zeros_(model.first.bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True):
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8, device="cuda")).sum().backward()
+            optimizer.step()
+    absmax = holter.Run.load(tmp_path / "run")[ACTIVATION_ABSMAX]
+    assert absmax["first"].steps.tolist() == [1, 2, 3, 4]
+    assert absmax["first"].values.tolist() == [0.0] * 4

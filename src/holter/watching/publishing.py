@@ -7,8 +7,17 @@ import torch
 
 from holter.record.events import Occurrence
 from holter.watching.collectors import Collector, Hooked, Reading, Tally
-from holter.watching.collectors.moments import Closing, Depth, Moment, StepEnds
+from holter.watching.collectors.calls import moment_comes
+from holter.watching.collectors.moments import (
+    Attended,
+    Closing,
+    Depth,
+    Moment,
+    Rectified,
+    StepEnds,
+)
 
+_SHORT = (Attended, Rectified)  # many in a step, and little work each: not timed on a GPU
 Listening = dict[Depth, dict[type, tuple[Collector, ...]]]
 
 
@@ -49,7 +58,8 @@ class Publisher:
         if kind in self._wakers:
             self._wake(kind)
         listening = self._listening[depth].get(kind, ())
-        timed = on_gpu and depth > Depth.LIGHT and bool(listening)
+        moment_comes()
+        timed = on_gpu and depth > Depth.LIGHT and bool(listening) and kind not in _SHORT
         began = _gpu_event() if timed else None
         for collector in listening:
             try:

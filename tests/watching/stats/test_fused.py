@@ -351,6 +351,55 @@ def check_is_deterministic(device):
         assert torch.equal(Fused().summarise(tensors), first)
 
 
+def check_adam(device):
+    gradients = [random(*shape, device=device, seed=1) for shape in ((37, 11), (5,), (70_000,))]
+    squares = [random(*each.shape, device=device, seed=2).square() for each in gradients]
+    squares[0][:3] = 0.0
+    divisors, epsilons = [0.5, 1.0, 0.1], [1e-8, 0.3, 1e-2]
+    limits = torch.tensor([divisors, epsilons], device=device)
+    rows = Fused().adam(gradients, squares, limits)
+    for row, gradient, square, divisor, epsilon in zip(
+        rows.cpu(), gradients, squares, divisors, epsilons, strict=True
+    ):
+        root = square.double().sqrt().cpu() / divisor
+        same(row[Stat.NORM], norm_of(gradient.double().cpu() / root.clamp(min=epsilon)), rel=1e-5)
+        assert row[Stat.ZEROS] == (root < epsilon).sum()
+
+
+class Kind:
+    """What lists have in common."""
+
+
+def check_follows_lists_to_other_addresses(device):
+    fused, kind = Fused(), Kind()
+    sizes = (100, 7, 20_000)
+    kept = []  # so that no address comes again
+    for seed in range(5):
+        tensors = [random(size, device=device, seed=seed) for size in sizes]
+        kept += tensors
+        rows = fused.summarise(tensors, like=kind)
+        for tensor, row in zip(tensors, rows.cpu(), strict=True):
+            same(row[Stat.NORM], norm_of(tensor.cpu()))
+    odd = [random(size + 1, device=device, seed=9)[1:] for size in sizes]  # aligned differently
+    for tensor, row in zip(odd, fused.summarise(odd, like=kind).cpu(), strict=True):
+        same(row[Stat.NORM], norm_of(tensor.cpu()))
+    expanded = [torch.ones(1, device=device).expand(size) for size in sizes]
+    for size, row in zip(sizes, fused.summarise(expanded, like=kind).cpu(), strict=True):
+        same(row[Stat.NORM], math.sqrt(size))
+
+
+def check_differences_follow_as_well(device):
+    fused, kind, kept = Fused(), Kind(), []
+    for seed in range(3):
+        before = [random(size, device=device, seed=seed) for size in (64, 4097)]
+        after = [tensor + 1 for tensor in before]
+        kept += [*before, *after]
+        rows = fused.difference(before, after, like=kind).cpu()
+        for tensor, row in zip(before, rows, strict=True):
+            same(row[0], math.sqrt(tensor.numel()), rel=1e-5)
+            same(row[1], norm_of(tensor.cpu()))
+
+
 def check_side_stream(device):
     stream, fused = torch.cuda.Stream(), Fused()
     tensors = [random(50_000, device=device)]

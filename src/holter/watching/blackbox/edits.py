@@ -14,7 +14,8 @@ from torch.optim import Optimizer
 from holter.watching.blackbox.shadow import held_by
 
 _VERSION = attrgetter("_version")
-_RARELY = 64  # gaps between two comparisons of contents, at most
+_RARELY = 64  # updates between two comparisons of contents, unless they would take too long
+_SHARE = 0.001  # of the time, for comparisons of contents
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # by the size of an element
 
 
@@ -50,10 +51,11 @@ class Edits:
         self._flags: tuple[Tensor, Any] | None = None  # on their way from a device
         self._gap, self._due = 0, 1
 
-    def left(self, *, every: int = 1) -> None:
+    def left(self, *, every: int = 1, length: float | None = None) -> None:
         """Remember the parameters as an update has left them, after each `every`-th update.
 
-        A script that was once seen to write to weights is looked at after each.
+        A script that was once seen to write to weights is looked at after each. `length` is that of
+        a step, in seconds.
         """
         self._gap += 1
         self._contents = None
@@ -65,8 +67,13 @@ class Edits:
         self._versions, self._places = _marks(parameters)
         self.cost = min(self.cost, 2 * (time.perf_counter() - began))
         if self._gap >= self._due and parameters:
+            began = time.perf_counter()
             self._contents = _contents(parameters)
-            self._due = self._gap + min(max(self._gap // 3, 1), _RARELY)
+            both = 2 * (time.perf_counter() - began)  # they are read again before the next update
+            wait = min(max(self._gap // 3, 1), _RARELY)
+            if length and self._gap > _RARELY:
+                wait = max(wait, int(both / (_SHARE * length)))
+            self._due = self._gap + wait
 
     def found(self) -> dict[str, Tensor]:
         """Return the parameters that were written to since, by name."""

@@ -14,7 +14,7 @@ from holter.watching.blackbox.ring import Entry
 from holter.watching.frames import Frames, place
 
 _FREE_COPIES, _COPY_SHARE = 128, 0.03  # copies of edited weights; later, the share of the time
-_LOOK_SHARE = 0.01  # of the time, for looks at weights that nobody was seen to write to
+_LOOK_SHARE = 0.003  # of the time, for looks at weights that nobody was seen to write to
 _NAMED = 8  # parameters that an event names
 
 
@@ -49,7 +49,7 @@ class KeptEdits:
         every = 1
         if length and math.isfinite(self._edits.cost):
             every = max(1, int(self._edits.cost / (_LOOK_SHARE * length)))
-        self._edits.left(every=every)
+        self._edits.left(every=every, length=length)
 
     def _keep(self, entry: Entry, edited: Mapping[str, Tensor], length: float) -> None:
         count, seconds = self._copied

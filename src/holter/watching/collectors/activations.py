@@ -20,6 +20,7 @@ from holter.record.signals import (
 )
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import is_compiled, is_silent
+from holter.watching.collectors.held import Held
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -29,7 +30,18 @@ from holter.watching.collectors.moments import (
     Rectified,
 )
 from holter.watching.collectors.naming import unwrapped
-from holter.watching.collectors.outputs import DeadUnits, Slot, gathered, pooled, readable, shares
+from holter.watching.collectors.outputs import (
+    DeadUnits,
+    Slot,
+    Sums,
+    at_once,
+    gathered,
+    pooled,
+    readable,
+    sent,
+    shares,
+    wide,
+)
 from holter.watching.collectors.roster import Model, Roster
 
 _SILENT = 3  # windows without a single call after which the hook is removed for good
@@ -43,10 +55,10 @@ _NO_CHANGE = (nn.Identity, nn.Flatten, nn.Unflatten)  # what they return was rea
 class Activations:
     """Listens to module calls from the end of one step to the first backward of the next.
 
-    The statistics are computed when a module returns. To hold the outputs and read them in one pass
-    would be cheaper by the launches, but wrong where the next module works in place
-    (`ReLU(inplace=True)` behind a batch norm), and would keep what autograd and checkpointing let
-    go. So each call leaves a few scalars, still on their device.
+    The statistics are computed when a module returns, and each call leaves a few scalars, still on
+    their device. On a GPU outputs are held for a moment instead, so that one launch reads many of
+    them: see `Held`. Where the next module works in place (`ReLU(inplace=True)` behind a batch
+    norm) an output cannot wait.
 
     It is torch's global forward hook that listens, for as long as a window is open. Hooks on each
     module would make `torch.jit.script` fail, would keep `nn.TransformerEncoderLayer` from its fast
@@ -78,6 +90,7 @@ class Activations:
         self._error: Exception | None = None
         self._silent = 0  # windows in a row in which no module was called
         self._functions = _Functions()
+        self._held = Held()
         self._sizes: tuple[torch.device | None, list[int], Tensor] = (None, [], torch.empty(0))
 
     def read(
@@ -110,8 +123,7 @@ class Activations:
             depth = moment.next_depth
         if isinstance(moment, Closing) or depth is not Depth.FULL:
             self._stop()
-            for slot in self._slots.values():
-                slot.forget()
+            self._forget()
         elif self._silent < _SILENT:
             self._listen(moment.roster)
         return []
@@ -131,6 +143,8 @@ class Activations:
         for key, (_, module) in named.items():
             slot = self._slots.get(key)
             slots[key] = slot if slot and slot.module() is module else Slot(module)
+        for slot, (_, following) in zip(slots.values(), [*named.values()][1:], strict=False):
+            slot.is_read_at_once |= bool(getattr(following, "inplace", False))
         pairs = [(name, slots[key]) for key, (name, _) in named.items()]
         self._names = _kept(self._names, [name for name, _ in pairs])
         self._clipping = _kept(self._clipping, [name for name, slot in pairs if slot.clips])
@@ -144,8 +158,7 @@ class Activations:
             slot.saturation_place = next(saturating) if slot.saturated_in else -1
         self._slots, self._producer = slots, None
         if self._handle is None and slots:
-            for slot in slots.values():
-                slot.forget()
+            self._forget()
             self._handle = register_module_forward_hook(self._returned)
 
     def _leaves(self, model: Model) -> Iterator[tuple[str, nn.Module]]:
@@ -194,7 +207,10 @@ class Activations:
             if output is not None:
                 if slot.units:
                     self._producer = slot
-                slot.read(output, self._producer)
+                slot.was_called, dtype = True, output.dtype
+                if not self._held.takes(slot, output):
+                    output = slot.read(output)
+                slot.read_units(output, dtype, self._producer)
         except Exception as error:  # never into training; `read` tells
             self._error = error
             self._stop()
@@ -212,7 +228,7 @@ class Activations:
     # Afterwards.
 
     def _readings(self) -> list[Reading]:
-        called = [slot for slot in self._slots.values() if slot.rows]
+        called = [slot for slot in self._slots.values() if slot.was_called]
         if not called:
             self._silent += 1
             if self._silent == _SILENT:
@@ -237,19 +253,26 @@ class Activations:
             readings.append(Reading(ACTIVATION_DEAD_FRACTION, self._clipping, dead, places))
             for slot in ended:
                 slot.window = DeadUnits()
-        for slot in called:
-            slot.forget()
+        self._forget()
         return readings
 
-    def _summaries(self, called: list["Slot"]) -> list[Reading]:
+    def _forget(self) -> None:
+        self._held.forget()
+        for slot in self._slots.values():
+            slot.forget()
+
+    def _summaries(self, called: list[Slot]) -> list[Reading]:
         """Pool the calls of each module: one short series of operations for all of them."""
-        devices: dict[torch.device, list[Slot]] = {}
-        for slot in sorted(called, key=lambda slot: len(slot.rows)):
-            devices.setdefault(slot.rows[0][0].device, []).append(slot)
+        devices: dict[torch.device, list[Sums]] = {}
+        for sums in (*self._held.take(), *at_once(called)):
+            devices.setdefault(sums.rows.device, []).append(sums)
         tables, order = [], []
-        for device, slots in devices.items():
-            tables.append(pooled(slots) / self._elements(device, slots))
+        for device, read in devices.items():
+            table, slots = pooled(read)
+            tables.append(table / self._elements(device, slots))
             order += slots
+        if not tables:
+            return []
         mean, square, absmax = gathered(tables).unbind(1)
         # Rounding may take the difference below zero; NaN stays NaN.
         std = (square - mean.square()).clamp(min=0).sqrt()
@@ -264,11 +287,8 @@ class Activations:
         """What the columns of `pooled` are divided by; kept, for batches mostly have one shape."""
         sizes = [slot.elements for slot in slots]
         if self._sizes[0] != device or self._sizes[1] != sizes:
-            wide = torch.float32 if device.type == "mps" else torch.float64
-            divisors = torch.tensor([[n, n, 1] for n in sizes], dtype=wide, device="cpu")
-            if device.type == "cuda":
-                divisors = divisors.pin_memory()  # from elsewhere it would wait for the device
-            self._sizes = device, sizes, divisors.to(device, non_blocking=True)
+            divisors = sent([n for size in sizes for n in (size, size, 1)], wide(device), device)
+            self._sizes = device, sizes, divisors.view(-1, 3)
         return self._sizes[2]
 
 

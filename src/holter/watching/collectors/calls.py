@@ -19,8 +19,9 @@ class Calls(Generic[_K]):
     """Tells what the modules it knows are called with, each under the key it was given.
 
     The hook is torch's global one, as a hook on a module would travel with copies and checkpoints
-    of it. The global hook does not see arguments given by name: where `heard` finds nothing to its
-    liking among the others, a hook on the module, there for this one call, tells it of those.
+    of it; all that listen share it. The global hook does not see arguments given by name: where
+    `heard` finds nothing to its liking among the others, a hook on the module, there for this one
+    call, tells it of those.
     With `returned`, that hook tells of all arguments and of the output instead.
     """
 
@@ -33,14 +34,13 @@ class Calls(Generic[_K]):
         self._heard = heard
         self._told = returned
         self._known: dict[int, tuple[weakref.ref[nn.Module], _K]] = {}
-        self._before: RemovableHandle | None = None
         self._after: RemovableHandle | None = None
         self._error: Exception | None = None
 
     @property
     def listens(self) -> bool:
         """Whether a hook is there."""
-        return self._before is not None
+        return self in _listening
 
     def know(self, modules: Iterable[tuple[nn.Module, _K]]) -> None:
         """Mind these modules, and no others."""
@@ -48,29 +48,28 @@ class Calls(Generic[_K]):
 
     def listen(self) -> None:
         """Hear the calls of the known modules from here on."""
-        if self._before is None and self._known:
-            self._before = register_module_forward_pre_hook(self._called)
+        if self._known:
+            _join(self)
 
     def stop(self) -> None:
         """Listen no more."""
-        for handle in (self._before, self._after):
-            if handle is not None:
-                handle.remove()
-        self._before = self._after = None
+        _leave(self)
+        if self._after is not None:
+            self._after.remove()
+            self._after = None
 
     def check(self) -> None:
         """Raise what went wrong in a hook, where nothing may be raised."""
         if self._error is not None:
             raise self._error
 
-    def _called(self, module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling():  # first, so that nothing below becomes part of the graph
-            return
+    def called(self, module: nn.Module, args: Any) -> None:
+        """A module of the process is called."""
         entry = self._known.get(id(module))
-        if _silence or entry is None or entry[0]() is not module:
+        if entry is None or entry[0]() is not module:
             return
         known = self._safely(lambda: self._heard(entry[1], module, args))
-        if known or self._after or self._before is None:
+        if known or self._after or not self.listens:
             return
         if not isinstance(module, torch.jit.ScriptModule):
             self._after = module.register_forward_hook(self._returned, with_kwargs=True)
@@ -101,6 +100,32 @@ class Calls(Generic[_K]):
             self.spent += time.thread_time() - began
 
 
+_listening: list[Calls[Any]] = []
+_hook: list[RemovableHandle] = []  # while any listen
+
+
+def _join(calls: Calls[Any]) -> None:
+    if calls not in _listening:
+        _listening.append(calls)
+    if not _hook:
+        _hook.append(register_module_forward_pre_hook(_called))
+
+
+def _leave(calls: Calls[Any]) -> None:
+    if calls in _listening:
+        _listening.remove(calls)
+        if not _listening:
+            _hook.pop().remove()
+
+
+def _called(module: nn.Module, args: Any) -> None:
+    if torch.compiler.is_compiling():  # first, so that nothing below becomes part of the graph
+        return
+    if not _silence:
+        for calls in tuple(_listening):
+            calls.called(module, args)
+
+
 _silence: list[None] = []  # an element for each that is going on
 
 
@@ -119,12 +144,24 @@ def is_silent() -> bool:
     return bool(_silence)
 
 
+_compiled: dict[int, bool] = {}  # by the identity of the model, for the length of one moment
+
+
+def moment_comes() -> None:
+    """Look again for compiled models, since the last moment some may have been."""
+    _compiled.clear()
+
+
 def is_compiled(model: nn.Module) -> bool:
     """Whether the model or a part of it is compiled: global hooks make those compile again."""
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # not imported: nothing is compiled
-    kind = () if dynamo is None else (dynamo.OptimizedModule,)
-    return any(
-        isinstance(module, kind) or module._compiled_call_impl is not None  # noqa: SLF001
-        for module in model.modules()
-        if not isinstance(module, torch.jit.ScriptModule)
-    )
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    if dynamo is None:  # not imported: nothing is compiled
+        return False
+    found = _compiled.get(id(model))
+    if found is None:
+        found = _compiled[id(model)] = any(
+            isinstance(module, dynamo.OptimizedModule) or module._compiled_call_impl is not None  # noqa: SLF001
+            for module in model.modules()
+            if not isinstance(module, torch.jit.ScriptModule)
+        )
+    return found

@@ -48,6 +48,7 @@ class Gradients:
     def __init__(self) -> None:
         self._stats = Statistics()
         self._known: dict[tuple[int, ...], _Norms] = {}  # by which parameters have gradients
+        self._is_one_launch = False  # a summary of all gradients
 
     def join(self, lane: Lane) -> None:
         """Read light steps as well where that is one launch: on a GPU."""
@@ -57,27 +58,37 @@ class Gradients:
     def _follow(self, roster: Roster) -> None:
         self._known.clear()
         self._lane.at_dense[:] = [hear for hear in self._lane.at_dense if hear != self._read_light]
-        if on_gpu(roster):
+        self._is_one_launch = on_gpu(roster)
+        if self._is_one_launch:
             self._lane.at_dense.append(self._read_light)
 
     def _read_light(self, subject: Subject) -> None:
-        """Leave one summary of all gradients on the device; what follows from it can wait."""
+        self._leave(subject)
+
+    def _leave(self, subject: Subject) -> bool:
+        """Leave one summary of all gradients on the device; what follows from it can wait.
+
+        Returns whether that could be done.
+        """
         gradients = [parameter.grad for parameter in subject.parameters]
         there = local([gradient for gradient in gradients if gradient is not None])
         places = (subject.index, *(i for i, g in enumerate(gradients) if g is not None))
         norms = self._known.get(places)
         if norms is None:
             if len(self._known) >= _PATTERNS or not all(gradient.numel() for gradient in there):
-                return
+                return False
             sizes = [gradient.numel() for gradient in there]
             norms = _Norms(subject, places[1:], sizes, self._total[subject.owner])
             self._known[places] = norms
         if there:
             self._lane.row.keep_wide(norms, self._stats.summarise(there, like=norms))
+        return True
 
     def read(self, moment: GradientsReady) -> Iterable[Reading]:
         """A value for each parameter that has a gradient."""
         subject = moment.subject
+        if self._is_one_launch and moment.scale is None and self._leave(subject):
+            return
         gradients = [parameter.grad for parameter in subject.parameters]
         there = local([gradient for gradient in gradients if gradient is not None])
         places = [i for i, gradient in enumerate(gradients) if gradient is not None]

@@ -82,8 +82,9 @@ class Row(list[Any]):
         values, wide = self[:], self.wide
         self[:] = self._blank
         self.is_on_device = False
-        if wide:
-            self.wide = []
+        if not wide:
+            return values, ()  # not the list itself, which the next steps write to
+        self.wide = []
         return values, wide
 
 

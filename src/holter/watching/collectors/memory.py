@@ -65,10 +65,12 @@ class Memory:
         if processes is not None:
             self._put(MEMORY_WORKERS, sum(private_memory(pid) or 0 for pid in processes))
         if self._device is not None:
-            stats = torch.cuda.memory_stats(self._device)
-            self._put(MEMORY_ALLOCATED, stats["allocated_bytes.all.current"])
-            self._put(MEMORY_RESERVED, stats["reserved_bytes.all.current"])
-            self._put(MEMORY_PEAK, stats["allocated_bytes.all.peak"])
+            # Nested as torch has them: to flatten all of them takes a third of a millisecond.
+            stats = torch.cuda.memory_stats_as_nested_dict(self._device)
+            allocated = stats["allocated_bytes"]["all"]
+            self._put(MEMORY_ALLOCATED, allocated["current"])
+            self._put(MEMORY_RESERVED, stats["reserved_bytes"]["all"]["current"])
+            self._put(MEMORY_PEAK, allocated["peak"])
             self._put(MEMORY_RETRIES, stats["num_alloc_retries"])
 
     def _put(self, signal: Signal, value: int | None) -> None:

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from holter.record.signals import ADAM_SURPRISE, ADAM_TINY_FRACTION, OPTIMIZER_AGE, Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
-from holter.watching.collectors.outputs import gathered
+from holter.watching.collectors.outputs import gathered, sent
 from holter.watching.collectors.roster import Subject
 from holter.watching.stats import Statistics
 
@@ -20,7 +20,7 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class _Moments(NamedTuple):
-    """What Adam remembers of one parameter, and the gradient that comes next; parts of them."""
+    """What Adam remembers of one parameter, and the gradient that comes next."""
 
     place: int
     gradient: Tensor
@@ -40,6 +40,7 @@ class OptimizerState:
 
     def __init__(self) -> None:
         self._stats = Statistics()
+        self._known: tuple[tuple[torch.device, tuple[float, ...]], Tensor] | None = None
 
     def read(self, moment: BeforeUpdate | AfterUpdate) -> Iterable[Reading]:
         """The age of each optimizer that counts; what Adam keeps, in steps that are read whole."""
@@ -59,7 +60,7 @@ class OptimizerState:
         if not alike:
             return []
         moments = [buffer for group in alike.values() for buffer in group]
-        tiny, surprise = gathered([self._ratios(group) for group in alike.values()]).unbind(1)
+        tiny, surprise = self._whole(subject, moments) or self._sampled(alike.values())
         scale = vars(optimizer).get("grad_scale")  # by which a fused optimizer divides by itself
         if isinstance(scale, Tensor):
             surprise = surprise / scale.to(surprise.device, non_blocking=True)
@@ -69,18 +70,38 @@ class OptimizerState:
             Reading(ADAM_SURPRISE, subject.names, surprise, places),
         ]
 
+    def _whole(self, subject: Subject, moments: Sequence[_Moments]) -> tuple[Tensor, Tensor] | None:
+        """Share under epsilon and root mean square ratio by one launch; None where it cannot be."""
+        first = moments[0].square.device
+        if first.type != "cuda" or any(each.square.device != first for each in moments):
+            return None
+        gradients = [buffer.gradient for buffer in moments]
+        squares = [buffer.square for buffer in moments]
+        limits = torch.stack([_corrections(moments), self._epsilons(moments)])
+        read = self._stats.adam(gradients, squares, limits, like=subject)
+        return None if read is None else (read[0], read[1])
+
+    def _epsilons(self, moments: Sequence[_Moments]) -> Tensor:
+        """The epsilon of each, on the device; kept, for it hardly ever changes."""
+        key = moments[0].square.device, tuple(buffer.epsilon for buffer in moments)
+        if self._known is None or self._known[0] != key:
+            self._known = key, sent(key[1], torch.float32, key[0])
+        return self._known[1]
+
+    def _sampled(self, alike: Iterable[Sequence[_Moments]]) -> tuple[Tensor, ...]:
+        """The same from a part of each parameter, by torch's own operations."""
+        return gathered([self._ratios(group) for group in alike]).unbind(1)
+
     def _ratios(self, moments: Sequence[_Moments]) -> Tensor:
         """The share under epsilon, and the root mean square ratio: a row for each parameter."""
-        squares, epsilon = [buffer.square for buffer in moments], moments[0].epsilon
+        squares, epsilon = [_part(buffer.square) for buffer in moments], moments[0].epsilon
         sizes = [square.numel() for square in squares]
         roots = torch.cat(squares).sqrt_()
-        corrections = _corrections(moments)
-        if isinstance(corrections[0], float) and len(set(corrections)) == 1:
-            roots.div_(corrections[0])
-        else:
-            torch._foreach_div_(torch.split(roots, sizes), corrections)
+        torch._foreach_div_(torch.split(roots, sizes), _corrections(moments).unbind())
         low = torch.split((roots < epsilon).float(), sizes)
-        ratios = torch.cat([buffer.gradient for buffer in moments]).div_(roots.clamp_min_(epsilon))
+        ratios = torch.cat([_part(buffer.gradient) for buffer in moments]).div_(
+            roots.clamp_min_(epsilon)
+        )
         tiny = torch.stack(torch._foreach_norm(low, 1))  # noqa: SLF001
         norms = self._stats.norms(torch.split(ratios, sizes))
         shares = self._stats.shares(torch.stack([tiny, norms.square()]), squares)
@@ -144,7 +165,7 @@ def _of_one(
             return None
     elif not isinstance(age, int | float) or age < 1:
         return None
-    return _Moments(place, _part(gradient), _part(square), age, beta, epsilon)
+    return _Moments(place, gradient.detach(), square.detach(), age, beta, epsilon)
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -162,15 +183,22 @@ def _part(tensor: Tensor) -> Tensor:
     return flat[:: -(-flat.numel() // _SAMPLED)].float()
 
 
-def _corrections(moments: Sequence[_Moments]) -> Any:
+def _corrections(moments: Sequence[_Moments]) -> Tensor:
     """What the root of each second moment is divided by, as it starts from zero."""
-    if not any(isinstance(buffer.age, Tensor) for buffer in moments):
-        return [math.sqrt(1 - buffer.beta**buffer.age) for buffer in moments]
     device = moments[0].square.device
-    powers = [
-        buffer.age.reshape(()).float() * math.log(buffer.beta)
+    if not any(isinstance(buffer.age, Tensor) for buffer in moments):
+        corrections = [math.sqrt(1 - buffer.beta**buffer.age) for buffer in moments]
+        return sent(corrections, torch.float32, device)
+    ages = [
+        buffer.age.reshape(())
         if isinstance(buffer.age, Tensor)
-        else torch.full((), buffer.age * math.log(buffer.beta), device=device)
+        else torch.full((), buffer.age, dtype=torch.float32, device=device)
         for buffer in moments
     ]
-    return (-torch.expm1(torch.stack(powers))).sqrt().unbind()
+    rates = {math.log(buffer.beta) for buffer in moments}
+    logs = (
+        rates.pop()
+        if len(rates) == 1
+        else sent([math.log(b.beta) for b in moments], torch.float32, device)
+    )
+    return (-torch.expm1(torch.stack(ages).float() * logs)).sqrt()

@@ -3,7 +3,7 @@
 import itertools
 import weakref
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ class Slot:
         "clip_place",
         "clips",
         "elements",
+        "is_read_at_once",
         "module",
         "outputs",
         "place",
@@ -45,6 +46,7 @@ class Slot:
         "saturation_place",
         "signed",
         "units",
+        "was_called",
         "window",
     )
 
@@ -58,28 +60,33 @@ class Slot:
         )
         self.window = DeadUnits() if self.clips else None
         self.saturated_in = _saturation(module)
+        self.is_read_at_once = False  # its output does not last
         self.forget()
 
     def forget(self) -> None:
         """Start again; the search for dead units continues."""
         self.rows: list[Row] = []
+        self.was_called = False
         self.elements = self.outputs = 0
         self.saturated: Count = 0
 
-    def read(self, output: Tensor, producer: "Slot | None") -> None:
-        """Leave the statistics of one call."""
-        dtype, size = output.dtype, output.numel()
-        wide = _WIDE[dtype]
+    def read(self, output: Tensor) -> Tensor:
+        """Leave the sums of one call; return its output as it is best read further."""
+        wide = _WIDE[output.dtype]
         if wide is not None and not output.is_cuda:
             output, wide = output.to(wide), None  # one conversion is faster than two on a CPU
         if self.rows and self.rows[0][0].device != output.device:
-            return  # the module has moved since its last call
+            return output  # the module has moved since its last call
         if len(self.rows) == CALLS:
             self.rows = [_folded(self.rows)]
         least, largest = torch.aminmax(output)
         norm = torch.linalg.vector_norm(output, dtype=wide)
         self.rows.append((output.sum(dtype=wide), norm, least, largest))
-        self.elements += size
+        self.elements += output.numel()
+        return output
+
+    def read_units(self, output: Tensor, dtype: torch.dtype, producer: "Slot | None") -> None:
+        """Look for dead units and saturation in the output of a call, which had this dtype."""
         if self.window is not None and output.dim():
             self.window.add(output.abs() if self.signed else output, producer)
         if self.saturated_in is not None:
@@ -183,36 +190,78 @@ def shares(counts: Sequence[tuple[Count, int]]) -> Tensor:
     )
 
 
-def pooled(slots: Sequence[Slot]) -> Tensor:
-    """Sum, sum of squares and largest magnitude of each slot, over all its calls.
+class Sums(NamedTuple):
+    """Sum, L2 norm and largest magnitude of some calls: a row for each, and whose it is."""
 
-    The slots come in the order of their number of calls, so that those with as many are one block.
+    rows: Tensor
+    slots: Sequence[Slot]
+
+
+def at_once(slots: Sequence[Slot]) -> list[Sums]:
+    """What was read as modules returned, for each device."""
+    devices: dict[torch.device, list[Slot]] = {}
+    for slot in slots:
+        if slot.rows:
+            devices.setdefault(slot.rows[0][0].device, []).append(slot)
+    found = []
+    for there in devices.values():
+        table = _table(row for slot in there for row in slot.rows)
+        found.append(Sums(table, [slot for slot in there for _ in slot.rows]))
+    return found
+
+
+def pooled(read: Sequence[Sums]) -> tuple[Tensor, list[Slot]]:
+    """Sum, sum of squares and largest magnitude over all calls of each slot, and the slots.
+
+    All that is read is on one device. Slots that were called equally often are one block.
     """
-    table = _table(row for slot in slots for row in slot.rows)
+    rows = torch.cat([sums.rows.to(wide(sums.rows.device)) for sums in read])
+    calls: dict[int, list[int]] = {}
+    slots: dict[int, Slot] = {}
+    for row, slot in enumerate(slot for sums in read for slot in sums.slots):
+        calls.setdefault(id(slot), []).append(row)
+        slots[id(slot)] = slot
+    keys = sorted(calls, key=lambda key: len(calls[key]))
+    order = [row for key in keys for row in calls[key]]
+    if order != list(range(len(order))):
+        rows = rows[sent(order, torch.int64, rows.device)]
     blocks, start = [], 0
-    for calls, group in itertools.groupby(slots, key=lambda slot: len(slot.rows)):
-        stop = start + calls * sum(1 for _ in group)
-        blocks.append(_reduced(table[start:stop].view(-1, calls, 4)))
+    for often, group in itertools.groupby(keys, key=lambda key: len(calls[key])):
+        stop = start + often * sum(1 for _ in group)
+        blocks.append(_reduced(rows[start:stop].view(-1, often, 3)))
         start = stop
-    return torch.cat(blocks)
+    return torch.cat(blocks), [slots[key] for key in keys]
+
+
+def sent(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Numbers as a tensor of a device, without waiting for it."""
+    numbers = torch.tensor(values, dtype=dtype, device="cpu")
+    if device.type == "cuda":
+        numbers = numbers.pin_memory()  # from elsewhere it would wait
+    return numbers.to(device, non_blocking=True)
 
 
 def _reduced(calls: Tensor) -> Tensor:
-    total, norm, least, largest = calls.unbind(2)
-    magnitude = torch.maximum(-least, largest).amax(1)
-    return torch.stack([total.sum(1), norm.square().sum(1), magnitude], 1)
+    total, norm, magnitude = calls.unbind(2)
+    return torch.stack([total.sum(1), norm.square().sum(1), magnitude.amax(1)], 1)
 
 
 def _folded(rows: Sequence[Row]) -> Row:
     """Many calls as if they were one."""
-    total, square, magnitude = _reduced(_table(rows).view(1, -1, 4))[0].unbind()
+    total, square, magnitude = _reduced(_table(rows).view(1, -1, 3))[0].unbind()
     return total, square.sqrt(), -magnitude, magnitude
 
 
 def _table(rows: Iterable[Row]) -> Tensor:
+    """Sum, norm and largest magnitude of calls."""
     table = torch.stack([value for row in rows for value in row])
-    wide = table.dtype if table.device.type == "mps" else torch.float64
-    return table.to(wide).view(-1, 4)
+    total, norm, least, largest = table.to(wide(table.device)).view(-1, 4).unbind(1)
+    return torch.stack([total, norm, torch.maximum(-least, largest)], 1)
+
+
+def wide(device: torch.device) -> torch.dtype:
+    """The widest floating point that a device has."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def gathered(parts: Sequence[Tensor]) -> Tensor:
@@ -221,7 +270,12 @@ def gathered(parts: Sequence[Tensor]) -> Tensor:
     target = next(
         (tensor.device for tensor in parts if tensor.device.type != "cpu"), parts[0].device
     )
-    return torch.cat([tensor.to(target, non_blocking=True) for tensor in parts])
+    return torch.cat(
+        [
+            tensor if tensor.device == target else tensor.to(target, non_blocking=True)
+            for tensor in parts
+        ]
+    )
 
 
 def _units(module: nn.Module) -> tuple[int, tuple[int, ...]]:

@@ -60,4 +60,8 @@ class PhaseMemory:
 
 def _used(roster: Roster) -> int | None:
     device = next((each.device for each in roster.parameters if each.is_cuda), None)
-    return private_memory() if device is None else torch.cuda.memory_allocated(device)
+    if device is None:
+        return private_memory()
+    stats = torch.cuda.memory_stats_as_nested_dict(device)
+    used: int = stats["allocated_bytes"]["all"]["current"]
+    return used

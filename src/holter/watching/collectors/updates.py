@@ -1,6 +1,6 @@
 """What the optimizer's step changed: how far each parameter moved, and how much of it did not."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import torch
@@ -29,17 +29,26 @@ class Updates:
         """A value for each parameter, after the update."""
         subject = moment.subject
         if isinstance(moment, BeforeUpdate):
-            copies = [parameter.detach().clone() for parameter in subject.parameters]
-            self._before[subject.index] = subject, copies
+            self._before[subject.index] = subject, _copies(subject.parameters)
             return
         known, before = self._before.pop(subject.index, (None, []))
         if known is not subject:
             return
         after = [parameter.detach() for parameter in subject.parameters]
-        change, old, unchanged = self._stats.difference(before, after).unbind(dim=1)
+        change, old, unchanged = self._stats.difference(before, after, like=subject).unbind(dim=1)
         still = torch.zeros_like(change)  # what did not move has a ratio of 0, even if it is 0
         ratio = torch.where(change == 0, still, change / old)
         yield Reading(UPDATE_RATIO, subject.names, ratio)
         yield Reading(
             UPDATE_UNCHANGED_FRACTION, subject.names, self._stats.shares(unchanged, before)
         )
+
+
+@torch.no_grad()
+def _copies(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of parameters: by one launch where they are on a GPU, as they are many."""
+    held = [parameter.detach() for parameter in parameters]
+    is_plain = all(type(tensor) is Tensor and tensor.is_floating_point() for tensor in held)
+    if is_plain and held and held[0].is_cuda:
+        return list(torch._foreach_mul(held, 1.0))  # noqa: SLF001
+    return [tensor.clone() for tensor in held]

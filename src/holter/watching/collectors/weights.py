@@ -49,7 +49,7 @@ class Weights:
         if moment.depth < self.depth:
             return
         subject = moment.subject
-        norm, absmax = self._stats.magnitudes(subject.parameters)
+        norm, absmax = self._stats.magnitudes(subject.parameters, like=subject)
         yield Reading(WEIGHT_NORM, subject.names, norm)
         yield Reading(WEIGHT_ABSMAX, subject.names, absmax)
         # In float64, for squares of large norms overflow.

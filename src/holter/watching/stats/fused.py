@@ -5,7 +5,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from operator import attrgetter
 from typing import Any
@@ -23,6 +23,7 @@ SUM = 4  # the column of `Fused.summarise` that comes after those of `Stat`
 _BASE, _OTHER, _LOW, _HIGH, _FIRST, _COUNT, _ABSENT, _WIDTH = range(8)
 _COMBINED = 1024  # partial results that are added up at once
 _WORD = 16  # bytes of the widest load
+Addresses = np.ndarray[Any, np.dtype[np.int64]]
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)  # as in `KINDS`
 
 
@@ -48,6 +49,34 @@ class _Table:
     copies: tuple[Tensor, ...]
 
 
+class _Known:
+    """The table of the last list like others, which follows the list to other addresses."""
+
+    def __init__(self, stream: object, addresses: Addresses, table: _Table) -> None:
+        self.stream, self.addresses = stream, addresses
+        # A table of its own: the other is remembered by its addresses.
+        self.table = replace(
+            table, rows=table.rows.clone(), partials=torch.empty_like(table.partials)
+        )
+
+    def move(self, addresses: Addresses) -> None:
+        """Send new addresses; what was launched before still reads the old ones."""
+        self.addresses, tensors = addresses, self.table.tensors
+        size = tensors * _WIDTH
+        staged = torch.empty(size, dtype=torch.int64, pin_memory=self.table.device.type == "cuda")
+        rows = staged.numpy().reshape(tensors, _WIDTH)
+        rows[:] = self.table.staged[:size].numpy().reshape(tensors, _WIDTH)
+        rows[:, _BASE] = addresses[:tensors] & -_WORD
+        if len(addresses) > tensors:
+            rows[:, _OTHER] = addresses[tensors:] & -_WORD
+        self.table.rows[:size].copy_(staged, non_blocking=True)
+
+
+def _lies_plainly(tensor: Tensor) -> bool:
+    """Whether a tensor's elements lie one behind the other, as they are."""
+    return tensor.is_contiguous() and not tensor.is_neg()
+
+
 def available() -> bool:
     """Whether the kernels can run here: Triton and an NVIDIA GPU it compiles for."""
     if find_spec("triton") is None:
@@ -71,24 +100,43 @@ class Fused:
         self._remembered = remembered
         self._tiling = tiling or Tiling()
         self._tables: OrderedDict[tuple[object, ...], _Table] = OrderedDict()
-        # The addresses and the table of the last list like others.
-        self._last: weakref.WeakKeyDictionary[object, tuple[tuple[object, ...], _Table]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._last: weakref.WeakKeyDictionary[object, _Known] = weakref.WeakKeyDictionary()
 
     def summarise(self, tensors: Sequence[Tensor], *, like: object = None) -> Tensor:
         """The columns of `Stat` and the sum: a float32 row for each tensor.
 
-        Lists that come with the same `like` have the same sizes and types: where they also lie at
-        the same addresses as the last one, nothing else is looked at.
+        Lists that come with the same `like` have the same sizes and types: of them only the
+        addresses are looked at.
         """
-        return self._reduce(tensors, None, columns=5, like=like)
+        table = self._table_like(tensors, None, like) if tensors else None
+        return self._reduce(table, columns=5)
 
-    def difference(self, before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
+    def difference(
+        self, before: Sequence[Tensor], after: Sequence[Tensor], *, like: object = None
+    ) -> Tensor:
         """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
         if len(before) != len(after):
             raise ValueError(f"{len(before)} tensors before and {len(after)} after")
-        return self._reduce(before, after, columns=3)
+        table = self._table_like(before, after, like) if before else None
+        return self._reduce(table, columns=3, mode=1)
+
+    def adam(
+        self,
+        gradients: Sequence[Tensor],
+        squares: Sequence[Tensor],
+        limits: Tensor,
+        *,
+        like: object = None,
+    ) -> Tensor:
+        """Gradients over the roots of Adam's second moments, as `summarise` has them.
+
+        `limits` has two float32 rows: what the roots of each tensor are divided by, and the least
+        that they count as. In the place of zeros, roots that are less are counted.
+        """
+        if len(gradients) != len(squares):
+            raise ValueError(f"{len(gradients)} gradients and {len(squares)} second moments")
+        table = self._table_like(gradients, squares, like) if gradients else None
+        return self._reduce(table, columns=5, mode=2, limits=limits)
 
     def histogram(self, tensors: Sequence[Tensor]) -> Tensor:
         """Elements by magnitude: an int64 row of `BINS` for each tensor.
@@ -116,16 +164,11 @@ class Fused:
         return counts
 
     def _reduce(
-        self,
-        tensors: Sequence[Tensor],
-        others: Sequence[Tensor] | None,
-        columns: int,
-        like: object = None,
+        self, table: _Table | None, columns: int, mode: int = 0, limits: Tensor | None = None
     ) -> Tensor:
-        if not tensors:
+        if table is None:
             return torch.zeros(0, columns)
-        table = self._table(tensors, others) if like is None else self._table_like(tensors, like)
-        tile, pair = self._tiling, others is not None
+        tile = self._tiling
         result = torch.empty(table.tensors, columns, dtype=torch.float32, device=table.device)
         from holter.watching.stats.kernels import KINDS, combine, scan
 
@@ -133,26 +176,42 @@ class Fused:
             for dtype, first, chunks in table.launches:
                 scan[(chunks,)](
                     table.rows, table.partials, table.tensors, table.chunks, first,
-                    KINDS[dtype], pair,
+                    result if limits is None else limits,
+                    KINDS[dtype], mode,
                     _WORD // dtype.itemsize, tile.rows, tile.steps,
                     num_warps=tile.warps,
                 )  # fmt: skip
             combine[(table.tensors,)](
-                table.rows, table.partials, table.chunks, result, pair, _COMBINED, num_warps=8
+                table.rows, table.partials, table.chunks, result, mode, _COMBINED, num_warps=8
             )
         return result
 
-    def _table_like(self, tensors: Sequence[Tensor], like: object) -> _Table:
+    def _table_like(
+        self, tensors: Sequence[Tensor], others: Sequence[Tensor] | None, like: object
+    ) -> _Table:
+        """The table of a list like others: where only addresses differ, only those are sent."""
+        if like is None:
+            return self._table(tensors, others)
+        every = tensors if others is None else [*tensors, *others]
         try:
-            lie = (torch.cuda.current_stream(tensors[0].device), *map(Tensor.data_ptr, tensors))
+            addresses = np.fromiter(map(Tensor.data_ptr, every), np.int64, len(every))
         except RuntimeError:  # a sparse one has no address
-            return self._table(tensors, None)
+            return self._table(tensors, others)
+        device = tensors[0].device
+        stream = torch.cuda.current_stream(device) if device.type == "cuda" else None
         known = self._last.get(like)
-        if known is None or known[0] != lie:
-            known = lie, self._table(tensors, None)
-            if not known[1].copies:
-                self._last[like] = known
-        return known[1]
+        if known is not None and known.stream == stream:
+            moved = addresses != known.addresses
+            if not moved.any():
+                return known.table
+            is_as_before = not (addresses[moved] - known.addresses[moved] & (_WORD - 1)).any()
+            if is_as_before and all(map(_lies_plainly, every)):
+                known.move(addresses)
+                return known.table
+        table = self._table(tensors, others)
+        if not table.copies and all(map(_lies_plainly, every)):
+            self._last[like] = _Known(stream, addresses, table)
+        return table
 
     def _table(self, tensors: Sequence[Tensor], others: Sequence[Tensor] | None) -> _Table:
         key = _key([*tensors, *(others or ())], others is not None)

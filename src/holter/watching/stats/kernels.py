@@ -39,10 +39,15 @@ def read(source, at, low, high, wide: tl.constexpr, rows: tl.constexpr, exact: t
 
 @triton.jit
 def measure(
-    source, other, low, high,
-    pair: tl.constexpr, wide: tl.constexpr, rows: tl.constexpr, exact: tl.constexpr,
+    source, other, low, high, divisor, least,
+    mode: tl.constexpr, wide: tl.constexpr, rows: tl.constexpr, exact: tl.constexpr,
 ):  # fmt: skip
-    """Squares, largest, non-finite, zeros and sum of a chunk; if pair: squares of the change."""
+    """Squares, largest, non-finite, zeros and sum of a chunk.
+
+    In mode 1 the squares and zeros are those of the change to the other chunk, and the sum is that
+    of the squares before. In mode 2 elements are divided by the root of the other's, and roots that
+    are less than the least are counted instead of zeros.
+    """
     number: tl.constexpr = (
         tl.float64 if exact or source.dtype.element_ty == tl.float64 else tl.float32
     )
@@ -53,16 +58,21 @@ def measure(
     nonfinite = tl.zeros([rows], tl.int32)
     for at in range(0, high, rows * wide):
         x = read(source, at, low, high, wide, rows, exact).to(number)
-        if pair:
+        if mode == 2:
+            root = tl.sqrt(read(other, at, low, high, wide, rows, exact).to(number)) / divisor
+            zeros += tl.sum((root < least).to(tl.int32), 1)
+            x = x / tl.where(root < least, least, root)
+        elif mode == 1:
             total += tl.sum(x * x, 1)
             x = read(other, at, low, high, wide, rows, exact).to(number) - x
+            zeros += tl.sum((x == 0).to(tl.int32), 1)
         else:
             total += tl.sum(x, 1)
             largest = tl.maximum(largest, tl.max(tl.abs(x), 1))
             if exact:
                 nonfinite += tl.sum(tl.where(tl.abs(x) < float("inf"), 0, 1), 1)
+            zeros += tl.sum((x == 0).to(tl.int32), 1)
         squares += tl.sum(x * x, 1)
-        zeros += tl.sum((x == 0).to(tl.int32), 1)
     padding = tl.cdiv(high, rows * wide) * (rows * wide) - (high - low)
     return (
         tl.sum(squares, 0).to(tl.float64),
@@ -75,23 +85,28 @@ def measure(
 
 @triton.jit(do_not_specialize=["tensors", "chunks", "first"])
 def scan(
-    table, partials, tensors, chunks, first, kind: tl.constexpr, pair: tl.constexpr,
+    table, partials, tensors, chunks, first, limits, kind: tl.constexpr, mode: tl.constexpr,
     wide: tl.constexpr, rows: tl.constexpr, steps: tl.constexpr,
 ):  # fmt: skip
     """A column of the partial results: what `measure` finds in one chunk."""
     chunk = first + tl.program_id(0)
-    _, source, other, low, high = place(table, tensors, chunk, kind, wide * rows * steps)
+    tensor, source, other, low, high = place(table, tensors, chunk, kind, wide * rows * steps)
+    divisor = 1.0
+    least = 0.0
+    if mode == 2:
+        divisor = tl.load(limits + tensor)
+        least = tl.load(limits + tensors + tensor)
     ragged = (low % wide != 0) | (high % wide != 0)
     squares, largest, nonfinite, zeros, total = measure(
-        source, other, low, tl.where(ragged, 0, high), pair, wide, rows, False
+        source, other, low, tl.where(ragged, 0, high), divisor, least, mode, wide, rows, False
     )
     # Read again, in float64, what overflowed or vanished in float32 or is not finite.
     again = ragged | ((squares < 3e38) == 0) | ((squares < 1e-24) & (zeros < high - low))
-    if pair:
+    if mode == 1:
         again = again | ((total < 3e38) == 0) | (total < 1e-24)
     if again:
         squares, largest, nonfinite, zeros, total = measure(
-            source, other, low, high, pair, wide, rows // 4, True
+            source, other, low, high, divisor, least, mode, wide, rows // 4, True
         )
     tl.store(partials + chunk, squares)
     tl.store(partials + chunks + chunk, largest)
@@ -101,7 +116,7 @@ def scan(
 
 
 @triton.jit(do_not_specialize=["chunks"])
-def combine(table, partials, chunks, result, pair: tl.constexpr, block: tl.constexpr):
+def combine(table, partials, chunks, result, mode: tl.constexpr, block: tl.constexpr):
     """The row of one tensor, of the partial results of its chunks."""
     tensor = tl.program_id(0)
     row = table + tensor * 7
@@ -123,7 +138,7 @@ def combine(table, partials, chunks, result, pair: tl.constexpr, block: tl.const
         total += tl.load(here + 4 * chunks, mask=inside, other=0.0)
     norm = tl.sqrt(tl.sum(squares, 0))
     absent = tl.load(row + 6)
-    if pair:
+    if mode == 1:
         tl.store(result + tensor * 3, norm)
         tl.store(result + tensor * 3 + 1, tl.sqrt(tl.sum(total, 0)))
         tl.store(result + tensor * 3 + 2, tl.sum(zeros, 0))

@@ -44,21 +44,61 @@ class Statistics:
             return self.summarise(tensors)[:, Stat.NORM]
         return summary.norms(tensors)
 
-    def magnitudes(self, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def magnitudes(
+        self, tensors: Sequence[Tensor], *, like: object = None
+    ) -> tuple[Tensor, Tensor]:
         """The L2 norm and the largest magnitude of each tensor."""
         tensors = local(tensors)
         if self._kernels(tensors) is not None:
-            rows = self.summarise(tensors)
+            rows = self.summarise(tensors, like=like)
             return rows[:, Stat.NORM], rows[:, Stat.ABSMAX]
         return summary.norms(tensors), summary.extremes(tensors)
 
-    def difference(self, before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
+    def has_kernels(self, tensor: Tensor) -> bool:
+        """Whether the fused kernels read lists of such tensors."""
+        return self._kernels((tensor,)) is not None
+
+    def sums(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Sum, L2 norm and largest magnitude of tensors that there are kernels for; a row each."""
+        kernels = self._kernels(tensors)
+        if kernels is None:
+            raise ValueError("there are no kernels for these tensors")
+        columns = kernels.summarise(tensors).unbind(1)
+        return torch.stack([columns[at] for at in (fused.SUM, Stat.NORM, Stat.ABSMAX)], 1)
+
+    def adam(
+        self,
+        gradients: Sequence[Tensor],
+        squares: Sequence[Tensor],
+        limits: Tensor,
+        *,
+        like: object = None,
+    ) -> Tensor | None:
+        """Share of Adam's roots that are tiny, and root mean square of gradients over them.
+
+        Two rows; None where the kernels cannot read these tensors. `limits` are as `Fused.adam`
+        takes them.
+        """
+        kernels = self._kernels(gradients)
+        if kernels is None:
+            return None
+        try:
+            rows = kernels.adam(gradients, squares, limits, like=like)
+        except ValueError:
+            return None
+        counts = torch.stack([rows[:, Stat.ZEROS], rows[:, Stat.NORM].square()])
+        tiny, square = self.shares(counts, gradients)
+        return torch.stack([tiny, square.sqrt()])
+
+    def difference(
+        self, before: Sequence[Tensor], after: Sequence[Tensor], *, like: object = None
+    ) -> Tensor:
         """How tensors changed: norm of the change, norm before, unchanged elements; a row each."""
         before, after = local(before), local(after)
         kernels = self._kernels(before)
         if kernels is not None:
             try:
-                return kernels.difference(before, after)
+                return kernels.difference(before, after, like=like)
             except ValueError:
                 pass
         return summary.difference(before, after)
