@@ -58,7 +58,7 @@ class HolterCallback(Callback, KnowsSetup):
         """Close the watch with what ended the training; Ctrl-C is among it."""
         self._session.end(exception)
 
-    def setup(self) -> Setup:
+    def training_setup(self) -> Setup:
         """Return the training of the Trainer that has this callback; it must have begun."""
         trainer = None if self._trainer is None else self._trainer()
         if trainer is None:

@@ -44,7 +44,7 @@ class HolterCallback(TrainerCallback, KnowsSetup):
         """Close the watch."""
         self._session.end()
 
-    def setup(self) -> Setup:
+    def training_setup(self) -> Setup:
         """Return the training of the Trainer that has this callback; it must have begun."""
         trainer = None if self._trainer is None else self._trainer()
         if trainer is None:

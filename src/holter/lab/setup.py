@@ -25,7 +25,7 @@ class KnowsSetup:
     Where the step of a script cannot be extracted, experiments use the setup of one that is alive.
     """
 
-    def setup(self) -> "Setup":
+    def training_setup(self) -> "Setup":
         """Return the training as a setup for experiments."""
         raise NotImplementedError
 

@@ -65,7 +65,7 @@ def _told(session: Session, refusal: Exception) -> Assembled | None:
     for source in [each for each in gc.get_objects() if issubclass(type(each), KnowsSetup)]:
         session.start.restore()
         with suppress(Exception):
-            setup = source.setup()
+            setup = source.training_setup()
             session.start.restore()
             note = f"The step was not extracted ({first_line(refusal)}); {type(source).__name__}"
             return Assembled(setup, False, (f"{note} gives the setup.",), {})
