@@ -254,6 +254,17 @@ SPECIMENS = (
         (*NONFINITE, "collapsing-loss-scale", "skipped-steps"),
         cpu=False,  # too slow there
     ),
+    # Memory.
+    Specimen("lengths-padded", "lengths", "--pad 512", cpu=False),
+    Specimen(
+        "lengths-rising",
+        "lengths",
+        "--pad 1",
+        "every few steps batches are longer than any before: no cached block fits, and as memory is"
+        " nearly full, the allocator empties its cache again and again",
+        ("fragmented-memory",),
+        cpu=False,
+    ),
     # Reads of the GPU.
     Specimen("reads-seldom", "reads", cpu=False),
     Specimen(

@@ -13,6 +13,7 @@ from holter.record.signals import (
     MEMORY_ALLOCATED,
     MEMORY_PEAK,
     MEMORY_RESERVED,
+    MEMORY_RETRIES,
     SYNC_CALLS,
     TIME_BACKWARD,
     TIME_COPY,
@@ -63,7 +64,7 @@ def test_every_signal_of_a_gpu_is_written(tmp_path: Path) -> None:
     for signal in (
         *(TIME_DEVICE_FORWARD, TIME_DEVICE_BACKWARD, TIME_DEVICE_OPTIMIZER, TIME_DEVICE_IDLE),
         *(TIME_COPY, TIME_SYNC, SYNC_CALLS),
-        *(MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_PEAK),
+        *(MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_PEAK, MEMORY_RETRIES),
     ):
         values = run[signal][""].values
         assert len(values), signal

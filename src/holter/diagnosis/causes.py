@@ -278,7 +278,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("validation-better-than-training",), ("no-learning",)),
     # time and memory
-    (("kept-graphs", "growing-memory"), ("out-of-memory",)),
+    (("kept-graphs", "growing-memory", "fragmented-memory"), ("out-of-memory",)),
     (("kept-graphs",), ("growing-memory",)),
     # between symptoms: the one that began first
     (("loss-spike", "diverging-loss"), ("unstable", "non-finite", "loss-plateau")),

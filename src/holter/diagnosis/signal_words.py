@@ -80,6 +80,7 @@ _WORDS = {
     "memory.peak": "peak GPU memory",
     "memory.process": "memory of the process",
     "memory.reserved": "reserved GPU memory",
+    "memory.retries": "allocations that had to be retried",
     "memory.workers": "memory of the workers",
     "metric.logged": "logged metric",
     "mixing.modules": "module",

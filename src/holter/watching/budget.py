@@ -3,6 +3,7 @@
 from holter.watching.collectors.moments import Depth
 
 ALLOWANCE = 2.0  # seconds of work: short runs are read whole
+_ON_GPU = 0.5  # seconds of it on a GPU, where runs are seldom short
 _SHORT = 40.0  # seconds of training
 _MOST = 0.05  # share of any training longer than `_SHORT` that all this may take, but for alerts
 ALERT_STEPS = 20  # steps that are read whole after something went wrong
@@ -47,6 +48,7 @@ class Budget:
         self._dense: float | None = None  # seconds of a light step with a fused launch
         self._dense_due, self.every_dense = 0, 1
         self.is_generous = share is None or ALLOWANCE > 0  # everything is read
+        self.is_on_gpu = False
 
     def depth(self, step: int) -> Depth:
         """How deep to read a step."""
@@ -69,6 +71,14 @@ class Budget:
             return False
         self._dense_due = step + self.every_dense
         return True
+
+    def cost(self, depth: Depth) -> float:
+        """Seconds that a step of this depth costs, 0 while that is not known."""
+        return self._costs.get(depth, 0.0)
+
+    @property
+    def _allowance(self) -> float:
+        return min(ALLOWANCE, _ON_GPU) if self.is_on_gpu else ALLOWANCE
 
     @property
     def _is_affordable(self) -> bool:
@@ -109,7 +119,7 @@ class Budget:
         if not dense:
             self._costs[depth] = _average(self._costs.get(depth), cost)
         if self._share is not None:
-            self.is_generous = self._spent < ALLOWANCE
+            self.is_generous = self._spent < self._allowance
             if not self.is_generous:
                 self._choose(max(self._share * self._length * _AIM, _INSTANT))
 
@@ -126,7 +136,7 @@ class Budget:
         every, densest = self.every[depth], max(step // _DENSITY[depth], 1)
         least = _LEAST_DENSITY[depth]
         if not self._is_affordable:
-            least //= 2
+            least //= 4
         elif densest < every and self._extra <= _SPARE:
             self._extra += self._costs.get(depth, 0.0) * (1 - densest / every)
             every = densest

@@ -37,6 +37,7 @@ from holter.watching.collectors.lane import ABSENT, Column, Lane, Row, Wide
 from holter.watching.stats import Packed
 
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
+_DELAY_ON_DEVICE = 0.5  # the same where its readings are on a device: to fetch them costs more
 _MANY = 64  # steps of a bunch whose readings are on a device
 _LOOK = 16  # steps whose losses are looked at together: no more than lie between two snapshots
 SEEN = frozenset(
@@ -86,8 +87,8 @@ class _Bunch(NamedTuple):
 class Recorder:
     """Writes steps to a run. It starts counting where an earlier part of the run left off.
 
-    Light steps are written in bunches, each at the latest `DELAY` seconds after its first: writing
-    them one by one would cost more than reading them.
+    Light steps are written in bunches, each a fraction of a second after its first: writing them
+    one by one would cost more than reading them.
     """
 
     def __init__(
@@ -164,7 +165,8 @@ class Recorder:
             for place in self._losses:
                 is_finite &= math.isfinite(values[place]) or values[place] is ABSENT
         full = self._is_on_device and len(self._steps) >= _MANY
-        if full or not is_finite or now - self._walls[0] > DELAY:
+        delay = _DELAY_ON_DEVICE if self._is_on_device else DELAY
+        if full or not is_finite or now - self._walls[0] > delay:
             return self._send_bunch() and is_finite
         fine = len(self._rows) - self._looked < _LOOK or self._is_on_device or self._look()
         return self._write_arrived() and fine if self._under_way else fine

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import torch
 
-from holter.record.signals import WATCH_TIME
+from holter.record.signals import TIME_DEVICE_IDLE, WATCH_TIME
 from holter.watching.budget import Budget
 from holter.watching.collectors import STEP, Collector
-from holter.watching.collectors.lane import Lane, LightCollector
+from holter.watching.collectors.lane import ABSENT, Lane, LightCollector
 from holter.watching.collectors.moments import (
     AfterUpdate,
     Attended,
@@ -35,6 +35,8 @@ _OF_FORWARD = (
     Attended,
     Rectified,
 )  # moments that come before a backward
+
+_FORGETTING = 0.2  # of the average of whether the GPU waits, at each look
 
 
 class Stepper:
@@ -66,6 +68,8 @@ class Stepper:
         self._publisher = Publisher(deep, shield.fail, recorder.event)
         self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
         self._time = self.lane.places(WATCH_TIME)[STEP]
+        self._idle_at = self.lane.places(TIME_DEVICE_IDLE)[STEP]
+        self._idle = 1.0  # how often the GPU waits for the host; without one, it always would
         self._next_dense = False  # the step after the open one has time for a fused launch
         recorder.follow(self.lane)
 
@@ -88,6 +92,7 @@ class Stepper:
         self.open.renew({subject.index: subject for subject in roster.subjects})
         self.roster = roster
         self.device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
+        self._budget.is_on_gpu = self.device.type == "cuda"
         self.lane.tell(self.lane.at_roster, roster)
 
     def publish(self, moment: Moment) -> None:
@@ -149,10 +154,16 @@ class Stepper:
             self.alert()
 
     def _record_light(self, now: float) -> bool:
-        step, cost, row = self.open, self._shield.cost, self.lane.row
-        row[self._time] = spent = cost.spent
+        step, row = self.open, self.lane.row
+        idle = row[self._idle_at]
+        if idle is not ABSENT:
+            self._idle += _FORGETTING * (idle - self._idle)
+        # A host that runs ahead of its GPU has time to spare.
+        row[self._time] = spent = self._shield.cost.spent * self._idle
         if step.began is not None:
             length, dense = max(now - step.began - spent, 0.0), self.lane.is_dense
+            if dense:  # the work of the GPU is not timed; that of a deeper step is, and much alike
+                spent += (1 - self._idle) * self._budget.cost(Depth.REGULAR)
             self._budget.account(Depth.LIGHT, spent, length, dense=dense)
         self._begin_step(now)
         return self._recorder.write_row(row)
@@ -180,13 +191,16 @@ class Stepper:
         cost = self._shield.cost
         spent = cost.spent
         effort = cost.effort if cost.is_generous else spent
+        on_gpu = self.device.type == "cuda"
 
         def settle(worked: float, hidden: bool) -> float:
             # A host that runs ahead of its GPU has time to spare.
             total = worked if hidden else max(spent, worked)
             if began is not None:
                 length = max(now - began - total, 0.0)
-                self._budget.account(depth, total, length, effort=min(effort, total))
+                # What waits for a GPU holds it up: there, all time is effort.
+                least = total if on_gpu else min(effort, total)
+                self._budget.account(depth, total, length, effort=least)
             return total
 
         return settle

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -18,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 
 from holter.record import environment
-from holter.record.events import ExceptionRaised, GradientsUnapplied, NotApplicable, OptimizerSeen
+from holter.record.events import GradientsUnapplied, NotApplicable, OptimizerSeen
 from holter.record.folders import new_folder
 from holter.record.notices import tell
 from holter.watching.blackbox.alarms import Alarm
@@ -28,7 +27,7 @@ from holter.watching.collectors.hyperparameters import Hyperparameters
 from holter.watching.collectors.lane import LightCollector
 from holter.watching.collectors.optimizer_state import OptimizerState
 from holter.watching.collectors.roster import Roster
-from holter.watching.exhaustion import exhausted
+from holter.watching.endings import ending
 from holter.watching.frames import Chain
 from holter.watching.listening.checkpoints import CheckpointListener
 from holter.watching.listening.forward import ForwardListener
@@ -287,28 +286,15 @@ class Watch:
         for handle in reversed(self._handles):
             handle.remove()
         self._handles.clear()
-        status = "finished"
-        if error is not None and not _is_exit(error):
-            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            raised = ExceptionRaised(type(error).__name__, str(error), _where(error))
-            self._recorder.event(raised)
-            self._note_exhaustion(error)
+        status, events = ending(error, self.roster, self._loop.shield.fail)
+        for event in events:
+            self._recorder.event(event)
         self._recorder.update_meta(notes=(*self._loop.shield.notes, *self._loop.blind_spots()))
         self._recorder.close(status)
         self._loop.black_box = self._recorder.see = self._recorder.see_loss = None
         self._loop.renew(Roster())
         for finish in self.at_close:
             finish(self.path)
-
-    def _note_exhaustion(self, error: BaseException) -> None:
-        """Record what held memory, if an allocation failed."""
-        try:
-            what = exhausted(error, self.roster)
-        except Exception as failure:
-            self._loop.shield.fail("looking for what holds memory", failure)
-            return
-        if what is not None:
-            self._recorder.event(what)
 
     def __enter__(self) -> "Watch":
         return self
@@ -399,12 +385,3 @@ def labelled(things: Any) -> list[tuple[str, Any]]:
     if isinstance(things, nn.Module | Optimizer):
         return [("", things)]
     return [("", thing) for thing in things]
-
-
-def _is_exit(error: BaseException) -> bool:
-    return isinstance(error, SystemExit) and error.code in (None, 0)
-
-
-def _where(error: BaseException) -> str | None:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from holter import check, diagnose
+from holter.diagnosis.rules.fragmented_memory import fragmented_memory
 from holter.diagnosis.rules.growing_memory import growing_memory
 from holter.diagnosis.rules.input_bound import input_bound
 from holter.diagnosis.rules.kept_graphs import kept_graphs
@@ -29,7 +30,10 @@ from holter.record.signals import (
     GRAPH_OPERATIONS,
     INPUT_ELEMENTS,
     MEMORY_HELD,
+    MEMORY_PEAK,
     MEMORY_PROCESS,
+    MEMORY_RESERVED,
+    MEMORY_RETRIES,
     MEMORY_WORKERS,
     SYNC_CALLS,
     THROUGHPUT_STEP_TIME,
@@ -241,6 +245,51 @@ def test_larger_inputs_excuse_growth() -> None:
 
 def test_too_few_readings_of_memory() -> None:
     (verdict,) = said(growing_memory, run_of({MEMORY_PROCESS: {"": [1.0] * 10}}))
+    assert isinstance(verdict, NotExamined)
+
+
+def fragmented(*, reserved: float, retries: int, early: int = 0, sizes: int = 1) -> Run:
+    """A run whose tensors take 1 GB; the retries begin in the middle, after some early ones."""
+    counts = np.full(STEPS, early)
+    counts[0] = 0
+    counts[STEPS // 2 :] += np.linspace(1, retries, STEPS // 2).astype(int) if retries else 0
+    return run_of(
+        {
+            MEMORY_RETRIES: {"": counts},
+            MEMORY_RESERVED: {"": np.linspace(0.5, 1, STEPS) * reserved},
+            MEMORY_PEAK: {"": np.linspace(0.5, 1, STEPS) * 1000 * MB},
+            INPUT_ELEMENTS: {"model": 100 + np.arange(STEPS) % sizes},
+        }
+    )
+
+
+def test_fragmented_memory_is_reported_once_allocations_are_retried() -> None:
+    (finding,) = found(fragmented_memory, fragmented(reserved=1600 * MB, retries=12, sizes=90))
+    assert finding.severity is Severity.WARNING
+    assert finding.onset == STEPS // 2
+    for part in ("12 allocations", "38 %", "1.6 GB", "1 GB", "90 different sizes"):
+        assert part in finding.summary
+    assert "expandable_segments" in finding.fix
+    assert "Pad" in finding.fix
+    (finding,) = found(fragmented_memory, fragmented(reserved=1600 * MB, retries=12))
+    assert "Pad" not in finding.fix
+
+
+def test_unused_memory_without_retries_is_harmless() -> None:
+    (verdict,) = said(fragmented_memory, fragmented(reserved=1600 * MB, retries=0))
+    assert isinstance(verdict, Normal)
+    (verdict,) = said(fragmented_memory, fragmented(reserved=1600 * MB, retries=0, early=20))
+    assert isinstance(verdict, Normal)  # of the warm-up
+
+
+def test_full_memory_is_not_fragmented() -> None:
+    (verdict,) = said(fragmented_memory, fragmented(reserved=1100 * MB, retries=12))
+    assert isinstance(verdict, Clear)
+
+
+def test_fragmentation_needs_readings_of_a_gpu() -> None:
+    few = {signal: {"": [1.0] * 5} for signal in (MEMORY_RETRIES, MEMORY_RESERVED, MEMORY_PEAK)}
+    (verdict,) = said(fragmented_memory, run_of(few))
     assert isinstance(verdict, NotExamined)
 
 

@@ -24,6 +24,7 @@ from holter.record.signals import (
     MEMORY_ALLOCATED,
     MEMORY_PEAK,
     MEMORY_RESERVED,
+    MEMORY_RETRIES,
     WATCH_DEVICE_TIME,
     WATCH_TIME,
     Per,
@@ -142,7 +143,7 @@ def written_by_the_lane():
 # Of trainings on a GPU; `tests/watching/test_timing_cuda.py` sees that they are written.
 OF_A_GPU = {
     *DevicePhases.emits,
-    *(MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_PEAK),
+    *(MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_PEAK, MEMORY_RETRIES),
 }
 
 

@@ -38,6 +38,14 @@ MEMORY_PEAK = Signal(
     "bytes",
     "Largest GPU memory in tensors so far; sampled.",
 )
+MEMORY_RETRIES = Signal(
+    "memory.retries",
+    Per.STEP,
+    Phase.AFTERWARDS,
+    "retries",
+    "Allocations on the GPU so far that failed until the allocator of torch had given its unused"
+    " memory back; sampled.",
+)
 MEMORY_AFTER_FORWARD = Signal(
     "memory.after_forward",
     Per.STEP,

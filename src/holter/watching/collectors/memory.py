@@ -9,6 +9,7 @@ from holter.record.signals import (
     MEMORY_PEAK,
     MEMORY_PROCESS,
     MEMORY_RESERVED,
+    MEMORY_RETRIES,
     MEMORY_WORKERS,
     Signal,
 )
@@ -31,6 +32,7 @@ class Memory:
         MEMORY_ALLOCATED,
         MEMORY_RESERVED,
         MEMORY_PEAK,
+        MEMORY_RETRIES,
     )
 
     def __init__(self) -> None:
@@ -69,6 +71,7 @@ class Memory:
             self._put(MEMORY_ALLOCATED, allocated["current"])
             self._put(MEMORY_RESERVED, stats["reserved_bytes"]["all"]["current"])
             self._put(MEMORY_PEAK, allocated["peak"])
+            self._put(MEMORY_RETRIES, stats["num_alloc_retries"])
 
     def _put(self, signal: Signal, value: int | None) -> None:
         if value is not None:
