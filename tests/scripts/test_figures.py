@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from holter.scripts.figures import Figures, figures_in
+from holter.scripts.printing import Printing
 
 LINES = {
     "step 320: pair loss 0.14, val pair accuracy 0.069": {
@@ -49,10 +50,12 @@ def test_what_is_printed_is_read_and_stays_as_it_is(capsys: pytest.CaptureFixtur
     before = print
     steps = iter(range(10_000))
     figures = Figures(lambda: next(steps))
+    printing = Printing(figures.hear)
     for count in range(400):
         print("acc", count / 400, sep=": ")
     print("once", 3)
-    taken = figures.take()
+    printing.stop()
+    taken = figures.series()
     print("acc", 7)
     assert print is before
     assert capsys.readouterr().out.splitlines()[:2] == ["acc: 0.0", "acc: 0.0025"]
@@ -65,18 +68,22 @@ def test_what_is_printed_is_read_and_stays_as_it_is(capsys: pytest.CaptureFixtur
 
 def test_only_plain_values_are_turned_into_text() -> None:
     loud, figures = Loud(), Figures(lambda: 0)
+    printing = Printing(figures.hear)
     print(loud, "acc", 0.5, {"loss": torch.tensor(2.0), "model": loud})
     print(loud, "acc", torch.tensor(0.75), {"loss": np.float32(1.0)})
-    acc, loss = figures.take()
+    printing.stop()
+    acc, loss = figures.series()
     assert (acc.values, loss.values) == ((0.5, 0.75), (2.0, 1.0))
     assert loud.asked == 3  # by `print` alone
 
 
 def test_loggers_are_read(caplog: pytest.LogCaptureFixture) -> None:
     figures = Figures(lambda: 0)
+    printing = Printing(figures.hear)
     with caplog.at_level(logging.INFO):
         for acc in (0.5, 0.75):
             logging.getLogger("train").info("acc %.2f", acc)
-    (acc,) = figures.take()
+    printing.stop()
+    (acc,) = figures.series()
     assert acc.values == (0.5, 0.75)
     assert caplog.messages == ["acc 0.50", "acc 0.75"]

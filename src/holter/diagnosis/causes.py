@@ -108,6 +108,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
     (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
+    (
+        ("mispaired-batches", "independent-labels", "misaligned-labels"),
+        ("no-learning", "bad-validation", "unrelated-labels"),
+    ),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (
         ("nonfinite-inputs", "empty-targets"),
@@ -269,6 +273,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     # validation and the data behind it
     (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
     (("augmented-validation",), ("erratic-validation",)),
+    (("indistinct-classes", "unseen-classes"), ("bad-validation",)),
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
     (("constant-validation",), ("validation-mismatch",)),

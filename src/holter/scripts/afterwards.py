@@ -44,7 +44,8 @@ from holter.scripts.twins import compared
 if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
-_SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0  # of the script's time, and seconds, that this may take
+# Of the script's time, and seconds, that the data sets and the model may take each.
+_SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0
 _SAMPLES = 1000  # of each data set
 
 _Planned = Iterator[tuple[Experiment, Callable[[Lab], None]]]
@@ -60,17 +61,18 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
         return
     limit = min(max(_SHARE * seconds, _LEAST), _MOST)
     setup = _setup(model, call, keepsake.loaders(*watch.splits()))
-    until = time.perf_counter() + limit
     with Lab(path) as lab, _quiet(), _restored(setup), _at_most(2 * limit + 1.0):
         if keepsake.initial is not None:
             for comparison in compared(model, keepsake.initial, keepsake.copies):
                 lab.event(comparison)
         for name, module in model.named_modules():
             module.training = name in call.training
-        for experiment, make in _planned(setup, call, limit):
-            if time.perf_counter() > until:
-                break
-            _make(experiment, make, lab)
+        for planned in (_of_data(setup, limit), _planned(setup, call, limit)):
+            until = time.perf_counter() + limit
+            for experiment, make in planned:
+                if time.perf_counter() > until:
+                    break
+                _make(experiment, make, lab)
 
 
 def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None:
@@ -85,6 +87,14 @@ def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None
         why = f"it failed after the script had ended ({type(error).__name__})"
         lab.event(NotApplicable(name, why, signals))
     lab.event(ExperimentMade(name, time.perf_counter() - began))
+
+
+def _of_data(setup: Setup, limit: float) -> _Planned:
+    """Read the data sets first: a model that takes long must not leave no time for them."""
+    if setup.loaders:
+        yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
+        some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
+        yield data, partial(data.function, setup, **some)
 
 
 def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
@@ -102,10 +112,6 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     yield eval_dropout, partial(eval_dropout.function, setup)
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
-    if setup.loaders:
-        some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
-        yield data, partial(data.function, setup, **some)
-        yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
 
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:
@@ -125,7 +131,7 @@ def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Set
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = {"args": args, "kwargs": kwargs}
     setup = Setup.of(model, optimizer, loss, [batch], valid=loaders.get("valid"))
-    return replace(setup, loaders=loaders)
+    return replace(setup, loaders=loaders, roles=call.roles)
 
 
 def _loss_input(call: TrainingCall) -> Any:

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 
-from holter.lab.batches import cloned, tensors
+from holter.lab.batches import cloned, leaves, tensors
+from holter.lab.setup import Roles
 from holter.record.signals import Signal
 from holter.scripts.twins import Sketch, copies_of, sketch_of
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import roots
+from holter.watching.collectors.lane import Delivery, Lane
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -45,7 +47,8 @@ _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
 class TrainingCall:
     """A call of a model in training, and of the loss function after it.
 
-    `later` are the arguments of a call in a later step, if there was one.
+    `later` are the arguments of a call in a later step, if there was one; `batch` is what a loader
+    delivered for it.
     """
 
     arguments: _Arguments
@@ -53,6 +56,29 @@ class TrainingCall:
     output: Any
     loss: tuple[str, dict[str, Any]] | None
     later: _Arguments | None = None
+    batch: Any = None
+
+    @property
+    def roles(self) -> Roles | None:
+        """Which tensors of a batch the loss function takes as target, and which the model is given.
+
+        Read after the training, because it waits for the device.
+        """
+        target = None if self.loss is None else self.loss[1].get("target")
+        if not isinstance(target, Tensor) or self.batch is None:
+            return None
+        held = leaves(self.batch)
+        aims = [path for path, leaf in held.items() if _same(leaf, target)]
+        if not aims:
+            return None
+        given = tensors(self.arguments)
+        known = [
+            path
+            for path, leaf in held.items()
+            if path != aims[0] and any(_same(leaf, each) for each in given)
+        ]
+        others = [each for each in given if not any(_same(leaf, each) for leaf in held.values())]
+        return Roles(aims[0], () if others else tuple(known))
 
     @property
     def varies(self) -> bool:
@@ -96,6 +122,20 @@ class Keepsake:
         self._found: list[tuple[nn.Module, _Arguments, Any]] = []  # the first call of each model
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
+        self._batch: Any = None
+        self._lane: Lane | None = None
+
+    def join(self, lane: Lane) -> None:
+        """Hear of training batches until a call was kept."""
+        self._lane = lane
+        lane.at_batch.append(self._fetched)
+
+    def _fetched(self, delivery: Delivery) -> None:
+        self._batch = delivery.batch
+        if not self._tries and self._lane is not None:
+            heard = self._lane.at_batch
+            self._lane.at_batch = [hear for hear in heard if hear != self._fetched]
+            self._batch = None
 
     @property
     def spent(self) -> float:
@@ -200,7 +240,8 @@ class Keepsake:
         if self._updates <= _FIRST:
             self.initial = sketch_of(model)
         copied = kept and (kept[0], cloned(kept[1]))
-        self.call = TrainingCall(arguments, training, output, copied)
+        batch = cloned(self._batch) if _bytes(self._batch) <= _CALL else None
+        self.call = TrainingCall(arguments, training, output, copied, batch=batch)
 
     def _keep_copies(self) -> None:
         """Keep small copies of the model: those of a function are gone when it has returned."""
@@ -208,6 +249,17 @@ class Keepsake:
         if model is not None and self.initial is not None:
             small = _bytes(list(model.parameters())) <= _KEPT // _MODELS
             self.copies = copies_of(model)[:_MODELS] if small else []
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers in the same order, whatever their shape and type.
+
+    The target of a hand-written loss is known up to rounding.
+    """
+    if one.numel() != other.numel() or not one.numel():
+        return False
+    first, second = (each.detach().cpu().reshape(-1).double() for each in (one, other))
+    return bool((first - second).abs().max() <= 1e-5 * second.abs().max())
 
 
 Arrange = Callable[[Tensor], Tensor]
