@@ -23,7 +23,7 @@ from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
 
-_EVERY = 8  # steps of which one is timed
+_EVERY = 8  # steps between two that are timed
 _MOST = 16  # intervals that may be under way
 
 
@@ -53,7 +53,7 @@ class DevicePhases:
 
     def __init__(self) -> None:
         self._joined = False
-        self._step = 0
+        self._step = self._due = 0
         self._is_timed = False  # the step that is coming or open
         self._under_way: deque[_Interval] = deque()
         self._last: Any = None  # the event at the end of the last pass, update or fetch
@@ -108,10 +108,13 @@ class DevicePhases:
         self._syncs = []
         self._step += 1
         self._is_full = depth is Depth.FULL
+        is_due = self._step >= self._due
         # Steps that are read whole are slowed down by our own kernels, and say little.
-        self._is_timed = depth < Depth.FULL and self._step % _EVERY == 0
+        self._is_timed = is_due and depth < Depth.FULL
+        if self._is_timed:
+            self._due = self._step + _EVERY
         self._last = None
-        if self._step % _EVERY == 0:
+        if is_due:
             self._last = self._updated = _event()
 
     def _synchronised(self, seconds: float) -> None:

@@ -44,7 +44,7 @@ class Packed:
     def unpack(self) -> list[Floats]:
         """The values on the host, in the order in which they were packed."""
         for device, (buffer, event) in self._copies.items():
-            if event is not None:
+            if event is not None and not event.query():
                 event.synchronize()
             start = 0
             for index, length in self._places[device]:
