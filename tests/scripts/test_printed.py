@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from holter.scripts.printed import metrics, tap_printing
+from holter.scripts.printed import logging_metrics, metrics
+from holter.scripts.printing import Printing
 
 
 @pytest.mark.parametrize(
@@ -43,15 +44,14 @@ class Unprintable:
 
 def test_what_is_printed_and_logged_is_heard(capsys: pytest.CaptureFixture[str]) -> None:
     heard: list[dict[str, float]] = []
-    taps = tap_printing(heard.append)
+    printing = Printing(logging_metrics(heard.append))
     try:
         print("val acc", torch.tensor(0.5), "val loss", np.float32(0.25))
         logging.getLogger("some script").warning("val acc: %.2f", 0.75)
         print("val acc", Unprintable())
         print("nothing of interest", 3)
     finally:
-        for tap in taps:
-            tap.remove()
+        printing.stop()
     print("val acc 0.9")
     assert heard == [{"printed val_acc": 0.5, "printed val_loss": 0.25}, {"printed val_acc": 0.75}]
     assert capsys.readouterr().out.splitlines()[0].startswith("val acc tensor(0.5")

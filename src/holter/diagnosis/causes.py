@@ -67,6 +67,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "erratic-validation",
             "loss-accuracy-parting",
             "overfitting",
+            "unimproved-metrics",
             "validation-mismatch",
         ),
     }
@@ -123,6 +124,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("batch-axis-softmax",), (*_LEARNING, "oscillating-loss", "unnormalised-nll")),
     (("outweighed-term", "inverted-class-weights"), ("no-learning", "bad-validation")),
+    (("term-without-gradient",), (*_LEARNING, "unreached-parameters")),
     (("single-class-softmax", "ignored-inputs"), (*_LEARNING, "unreached-parameters")),
     (("ignored-inputs",), ("unrelated-labels",)),
     (("identical-rows",), ("no-learning", "motionless", "fading", "too-large")),
@@ -208,6 +210,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("unstable", "huge-updates"),
     ),
     (("partial-resume",), ("erratic-validation", "exploding-gradients", "overfitting")),
+    (("lagging-average",), ("bad-validation",)),
+    (("unmatched-checkpoint",), (*_LEARNING, "unstable", "large-initial-loss", "unrelated-labels")),
     (
         ("restarted-schedule", "reset-optimizer-state"),
         ("erratic-validation", "exploding-gradients"),

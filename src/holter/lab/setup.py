@@ -19,6 +19,17 @@ Batch = Any  # whatever a loader delivers, or the variables of a script by name
 Batches = Iterable[Batch]
 
 
+class KnowsSetup:
+    """What knows the training that it is a part of, such as the callback of a framework.
+
+    Where the step of a script cannot be extracted, experiments use the setup of one that is alive.
+    """
+
+    def training_setup(self) -> "Setup":
+        """Return the training as a setup for experiments."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptWrite:
     """Where a training writes to tensors besides its optimizer, and what does it again.

@@ -4,20 +4,13 @@ Only numbers under the name of a metric are kept, in lines that name a split tha
 number that follows the name of the split alone is taken as a loss.
 """
 
-import builtins
-import logging
-import numbers
 import re
-import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from holter.imports.readers.text import numbers as numbers_of
 from holter.record.evaluations import PRINTED, is_split, split_of
-from holter.watching.taps import Tap
 
 _HELD_OUT = re.compile(r"val|dev|test|eval|hold", re.IGNORECASE)
-_LONGEST = 1000  # characters of a line
 _METRIC = re.compile(
     r"(balanced_)?acc(uracy)?|(macro_|weighted_|micro_)?f1(_?score)?|(roc_?)?auc|auroc|bacc"
     r"|average_precision|r2|rmse|mse|mae|(error|err)(_rate)?|loss"
@@ -28,46 +21,16 @@ _NEUTRAL = ("set", "data", "split", "loader", "average", "avg", "mean", "token",
 Log = Callable[[dict[str, float]], None]
 
 
-def tap_printing(log: Log) -> list[Tap]:
-    """Have metrics of held-out data logged when the script prints them."""
+def logging_metrics(log: Log) -> Callable[[str], None]:
+    """Return what hears texts and logs the metrics of held-out data in them."""
 
-    def printing(original: Callable[..., None]) -> Callable[..., None]:
-        def printed(*args: Any, **kwargs: Any) -> None:
-            original(*args, **kwargs)
-            if kwargs.get("file") in (None, sys.stdout, sys.stderr):
-                _note(lambda: " ".join(map(_text, args)), log)
-
-        return printed
-
-    def handling(original: Callable[..., None]) -> Callable[..., None]:
-        def handled(self: logging.Logger, record: logging.LogRecord) -> None:
-            original(self, record)
-            _note(record.getMessage, log)
-
-        return handled
-
-    return [Tap(builtins, "print", printing), Tap(logging.Logger, "handle", handling)]
-
-
-def _note(text: Callable[[], str], log: Log) -> None:
-    """Log what is found in a text; nothing may go wrong in a call of the script."""
-    try:
-        made = text()
-        if len(made) <= _LONGEST and _HELD_OUT.search(made):
-            found = dict(metrics(made))
+    def hear(text: str) -> None:
+        if _HELD_OUT.search(text):
+            found = dict(metrics(text))
             if found:
                 log(found)
-    except Exception:  # objects of the script have texts of their own
-        return
 
-
-def _text(part: object) -> str:
-    """Return what is printed of a text or of a single number; a separator for anything else."""
-    if isinstance(part, str):
-        return part
-    if isinstance(part, numbers.Number) or getattr(part, "ndim", None) == 0:
-        return repr(float(part))  # type: ignore[arg-type]
-    return ";"
+    return hear
 
 
 def metrics(text: str) -> Iterator[tuple[str, float]]:

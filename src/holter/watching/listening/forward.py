@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 
 from holter.record.events import DeviceRead, ModeChanged, PassBegan
 from holter.record.signals import Signal
+from holter.watching.collectors.graphs.constants import keep_loss
 from holter.watching.collectors.lane import Delivery, Evaluated
 from holter.watching.collectors.moments import (
     Attended,
@@ -174,6 +175,7 @@ class ForwardListener:
         elif call.has_graph:
             self._passes.trained()
             self._loop.loss_function = call.function
+            keep_loss(call.loss)
             kept = call.detached()
             if self._loop.black_box is not None:
                 self._loop.black_box.loss_computed(call.function)
