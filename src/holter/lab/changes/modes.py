@@ -81,7 +81,7 @@ def _frozen(altered: Altered) -> AbstractContextManager[None]:
 
 
 def _frozen_in(model: nn.Module) -> set[nn.Module]:
-    """Return the modules of a model that are, or are inside, a module whose parameters are frozen."""
+    """Return the modules of a model that are, or are inside, one with frozen parameters alone."""
     frozen = [module for module in model.modules() if _is_frozen(module)]
     return {inner for module in frozen for inner in module.modules()}
 
