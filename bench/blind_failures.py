@@ -1,8 +1,9 @@
-"""What replays say of failures whose author had not seen holter: `python -m bench.blind_failures`.
+"""What holter says of failures whose author had not seen it: `python -m bench.blind_failures`.
 
-Runs `holter run` and `holter try replay` on every script of zoo/blind/failures and prints what was
-found beside the truth. Judging is left to the reader: the truths are sentences.
-`docs/blind-failures.md` has the judgement at first sight.
+Runs `holter run` and `holter try replay` on every script of a round (a folder with `truths.json`)
+and prints what was found beside the truth, then a table. Steps and lines are compared; whether a
+cause and a cure are right is left to the reader, because the truths are sentences. `--json` keeps
+the answers. `docs/blind-failures.md` has the judgement of the first round at first sight.
 """
 
 import argparse
@@ -12,13 +13,48 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-SCRIPTS = ROOT / "zoo" / "blind" / "failures"
-LIMIT = 300  # seconds that one command may take
+FIRST = ROOT / "zoo" / "blind" / "failures"
+LIMIT = 600  # seconds that one command may take
+NEAR = 2  # steps between the true step of a failure and the step that is named
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is wrong with a script, as its author wrote it down."""
+
+    script: Path
+    fails: bool
+    cause: str
+    causes: tuple[str, ...] = ()  # other wordings that are right as well
+    steps: tuple[int, ...] = ()
+    operation: str = ""  # "" where nothing is born: a loss that rises
+    lines: tuple[str, ...] = ()
+    samples: tuple[int, ...] = ()
+    cures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What holter says of a script."""
+
+    name: str
+    alone: str  # leading cause of `holter run`
+    leads: str  # leading cause after the replay
+    fix: str
+    reproduced: str
+    failing: int | None
+    operation: str
+    line: str
+    samples: tuple[int, ...]
+    cure: str
+    others: tuple[str, ...]  # changes that cure as well
 
 
 def main() -> int:
@@ -26,61 +62,195 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("round", nargs="?", type=Path, default=FIRST, help="folder of a round")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names of scripts")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="scripts at a time")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recorded runs here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answers to a file")
     args = parser.parse_args()
-    truths = json.loads((SCRIPTS / "truth.json").read_text())
-    chosen = [truth for truth in truths if fnmatch.fnmatch(truth["script"], f"{args.only}*")]
-    with tempfile.TemporaryDirectory(prefix="holter-") as folder:
-
-        def shown(truth: dict[str, Any]) -> str:
-            return "\n".join(lines(truth, Path(folder) / truth["script"].removesuffix(".py")))
-
+    chosen = [t for t in truths(args.round) if fnmatch.fnmatch(t.script.stem, f"{args.only}*")]
+    with tempfile.TemporaryDirectory(prefix="holter-") as scratch:
+        place = args.keep or Path(scratch)
         with ThreadPoolExecutor(args.workers) as pool:
-            for text in pool.map(shown, chosen):
-                print(text, flush=True)
+            pairs: list[tuple[Truth, Answer]] = []
+            for truth, told in zip(
+                chosen, pool.map(lambda t: answer(t, place / t.script.stem), chosen), strict=True
+            ):
+                pairs.append((truth, told))
+                print("\n".join(lines(truth, told)), flush=True)
+    print("\n".join(table(pairs)))
+    if args.json is not None:
+        args.json.write_text(json.dumps([asdict(told) for _, told in pairs], indent=1) + "\n")
     return 0
 
 
-def lines(truth: dict[str, Any], folder: Path) -> list[str]:
-    """What holter says of a script, and the truth."""
-    folder.mkdir()
-    (folder / "train.py").write_text((SCRIPTS / truth["script"]).read_text())
-    _holter(folder, "run", "--no-check", "--out", "run", "train.py")
-    report = _holter(folder, "try", "replay", "--json", "run") or _holter(
-        folder, "check", "--format", "json", "run"
+def truths(folder: Path) -> list[Truth]:
+    """Return the truths of a round; the first round names its fields in another way."""
+    for name, read in (("truths.json", _truth), ("truth.json", _first_truth)):
+        if (folder / name).is_file():
+            found = [read(folder, each) for each in json.loads((folder / name).read_text())]
+            return [truth for truth in found if truth.script.is_file()]
+    raise SystemExit(f"{folder} has no truths.json.")
+
+
+def _truth(folder: Path, told: dict[str, Any]) -> Truth:
+    return Truth(
+        script=folder / f"{str(told['name']).removesuffix('.py')}.py",
+        fails=bool(told["fails"]),
+        cause=str(told["truth"]),
+        causes=tuple(map(str, _several(told.get("acceptable")))),
+        steps=tuple(_numbers(told.get("step"))),
+        operation=str(told.get("operation") or ""),
+        lines=tuple(map(str, _several(told.get("line")))),
+        samples=tuple(_numbers(told.get("samples"))),
+        cures=(
+            *map(str, _several(told.get("smallest_cure"))),
+            *map(str, _several(told.get("acceptable_cures"))),
+        ),
     )
-    told = json.loads(report)
-    leading = told["diagnosis"]["leading"] or {}
-    replay = told.get("replay") or {}
+
+
+def _first_truth(folder: Path, told: dict[str, Any]) -> Truth:
+    birth = told.get("birth") or {}
+    return Truth(
+        script=folder / told["script"],
+        fails=told["kind"] != "healthy",
+        cause=told["leading_cause"],
+        causes=tuple(told["acceptable_causes"]),
+        steps=tuple(_numbers(told.get("steps_ok") or told["fails_at_step"])),
+        operation=birth.get("operation", ""),
+        lines=(*_several(birth.get("line")), *birth.get("lines_ok", ())),
+        samples=tuple(birth.get("samples") or told.get("samples") or ()),
+        cures=tuple(told["smallest_cure"]),
+    )
+
+
+def answer(truth: Truth, folder: Path) -> Answer:
+    """Record a script and replay its failure, if it has one."""
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(truth.script.read_text())
+    _holter(folder, "run", "--no-check", "--out", "run", "train.py")
+    alone = _report(_holter(folder, "check", "--format", "json", "run"))
+    replayed = _report(_holter(folder, "try", "replay", "--json", "run")) or alone
+    replay = replayed.get("replay") or {}
     reproduction, birth = replay.get("reproduction") or {}, replay.get("birth") or {}
-    born = f"{birth.get('kind')} `{birth.get('line')}`"
-    samples = birth.get("indices") or birth.get("samples")
-    cause, step = truth.get("leading_cause", ""), truth.get("fails_at_step")
-    return [
-        f"## {folder.name}",
-        f"- leads: {leading.get('rule')} · {leading.get('confidence')}: {leading.get('summary')}",
-        f"- replay: {reproduction.get('verdict')}; born: {born}, samples {samples}",
-        f"- smallest cure: {replay.get('smallest_cure')}",
-        f"- truth: {truth['kind']} at step {step}: {cause}",
-        f"- born: {json.dumps(truth.get('birth'))}; cures: {truth.get('smallest_cure')}",
-        "",
-    ]
+    ladder = [each["change"] for each in replay.get("ladder", ()) if each["outcome"] == "cures"]
+    leading = (replayed.get("diagnosis") or {}).get("leading") or {}
+    return Answer(
+        name=folder.name,
+        alone=_cause(alone),
+        leads=_cause(replayed),
+        fix=str(leading.get("fix") or ""),
+        reproduced=str(reproduction.get("verdict") or "no replay"),
+        failing=reproduction.get("failing"),
+        operation=f"{birth['kind']}: {birth['operation']}" if birth else "",
+        line=str(birth.get("line") or ""),
+        samples=tuple(birth.get("indices") or birth.get("samples") or ()),
+        cure=str(replay.get("smallest_cure") or ""),
+        others=tuple(change for change in ladder if change != replay.get("smallest_cure")),
+    )
+
+
+def lines(truth: Truth, told: Answer) -> Iterator[str]:
+    """What holter says of a script, and the truth."""
+    yield f"## {told.name}"
+    yield f"- run alone: {told.alone}"
+    if truth.fails or told.reproduced != "no replay":
+        yield f"- replay: {told.leads}; {told.reproduced}"
+        yield f"- born at step {told.failing}: {told.operation} `{told.line}` {list(told.samples)}"
+        yield f"- smallest cure: {told.cure or 'none'}; also {', '.join(told.others) or 'none'}"
+        yield f"- fix: {told.fix}"
+    yield f"- TRUTH: {truth.cause}"
+    if truth.fails:
+        yield f"- also right: {' | '.join(truth.causes)}"
+        yield (
+            f"- born at step {_shown(truth.steps)}: {truth.operation} {_shown(truth.lines)}"
+            f" {_shown(truth.samples)}"
+        )
+        yield f"- cures: {' | '.join(truth.cures)}"
+    yield ""
+
+
+def table(pairs: Sequence[tuple[Truth, Answer]]) -> Iterator[str]:
+    """What can be compared without a reader."""
+    failing = [(truth, told) for truth, told in pairs if truth.fails]
+    born = [(truth, told) for truth, told in failing if truth.operation and truth.lines]
+    yield "| | |"
+    yield "|---|--:|"
+    yield f"| failures | {len(failing)} |"
+    for title, hits, of in (
+        ("replayed", [t.name for _, t in failing if t.reproduced != "no replay"], failing),
+        ("reproduced bit for bit", [t.name for _, t in failing if _is_exact(t)], failing),
+        ("step as in the truth, within 2", [t.name for tr, t in failing if _near(tr, t)], failing),
+        ("line of the birth as in the truth", [t.name for tr, t in born if _same(tr, t)], born),
+    ):
+        missed = [told.name for _, told in of if told.name not in hits]
+        yield f"| {title} | {len(hits)} of {len(of)} | {', '.join(missed)} |"
+    healthy = [(truth, told) for truth, told in pairs if not truth.fails]
+    alarms = [told.name for _, told in healthy if told.alone != "none"]
+    yield f"| alarms on healthy scripts | {len(alarms)} of {len(healthy)} | {', '.join(alarms)} |"
+
+
+def _is_exact(told: Answer) -> bool:
+    return told.reproduced == "bit for bit"
+
+
+def _near(truth: Truth, told: Answer) -> bool:
+    failing = told.failing
+    return failing is not None and any(abs(failing - step) <= NEAR for step in truth.steps)
+
+
+def _same(truth: Truth, told: Answer) -> bool:
+    """Whether one of the lines is, or holds, the line that is named."""
+    named = "".join(told.line.split())
+    known = ["".join(line.split()) for line in truth.lines]
+    return bool(named) and any(named in line or line in named for line in known if line)
+
+
+def _cause(report: dict[str, Any]) -> str:
+    """The leading cause of a report, or "none"."""
+    if not report:
+        return "no report"
+    leading = (report.get("diagnosis") or {}).get("leading")
+    if leading is None:
+        return "none"
+    return f"{leading['rule']} · {leading['confidence']}: {leading['summary']}"
+
+
+def _report(text: str) -> dict[str, Any]:
+    return dict(json.loads(text)) if text else {}
+
+
+def _several(told: object) -> list[Any]:
+    if told is None or told == "":
+        return []
+    return list(told) if isinstance(told, list | tuple) else [told]
+
+
+def _numbers(told: object) -> list[int]:
+    return [int(each) for each in _several(told) if isinstance(each, int | float)]
+
+
+def _shown(told: Sequence[object]) -> str:
+    return " | ".join(map(str, told)) or "-"
 
 
 def _holter(folder: Path, *arguments: str) -> str:
     """Standard output of a command; nothing if it could not answer."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    ran = subprocess.run(
-        [sys.executable, "-m", "holter", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "holter", *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
     return ran.stdout if ran.returncode in (0, 1) else ""
 
 

@@ -616,6 +616,26 @@ failure(
     of=DATA,
 )
 failure(
+    "tabular-rescaled-units",
+    "tabular_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH_OF_ROWS,
+    _COUNTED,
+    (
+        _STEP,
+        (
+            f"{_STEP}        if place == 70:\n"
+            "            with torch.no_grad():\n"
+            "                spread = torch.relu(model.body[0](x[:3])).std(dim=0)\n"
+            "                model.body[0].weight.div_(spread[:, None])\n"
+        ),
+    ),
+    why="the units of a layer are divided by their spread on three rows, which is 0 for some",
+    kind="division by zero",
+    line=".div_(spread",
+    cures=(EDITS, DIV),
+)
+failure(
     "gan-clamped-critic",
     "gan",
     ("LATENT, EPOCHS = 2, 10", "LATENT, EPOCHS = 2, 1"),

@@ -134,3 +134,26 @@ def test_a_hint_does_not_lead_before_what_is_sure() -> None:
     assert diagnose(Checkup((mixed, likely))).leading is likely
     remark = finding("tiny-updates", severity=Severity.INFO)
     assert diagnose(Checkup((mixed, remark))).leading is mixed
+
+
+def test_a_hint_does_not_lead_a_failure_that_waits_for_its_replay() -> None:
+    hint = finding("unscaled-targets", confidence=Confidence.HINT)
+    loss = finding("nonfinite-loss", 40)
+    assert diagnose(Checkup((hint, loss))).leading is hint
+    waiting = diagnose(Checkup((hint, loss), captured=40))
+    assert waiting.leading is loss and not waiting.known
+    assert waiting.others == (hint,)
+    likely = finding("unscaled-targets", confidence=Confidence.LIKELY)
+    assert diagnose(Checkup((likely, loss), captured=40)).leading is likely
+
+
+def test_what_began_with_a_captured_failure_does_not_explain_it() -> None:
+    loss = finding("diverging-loss", 40, confidence=Confidence.LIKELY)
+    before = finding("huge-updates", 39, confidence=Confidence.LIKELY)
+    assert diagnose(Checkup((before, loss), captured=40)).leading is before
+    with_it = finding("huge-updates", 40, confidence=Confidence.LIKELY)
+    diagnosis = diagnose(Checkup((with_it, loss), captured=40))
+    assert diagnosis.leading is loss and not diagnosis.known
+    assert diagnose(Checkup((with_it, loss))).leading is with_it
+    later = finding("huge-updates", 90, confidence=Confidence.LIKELY, until=200)
+    assert diagnose(Checkup((later, loss), captured=40)).leading is later

@@ -40,11 +40,12 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         if not args.setup:
             trusted_command(run, folder, trust=args.trust)
         return hand_out(args, folder, _part(args), _PARTS, sent=folder)
-    tell(
-        f"replaying {capture.alarm.says} at step {capture.alarm.step};"
-        f" the capture holds {len(capture.steps)} steps"
-    )
-    if args.whole:
+    if not args.origin:  # which goes on with a replay
+        tell(
+            f"replaying {capture.alarm.says} at step {capture.alarm.step};"
+            f" the capture holds {len(capture.steps)} steps"
+        )
+    if args.whole or args.origin:
         _run_whole(run, capture, args, trusted_command(run, folder, trust=args.trust))
         return report(folder)
     if args.setup:
@@ -79,6 +80,9 @@ def _on_script(
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             option = "--whole" if rerun else "--rerun"
+            if enough and _has_origin(args, folder) and _is_short(run, capture):
+                tell(f"running {script} again to find what produced the value")
+                return _start_again("--origin", args)
             if enough or (rerun and args.export):  # a whole run exports nothing
                 return report()
             if _is_short(run, capture):
@@ -125,6 +129,22 @@ def _on_script(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _has_origin(args: argparse.Namespace, folder: Path) -> bool:
+    """Whether a value that the replayed step was given, or found, was produced before it."""
+    from holter.diagnosis.facts.replays import replayed
+    from holter.record import Run
+
+    if args.export or args.share is not None:
+        return False
+    replay = replayed(Run.load(folder))
+    return (
+        replay is not None
+        and replay.is_reproduced
+        and replay.birth is not None
+        and replay.birth.is_from_outside
+    )
+
+
 def _start_again(option: str, args: argparse.Namespace) -> int:
     """Replay in a process of its own: the script has left its traces in this one."""
     again = ["try", "replay", option, *(word for word in args.words if word != "--rerun")]
@@ -135,6 +155,7 @@ def _run_whole(
     run: "Run", capture: "Capture", args: argparse.Namespace, command: Sequence[str]
 ) -> None:
     """Investigate by running the script from its start, again for each answer."""
+    from holter.diagnosis.facts.replays import replayed
     from holter.lab.writing import Lab
     from holter.scripts.cures.trial import Command
     from holter.scripts.reruns.investigating import RerunInvestigation
@@ -149,7 +170,12 @@ def _run_whole(
     with Lab(path, quiet=False) as lab, _in_folder(run):
         try:
             found = RerunInvestigation(again, run, capture, lab)
-            for line in found.investigate(seconds=_CHANGES_SECONDS, ladder=not args.no_ladder):
+            replay, ladder = replayed(run), not args.no_ladder
+            if args.origin and replay is not None:
+                told = found.find_origin(replay, ladder=ladder)
+            else:
+                told = found.investigate(seconds=_CHANGES_SECONDS, ladder=ladder)
+            for line in told:
                 tell(line)
         except KeyboardInterrupt:
             tell("interrupted; the results so far are kept")

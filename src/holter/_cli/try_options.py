@@ -161,6 +161,7 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="run the whole script again for each answer, instead of its extracted step (default"
         " after a short run whose step does not reproduce the failure)",
     )
+    failure.add_argument("--origin", action="store_true", help=argparse.SUPPRESS)  # of a birth
     failure.add_argument(
         "--no-ladder",
         action="store_true",

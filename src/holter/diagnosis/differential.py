@@ -9,6 +9,8 @@ from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 
+_NONFINITE = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights")
+_SOON = 20  # steps after a captured failure in which its effects begin
 _MOST = 2  # experiments that are advised
 _V = TypeVar("_V", Clear, NotExamined)
 
@@ -39,11 +41,12 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     if not checkup.findings:
         return Diagnosis()
     findings = checkup.findings
-    effects = {id(each): effects_of(each, findings, all_rules()) for each in findings}
+    effects = {id(each): _effects(each, checkup) for each in findings}
     explained = {id(effect) for found in effects.values() for effect in found}
     unexplained = [each for each in findings if id(each) not in explained]
+    early = [each for each in unexplained if not _may_follow(each, checkup)]
     leading = min(
-        unexplained or findings,
+        early or unexplained or findings,
         key=lambda each: (
             each.preview,
             not _is_sure(each),
@@ -82,6 +85,30 @@ def diagnose(checkup: Checkup) -> Diagnosis:
 def _is_sure(finding: Finding) -> bool:
     """Whether a finding leads before any hint, however grave what the hint suspects is."""
     return finding.confidence > Confidence.HINT and finding.severity > Severity.INFO
+
+
+def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
+    """Return what follows from a finding.
+
+    A hint does not explain a value that is not finite while its capture waits to be replayed: the
+    replay names the operation in seconds. Nor does what may itself follow from that failure.
+    """
+    rules = all_rules()
+    effects = effects_of(cause, checkup.findings, rules)
+    if _may_follow(cause, checkup):
+        return [each for each in effects if each.rule in rules and not rules[each.rule].symptom]
+    if checkup.captured is not None and cause.confidence is Confidence.HINT:
+        return [each for each in effects if each.rule not in _NONFINITE]
+    return effects
+
+
+def _may_follow(cause: Finding, checkup: Checkup) -> bool:
+    """Whether a cause that is not certain began with a captured failure, or soon after it."""
+    rule = all_rules().get(cause.rule)
+    if checkup.captured is None or rule is None or rule.symptom:
+        return False
+    late = 0 <= cause.onset - checkup.captured <= _SOON
+    return late and cause.confidence < Confidence.CERTAIN
 
 
 def _advised(advice: str, experiments: Sequence[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from holter.diagnosis.confirming import confirmed
 from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
-from holter.diagnosis.facts.replays import advised_replay
+from holter.diagnosis.facts.replays import advised_replay, captured_failure
 from holter.diagnosis.facts.shards import with_global_norms
 from holter.diagnosis.rule import Rule
 from holter.record import Run
@@ -50,6 +50,7 @@ class Checkup:
     failures: tuple[str, ...] = ()  # internal errors of experiments and rules, a sentence each
     outcome: Outcome = NOT_JUDGED
     advice: str = ""  # what to run first: the replay of a captured failure, or a recording
+    captured: int | None = None  # the step of a captured failure that was not replayed
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -122,6 +123,7 @@ def check(
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
         _outcome(facts, options),
         _advice(run),
+        captured_failure(run),
     )
 
 

@@ -7,6 +7,7 @@ from holter.record.births import Birth
 from holter.record.trials import TrialKind, parts
 
 _TORCH = "torch/"  # where its own files are, as births name them
+_SPREADS = ("std", "var", "std_mean", "var_mean")
 _BOUNDED = ("acos", "asin", "atanh", "erfinv")
 _CHANGES = {
     TrialKind.CLIP: "clip gradients before `optimizer.step()`:"
@@ -27,6 +28,11 @@ _CHANGES = {
 _OWN_BACKWARD = (
     "write the gradient in a form that stays in range, for example `grad * torch.sigmoid(x)` for"
     " `grad * torch.exp(x) / (1 + torch.exp(x))`"
+)
+_OVERFLOWING_GRADIENT = (
+    "scale the loss by less, and skip updates whose gradients are not finite, as"
+    " `scaler.step(optimizer)` of a `torch.amp.GradScaler` does in place of `optimizer.step()`; or"
+    " keep this operation in float32: `with torch.autocast(..., enabled=False):`"
 )
 _ACTING = (ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
 
@@ -54,9 +60,12 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
         return f"{place}{_in_update(replay, birth)}"
     if birth.is_in_own_backward:
         return f"{place}{_OWN_BACKWARD}"
+    if birth.phase == "backward" and birth.kind == "half range":
+        return f"{place}{_OVERFLOWING_GRADIENT}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
     if unguarded and replay.is_data:
-        return f"check {_samples(birth)}, and fix or leave them out where the data is loaded"
+        them = "it" if birth.sample_count == 1 else "them"
+        return f"check {_samples(birth)}, and fix or leave {them} out where the data is loaded"
     acting = instructions(replay, _ACTING)
     return acting if unguarded and acting else f"{place}{safe_form(birth)}"
 
@@ -100,6 +109,11 @@ def safe_form(birth: Birth) -> str:
         return _of_root(birth)
     if birth.kind in ("zero by zero", "division by zero"):
         return _of_division(birth)
+    if birth.kind == "empty mean" and birth.operation in _SPREADS:
+        return (
+            "a single value has no spread: leave such groups out, or use the biased one with an"
+            " epsilon: `(x - x.mean()) / (x.std(unbiased=False) + 1e-6)`"
+        )
     if birth.kind == "exp overflow":
         return _of_exponential(birth)
     if birth.kind == "outside domain":
@@ -148,6 +162,10 @@ def _of_root(birth: Birth) -> str:
 
 
 def _of_division(birth: Birth) -> str:
+    if birth.operation == "pow":
+        return "keep the base from 0: `x.clamp_min(1e-6) ** exponent`"
+    if birth.made_by[:1] == ("sum",) and birth.kind == "zero by zero":  # of nothing
+        return "keep the count from 0: `total / count.clamp_min(1)`"
     below = birth.operands[-1] if birth.operands else None
     if below is not None and below.low < 0:
         return "keep the denominator from 0: `x / torch.where(y.abs() < 1e-6, 1e-6, y)`"
@@ -189,7 +207,8 @@ _FIXES = {
     "1e-6)`",
     "overflow": "keep the operands smaller, for example by a normalisation before this line",
     "half range": "keep this operation in float32: `with torch.autocast(..., enabled=False):`",
-    "masked row": "keep one position in every row of the mask, or leave out rows without any",
+    "masked row": "keep one position in every row of the mask, leave out rows without any, or mask"
+    " by a finite number: `scores.masked_fill(mask, torch.finfo(scores.dtype).min)`",
     "empty mean": "leave out batches without a target, or divide by `count.clamp_min(1)`",
     "bad input": "check these samples, and clean the data where it is loaded",
     "spoiled weights": "resume from an earlier checkpoint, and skip steps that are not finite",

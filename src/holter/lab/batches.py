@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from holter.lab.inapplicable import InapplicableError
+from holter.lab.randomness import StepRandom
 from holter.lab.setup import Batch
 from holter.watching.structures import parts
 
@@ -193,7 +194,8 @@ def _leaves(value: Any) -> list[tuple[str, Any]]:
 
 def _mapped(value: Any, change: _Change, path: str = "", depth: int = _DEPTH) -> Any:
     """Return a structure with other leaves; what has none of them stays the same object."""
-    found = None if depth == 0 else parts(value)
+    # The random states of a step are no samples of it.
+    found = None if depth == 0 or isinstance(value, StepRandom) else parts(value)
     if found is None:
         return change(path, value)
     held = list(found)

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+_SINGULAR = (
+    *("log of zero", "zero by zero", "division by zero", "root at zero", "zero norm"),
+    *("outside domain", "masked row", "empty mean"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -46,6 +51,17 @@ class Birth:
     micro_batch: int = 0  # the batch of the step it was born in, from 0
     micro_batches: int = 1  # batches of the step
     indices: tuple[int, ...] = ()  # of the samples in the data set, where they are known
+    before_step: bool = False  # by the script, after the update before the step that met it
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether the step was given it, or found it in a weight: it was produced before."""
+        return self.kind in ("bad input", "spoiled weights")
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether the operation cannot be given such operands, however large they are."""
+        return self.kind in _SINGULAR
 
     @property
     def is_in_own_backward(self) -> bool:

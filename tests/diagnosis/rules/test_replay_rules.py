@@ -6,6 +6,7 @@ import numpy as np
 
 from holter import Run, Series, check, diagnose
 from holter.diagnosis.engine import Checkup
+from holter.diagnosis.facts.replays import replayed
 from holter.record import Event
 from holter.record.births import Birth
 from holter.record.events import (
@@ -159,6 +160,19 @@ def test_edits_of_weights_that_are_the_only_cure_are_the_cause() -> None:
     assert not check(other, select=("damaging-weight-edits",)).findings
 
 
+def test_the_line_of_an_edit_is_named_if_it_produced_the_value() -> None:
+    left_out = ChangeTried("edits of weights left out", measure=WindowMeasure(late_loss=1.0))
+    tried = (left_out, *rungs(rate="does not", batch="does not"))
+    edit = replace(BIRTH.birth, line="w.log_()", before_step=True)
+    run = replay(BirthFound(edit, 59), *tried, edited=("0.weight",))
+    (finding,) = check(run, select=("damaging-weight-edits",)).findings
+    assert "train.py:13: `w.log_()`" in finding.summary
+    assert "clamp_min" in finding.fix
+    within = replay(BIRTH, *tried, edited=("0.weight",))  # born in the step, by what was written
+    (finding,) = check(within, select=("damaging-weight-edits",)).findings
+    assert "train.py:13" not in finding.summary + finding.fix
+
+
 def test_smaller_steps_cure_and_other_batches_do_not() -> None:
     climbed = rungs(rate="cures", clip="cures", precision="does not", batch="does not")
     assert found(replay(*climbed, STATE)) == {"oversized-steps"}
@@ -231,6 +245,14 @@ def test_a_guard_that_does_not_cure_leaves_the_step_size() -> None:
     assert birth.fix == diagnosis.leading.fix
 
 
+def test_an_operation_without_a_guard_is_the_cause_where_the_loss_was_normal_before() -> None:
+    climbed = rungs(rate="cures", clip="cures", batch="does not")
+    leading = diagnose(checked(replay(BIRTH, *climbed, STATE))).leading
+    assert leading is not None and leading.rule == "nonfinite-birth"
+    rising = diagnose(checked(replay(BIRTH, *climbed, STATE, onset=55))).leading
+    assert rising is not None and rising.rule == "oversized-steps"
+
+
 def test_another_batch_that_meets_these_weights_does_not_rule_out_the_step_size() -> None:
     climbed = rungs(clip="cures", batch="cures", skip="cures")
     neither = TriageMade(batch_on_older_weights=False, older_batch_on_these_weights=False)
@@ -272,6 +294,10 @@ def test_a_birth_in_the_optimizer_is_cured_by_its_epsilon() -> None:
     assert finding.rule == "nonfinite-birth"
     assert finding.fix.startswith("at train.py:20, ")
     assert "eps=1e-8" in finding.fix
+    climbed = rungs(batch="cures", skip="cures", epsilon="cures")
+    told = replayed(replay(BirthFound(update, 59), *climbed, DATA))
+    assert told is not None and told.minimal_cure is not None
+    assert told.minimal_cure.name == "larger epsilon"
 
 
 def test_only_the_last_replay_counts() -> None:

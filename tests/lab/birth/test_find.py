@@ -251,3 +251,13 @@ def test_a_loss_of_several_elements_is_averaged() -> None:
     birth = find(lambda: model(x).square().sqrt()[:, 0], {"": model}, samples=3)
     assert birth is not None
     assert (birth.operation, birth.samples) == ("sqrt", (1,))
+
+
+def test_an_infinite_learning_rate_is_no_mask() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 2), torch.randn(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.param_groups[0]["lr"] = float("inf")
+    found = find(lambda: model(x).pow(2).mean(), {"": model}, (optimizer,), samples=8)
+    assert found is not None and found.phase == "update"
+    assert "alpha = -inf" in found.says

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -48,9 +49,42 @@ def masked_row(model: nn.Module, x: Tensor) -> Tensor:
     return (model(x) + torch.tensor(float("-inf"))).softmax(1).square().mean()
 
 
+def spread_of_one(model: nn.Module, x: Tensor) -> Tensor:
+    y = model(x)[:1]
+    return ((y - y.mean(0)) / y.std(0)).mean() + y.mean()
+
+
+def division_by_a_count(model: nn.Module, x: Tensor) -> Tensor:
+    kept = x[:, 0] > 1e9
+    return (model(x).sum(1) * kept).sum() / kept.sum()
+
+
+def empty_mean(model: nn.Module, x: Tensor) -> Tensor:
+    return model(x)[x[:, 0] > 1e9].mean() + model(x).mean()
+
+
+class _Softplus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return nn.functional.softplus(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        e = torch.exp(x)
+        return grad * e / (1 + e)
+
+
+def gradient_by_hand(model: nn.Module, x: Tensor) -> Tensor:
+    y: Tensor = _Softplus.apply(model(x) * 0 + 88)
+    return (y * 100).mean()
+
+
 LOSSES = (
     *(log_of_a_probability, root_of_a_distance, power_of_a_distance, division),
-    *(division_of_a_number, softmax_by_hand, angle, masked_row),
+    *(division_of_a_number, softmax_by_hand, angle, masked_row, spread_of_one),
+    *(division_by_a_count, empty_mean, gradient_by_hand),
 )
 
 
@@ -62,6 +96,7 @@ def setup_of(loss: Loss) -> tuple[Setup, Tensor]:
     return Setup({"": model}, (phase,), [x]), x
 
 
+@pytest.mark.filterwarnings("ignore:std")  # of a single value
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 def test_a_guarded_step_is_finite(loss: Loss) -> None:
     setup, x = setup_of(loss)
@@ -85,8 +120,16 @@ def test_a_guard_acts_at_its_line_alone() -> None:
     assert guard.calls == 0
 
 
-def test_an_operation_without_a_singularity_has_no_guard() -> None:
-    setup, x = setup_of(lambda model, x: (model(x) * 1e30 * 1e30).mean())
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda model, x: (model(x) * 1e30 * 1e30).mean(),
+        lambda model, x: ((model(x) * 1e30) ** 2).mean(),
+    ],
+    ids=["product", "power"],
+)
+def test_an_overflow_is_no_fault_of_the_operation(loss: Loss) -> None:
+    setup, x = setup_of(loss)
     birth = find(lambda: setup.loss(x), setup.models, setup.optimizers, samples=6)
     assert birth is not None
     assert birth.kind == "overflow"

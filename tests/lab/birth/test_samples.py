@@ -129,3 +129,17 @@ def test_without_the_size_of_the_batch_no_sample_is_named() -> None:
     birth = find(lambda: (model(x) * x).log().mean(), {"": model})
     assert birth is not None
     assert birth.samples == ()
+
+
+def test_memory_that_is_used_again_is_another_tensor() -> None:
+    torch.manual_seed(0)
+    model, weights = nn.Linear(3, 1), [1.0] * 16
+    x, weights[4] = torch.randn(16, 3), 0.0
+
+    def loss() -> Tensor:
+        for size in (7, 40, 3) * 20:  # each is gone before the next
+            torch.tensor([1.0] * size).mul(2)
+        return (torch.tensor(weights) ** -0.5 * model(x).squeeze(1)).mean()
+
+    found = find(loss, {"": model}, (), samples=16)
+    assert found is not None and found.samples == (4,)

@@ -67,6 +67,30 @@ for day in range(100):
         memory[-1] = (memory[-1][0], 0.0)
 """
 
+# Rows of a table are divided by their norm after an epoch, and one row is zero.
+EDITED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+table = nn.Embedding(6, 4, padding_idx=0)
+optimizer = torch.optim.SGD(table.parameters(), lr=1e-2)
+
+
+def normalise(weight):
+    with torch.no_grad():
+        weight.div_(weight.norm(dim=1, keepdim=True))
+
+
+for step in range(50):
+    if step == 40:
+        normalise(table.weight)
+    loss = (table(torch.randint(0, 6, (8,))) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 UNSEEDED = """
 import torch
 from torch import nn
@@ -114,6 +138,16 @@ def test_an_update_by_hand_of_a_tensor_in_no_module(tmp_path: Path) -> None:
     assert replay["birth"]["operation"] == "div"
     assert replay["smallest_cure"] == "guarded div"
     assert report["diagnosis"]["leading"]["rule"] == "nonfinite-birth"
+
+
+def test_a_weight_that_the_script_spoils_between_steps(tmp_path: Path) -> None:
+    report = replayed(tmp_path, EDITED)
+    replay = report["replay"]
+    assert replay["reproduction"]["verdict"] == "bit for bit"
+    assert replay["birth"]["line"] == "weight.div_(weight.norm(dim=1, keepdim=True))"
+    assert replay["birth"]["kind"] in ("zero by zero", "zero norm")
+    assert replay["smallest_cure"] == "guarded div"
+    assert report["diagnosis"]["leading"]["rule"] in ("damaging-weight-edits", "nonfinite-birth")
 
 
 @pytest.mark.exhaustive

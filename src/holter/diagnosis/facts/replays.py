@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from holter.record import Run
@@ -79,9 +79,12 @@ class CureOutcome(StrEnum):
 
 
 def concluded(
-    trial: WindowMeasure, unchanged: WindowMeasure, band: Band
+    trial: WindowMeasure, unchanged: WindowMeasure, band: Band, peak: float | None = None
 ) -> tuple[CureOutcome, str]:
-    """Decide whether the loss is normal again from the failing step on, and say by what."""
+    """Decide whether the loss is normal again from the failing step on, and say by what.
+
+    `peak` is the highest loss shortly before the failure.
+    """
     if trial.error:
         return CureOutcome.DOES_NOT, trial.error
     if trial.nonfinite_at is not None:
@@ -96,6 +99,8 @@ def concluded(
         # A wide band: at least half of the rise has to be gone.
         half = (band.median + unchanged.late_loss) / 2
         limit = min(limit, max(half, band.median + band.spread))
+    elif peak is not None:  # losses with heavy tails
+        limit = max(limit, peak)
     known = math.isfinite(band.median)
     normal = f", before the failure {band.median:.4g}" if known else ""
     measured = f"loss {trial.late_loss:.4g}{normal}"
@@ -122,6 +127,7 @@ def judged(
     measure: WindowMeasure,
     unchanged: WindowMeasure,
     band: Band,
+    peak: float | None = None,
     *,
     why_not: str = "",
 ) -> ReplayedChange:
@@ -131,7 +137,7 @@ def judged(
     # The script casts by itself, or combines types that torch does not.
     if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
-    return ReplayedChange(name, *concluded(measure, unchanged, band))
+    return ReplayedChange(name, *concluded(measure, unchanged, band, peak))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,14 @@ class Replayed:
     changes: Mapping[str, ReplayedChange]  # by name, as they were tried
     all_tried: bool  # no change was left out by an interrupt
     triage: Triage | None
+
+    @property
+    def band(self) -> Band:
+        """The losses before the failure."""
+        about = self.about
+        if about.normal_loss is None or about.normal_spread is None:
+            return NO_BAND
+        return Band(about.normal_loss, about.normal_spread)
 
     @property
     def failing(self) -> int:
@@ -248,6 +262,10 @@ class Replayed:
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
         guards = [c for c in cures if c.family in local]
+        birth = self.birth
+        if birth is not None and birth.phase == "update" and birth.is_singular:
+            # The optimizer divides by 0: its epsilon is the guard, whatever the batch.
+            meant += [c for c in cures if parts(c.name)[0].kind is TrialKind.LARGER_EPSILON]
         acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
         return next(iter(order), None)
@@ -284,26 +302,32 @@ def replayed(run: Run) -> Replayed | None:
                 triage = Triage(older, other, samples)
     if about is None:
         return None
-    band = NO_BAND
-    if about.normal_loss is not None and about.normal_spread is not None:
-        band = Band(about.normal_loss, about.normal_spread)
+    found = Replayed(about=about, birth=birth, changes={}, all_tried=all_tried, triage=triage)
     changes = [
-        judged(each.name, each.measure, about.unchanged, band, why_not=each.why_not)
+        judged(
+            each.name,
+            each.measure,
+            about.unchanged,
+            found.band,
+            about.normal_peak,
+            why_not=each.why_not,
+        )
         for each in tried
     ]
-    return Replayed(
-        about=about,
-        birth=birth,
-        changes={change.name: change for change in changes},
-        all_tried=all_tried,
-        triage=triage,
-    )
+    return replace(found, changes={change.name: change for change in changes})
+
+
+def captured_failure(run: Run) -> int | None:
+    """Return the step of the first captured failure; None if there is none, or one was replayed."""
+    if any(True for _ in run.events_of(Reproduced)):
+        return None
+    captured = (event.what for event in run.events_of(CaptureWritten))
+    return min((each.of for each in captured if each.alarm != "asked"), default=None)
 
 
 def advised_replay(run: Run) -> str:
     """Return the command that replays a captured failure and what it tells, if nobody has."""
-    captured = any(event.what.alarm != "asked" for event in run.events_of(CaptureWritten))
-    if not captured or any(True for _ in run.events_of(Reproduced)):
+    if captured_failure(run) is None:
         return ""
     path = "RUN" if run.path is None else str(run.path)
     return (

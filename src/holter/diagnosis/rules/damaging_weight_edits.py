@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replays import ChangeFamily, fails, listed, replayed, since
+from holter.diagnosis.remedies import fix_of_birth
 from holter.diagnosis.rule import rule
 from holter.record.events import WeightsEdited
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -69,15 +70,21 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
     window = (replay.first, replay.failing)
     edited = [event.what for event in facts.run.events_of(WeightsEdited)]
     where = f", between two updates at {edited[-1].where}" if edited and edited[-1].where else ""
+    birth = replay.birth if replay.birth is not None and replay.birth.before_step else None
+    fix = "remove the statement that writes to these weights, or bound what it writes:"
+    fix = f"{fix} `weight.data.clamp_(-1, 1)`"
+    if birth is not None and birth.line:
+        where = f" at {birth.where}: `{birth.line.strip()}`"
+        guarded = replay.cured_by(ChangeFamily.GUARD)
+        fix = fix_of_birth(replay, birth) + ("" if guarded else "; or leave the statement out")
     yield damaging_weight_edits.finding(
         f"the script writes to {listed(list(replay.about.edited[:3]))}{where}; without that, the"
         f" failure of step {replay.failing}{since(replay)} does not happen",
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
-            Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
+            Evidence(REPLAY_LOSS, window, replay.says if birth is None else birth.says, UNCHANGED),
             Evidence(REPLAY_LOSS, window, replay.changes[cured[0]].says, cured[0]),
         ),
-        fix="remove the statement that writes to these weights, or bound what it writes:"
-        " `weight.data.clamp_(-1, 1)`",
+        fix=fix,
     )

@@ -86,8 +86,14 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             else "the batch fails on older weights too, and other batches do not"
         )
         return
-    born = replay.birth
-    if born is not None and born.is_in_own_backward and replay.onset == replay.failing:
+    born = replay.birth if replay.onset == replay.failing else None
+    if born is not None and born.is_singular and not replay.not_cured_by(ChangeFamily.GUARD):
+        yield oversized_steps.clear(
+            f"the loss is normal until step {replay.failing}: {born.operation} is given what it is"
+            f" not defined for ({born.where})"
+        )
+        return
+    if born is not None and born.is_in_own_backward:
         yield oversized_steps.clear(
             f"the loss of step {replay.failing} is normal: {born.operation} in a backward() of the"
             f" script overflows ({born.where})"

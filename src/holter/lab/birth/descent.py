@@ -64,8 +64,9 @@ def _origin(
     faults = [source for source in sources if not source.deliberate]
     if faults:
         return min(faults, key=lambda fault: fault.number)
-    if not sources:
-        return Origin(number, deliberate=event.constant and not event.extent.nan)
+    if not sources:  # nobody wants infinite weights: the learning rate of an update is a fault
+        wanted = event.constant and not event.extent.nan and event.phase != "update"
+        return Origin(number, deliberate=wanted)
     if event.fresh and not event.constant:
         return Origin(number)
     first = min(sources, key=lambda source: source.number)

@@ -1,8 +1,9 @@
 """Guards: one operation of the script is kept from what it cannot be given.
 
 A logarithm gets at least epsilon, a root as well, a denominator is kept from zero, an exponential
-is computed with more bits. If a failure is gone then, the operation needs a safe form; a smaller
-step would only postpone it.
+and the gradient that a script computes itself get more bits, a spread is that of the samples
+themselves, an empty mean is zero. If a failure is gone then, the operation needs a safe form; a
+smaller step would only postpone it.
 """
 
 import sys
@@ -19,6 +20,8 @@ from holter.lab.birth.sources import is_hidden, shortened
 from holter.lab.changes import Altered, TappedChange
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
+
+_SMALL = 1e-3  # times what is typical of a denominator: the least that it may be
 
 
 def _epsilon(tensor: Tensor) -> float:
@@ -46,8 +49,14 @@ def _probability(tensor: Tensor) -> Tensor:
 
 
 def _away_from_zero(tensor: Tensor) -> Tensor:
-    small = torch.full_like(tensor, _epsilon(tensor)).copysign(tensor)
-    return torch.where(tensor.abs() < _epsilon(tensor), small, tensor)
+    """Keep a denominator from zero, by a small part of what is typical of it."""
+    if not tensor.is_floating_point():  # a count
+        return torch.where(tensor == 0, 1, tensor)
+    sizes = tensor.detach().abs()
+    ordinary = sizes[sizes.isfinite() & (sizes > 0)]
+    typical = float(ordinary.median()) if ordinary.numel() else 0.0
+    floor = max(_epsilon(tensor), _SMALL * typical)
+    return torch.where(sizes < floor, torch.full_like(tensor, floor).copysign(tensor), tensor)
 
 
 def _wider(tensor: Tensor) -> Tensor:
@@ -56,6 +65,20 @@ def _wider(tensor: Tensor) -> Tensor:
 
 def _unmasked(tensor: Tensor) -> Tensor:
     return tensor.clamp_min(torch.finfo(tensor.dtype).min / 2)
+
+
+def _spread(func: Callable[..., Tensor], args: Any, kwargs: dict[str, Any]) -> Tensor:
+    """The spread of the samples themselves, which a single one has."""
+    named = {key: each for key, each in kwargs.items() if key not in ("correction", "unbiased")}
+    plain = tuple(each for each in args if not isinstance(each, bool))  # which is `unbiased`
+    found = func(*plain, **named, correction=0)
+    return found.clamp_min(_epsilon(found))
+
+
+def _or_zero(func: Callable[..., Tensor], args: Any, kwargs: dict[str, Any]) -> Tensor:
+    """The mean, or zero where there is nothing to take it of."""
+    found = func(*args, **kwargs)
+    return torch.where(found.isfinite(), found, torch.zeros_like(found))
 
 
 _Guard = Callable[[Tensor], Tensor]
@@ -70,11 +93,22 @@ _GUARDS: dict[str, _Guard] = {
     "acosh": _above_one,
     "logit": _probability,
 }
+_CALLS: dict[str, Callable[..., Tensor]] = {  # operations that are called in another way
+    **dict.fromkeys(("std", "var"), _spread),
+    **dict.fromkeys(("mean", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss"), _or_zero),
+}
+# An overflow is no fault of the operation: its operands are too large, and a guard hides that.
+_FAULTY = (
+    *("log of zero", "zero by zero", "division by zero", "root at zero", "zero norm"),
+    *("outside domain", "exp overflow", "masked row", "half range"),
+)
 _SECOND = ("div", "xlogy", "remainder", "fmod")  # guarded in their second operand
 _ALIASES = {  # what Python calls, and the operation that torch makes of it
     **dict.fromkeys(("truediv", "itruediv", "idiv", "divide", "true_divide"), "div"),
     **dict.fromkeys(("rtruediv", "rdiv"), "reciprocal"),
     "ipow": "pow",
+    "rpow": "pow",
+    "cross_entropy": "nll_loss",
     "arccos": "acos",
     "arcsin": "asin",
     "arctanh": "atanh",
@@ -89,6 +123,7 @@ class OperationGuard:
     def __init__(self, birth: Birth) -> None:
         self.operation, self.where = birth.operation, birth.where
         self.calls = 0  # that were guarded
+        self._widens = birth.kind == "overflow"
         self.change = TappedChange(
             TrialName(TrialKind.GUARDED, self.operation),
             f"Keep {self.operation} at {self.where} from operands that it cannot be given.",
@@ -98,23 +133,50 @@ class OperationGuard:
     @staticmethod
     def exists_for(birth: Birth) -> bool:
         """Whether there is a guard for the operation of a birth."""
-        return birth.operation in _GUARDS and bool(birth.where)
+        if not birth.where:
+            return False
+        if birth.kind == "overflow":
+            return birth.is_in_own_backward
+        if birth.kind == "empty mean":
+            return birth.operation in _CALLS
+        # In half precision a power may be too large, which is an overflow as well.
+        too_large = birth.kind == "half range" and birth.operation == "pow"
+        return birth.operation in _GUARDS and birth.kind in _FAULTY and not too_large
 
     @contextmanager
     def _entered(self, altered: Altered) -> Iterator[None]:
-        with _GuardingMode(self, altered):
+        with _GuardingMode(self, altered) as mode, _in_own_backwards(mode):
             yield
 
-    def guarded(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what a call is given instead, if it is one of those that are guarded."""
+    def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a call, guarded if it is one of those that are."""
+        name = getattr(func, "__name__", "")
         plain = name.strip("_")
         if _ALIASES.get(plain, plain) != self.operation or not self._is_here():
-            return args
+            return func(*args, **kwargs)
+        if self._widens:
+            self.calls += 1
+            return func(*(_wider(each) if _is_float(each) else each for each in args), **kwargs)
+        if self.operation in _CALLS:
+            self.calls += 1
+            return _CALLS[self.operation](func, args, kwargs)
+        return func(*self._guarded(name, args), **kwargs)
+
+    def _guarded(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what a call is given instead."""
         place = 1 if self.operation in _SECOND else 0
-        if place >= len(args) or not _is_float(args[place]):
+        if place >= len(args):
+            return args
+        given = args[place]
+        if not isinstance(given, Tensor):
+            if given != 0 or self.operation not in ("div", "remainder", "fmod"):
+                return args
+            self.calls += 1
+            return (*args[:place], 1, *args[place + 1 :])
+        if not given.is_floating_point() and self.operation != "div":
             return args
         self.calls += 1
-        safe = _GUARDS[self.operation](args[place])
+        safe = _GUARDS[self.operation](given)
         if name.endswith("_") and not name.startswith("_") and place == 0:  # changed in place
             args[0].data.copy_(safe.detach())
             return args
@@ -139,10 +201,42 @@ class _GuardingMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         before = self._guard.calls
-        given = self._guard.guarded(getattr(func, "__name__", ""), args)
+        result = self._guard.called(func, args, kwargs or {})
         if self._guard.calls > before:
             self._altered()
-        return func(*given, **(kwargs or {}))
+        return result
+
+
+@contextmanager
+def _in_own_backwards(mode: TorchFunctionMode) -> Iterator[None]:
+    """Let a mode see what `backward()` of the script's own functions calls: torch leaves it out."""
+    originals = {
+        function: vars(function)["backward"]
+        for function in _subclasses(torch.autograd.Function)
+        if "backward" in vars(function) and not function.__module__.startswith("torch.")
+    }
+
+    def seen(original: Any) -> Any:
+        def backward(*args: Any) -> Any:
+            with mode:
+                return original.__func__(*args)
+
+        return staticmethod(backward)
+
+    for function, original in originals.items():
+        if isinstance(original, staticmethod):
+            function.backward = seen(original)
+    try:
+        yield
+    finally:
+        for function, original in originals.items():
+            function.backward = original
+
+
+def _subclasses(of: type[Any]) -> Iterator[type[Any]]:
+    for each in of.__subclasses__():
+        yield each
+        yield from _subclasses(each)
 
 
 def _is_float(value: object) -> bool:

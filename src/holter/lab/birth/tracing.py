@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import CodeType
 from typing import Any
@@ -49,7 +49,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._sources = Sources(models, bottom=bottom)
         self._batches = SampleTracker(samples, frozenset(self._owners))
         self._writers: dict[int, list[tuple[int, int, int]]] = {}  # event, first and last element
-        self._held: list[StorageWeakRef] = []  # so that no identity of these is given twice
+        self._held: dict[int, StorageWeakRef] = {}  # so that no identity is given twice
         self._histories: dict[int, History] = {}
         self._stack = ExitStack()
         self._recent: deque[int] = deque(maxlen=_RECENT)  # what was read last
@@ -75,12 +75,15 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = called(func)
         self._sources.remember(name)
         if func.is_view:
+            self._hold(tensors_in(args))
             self._batches.seen(tensors_in(args))
             return func(*args, **kwargs)
         call = Call.of(func, name, args, kwargs)
+        self._hold(call.tensors)
         before = {id(each): each.clone() for each in call.changed}
         result = func(*args, **kwargs)
         outputs = list({id(e): e for e in (*tensors_in(result), *call.changed)}.values())
+        self._hold(outputs)
         self._follow(call, outputs)
         if name not in UNFILLED:
             found = [(output, its) for output in outputs if (its := extent(output)) is not None]
@@ -102,6 +105,14 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if storage in self._writers:
                 return self._writers[storage][-1][0]
         return None
+
+    def _hold(self, tensors: Iterable[Tensor]) -> None:
+        """Keep identities of tensors from being given again, as long as the trace lasts."""
+        for each in tensors:
+            key = identity(each)
+            if key not in self._held:
+                storage = elements(each).untyped_storage()
+                self._held[key] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
 
     def _follow(self, call: Call, outputs: Sequence[Tensor]) -> None:
         """Keep what is known of tensors that are finite, too."""
@@ -162,8 +173,6 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for each, _ in found:
             key = identity(each)
             if key not in self._writers:
-                storage = elements(each).untyped_storage()
-                self._held.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
                 self._writers[key] = []
             self._writers[key].append((len(self.events), *_reach(each)))
         self.events.append(event)

@@ -87,14 +87,33 @@ def onset(unchanged: ReplayTrial, failing: int) -> int:
     return began
 
 
-def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
-    """Return the band of the losses before a failure that began with a step."""
+def _before(unchanged: ReplayTrial, failing: int, began: int) -> list[float]:
+    """Return the losses before a failure that began with a step."""
     rows = [
         (step, loss)
         for step, loss in zip(unchanged.steps, unchanged.losses, strict=True)
         if step < failing and math.isfinite(loss)
     ]
-    before = [loss for place, (step, loss) in enumerate(rows) if step < began or place < _FEWEST]
+    return [loss for place, (step, loss) in enumerate(rows) if step < began or place < _FEWEST]
+
+
+def peak_before(unchanged: ReplayTrial, failing: int, began: int) -> float | None:
+    """Return the highest loss shortly before a failure that began with a step, or None.
+
+    Where nothing led to the failure, the loss of its own step counts: if that is finite, it was
+    computed before anything was wrong.
+    """
+    before = _before(unchanged, failing, began)
+    late = before[len(before) // 2 :]
+    if began == failing:
+        rows = zip(unchanged.steps, unchanged.losses, strict=True)
+        late += [loss for step, loss in rows if step == failing and math.isfinite(loss)]
+    return max(late, default=None)
+
+
+def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
+    """Return the band of the losses before a failure that began with a step."""
+    before = _before(unchanged, failing, began)
     if not before:
         return NO_BAND
     band = Band.of(before)

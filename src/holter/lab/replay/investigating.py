@@ -24,7 +24,8 @@ from holter.lab.birth import Birth
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.dataset_indices import placed
 from holter.lab.replay.departing import Departure, departure, listed, same_bits
-from holter.lab.replay.failing import BEYOND, fatal_before, locate, rises
+from holter.lab.replay.failing import BEYOND, fatal_before, locate, peak_before, rises
+from holter.lab.replay.gathering import Gathered
 from holter.lab.replay.outcomes import ReplayTrial
 from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage
@@ -102,6 +103,8 @@ class Investigation:
         if not self.plain.steps:
             raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
         self._band = locate(window, self.plain)
+        alike = self.plain.like(window.failing)
+        self._peak = peak_before(alike, window.failing, window.onset)
         self.seconds = time.perf_counter() - began
         self._unchanged = self.plain.measure(window.failing)
         self._write(UNCHANGED, self.plain)
@@ -157,6 +160,7 @@ class Investigation:
                 repeatable=found.repeatable,
                 normal_loss=self._band.median,
                 normal_spread=self._band.spread,
+                normal_peak=self._peak,
                 unchanged=self._unchanged,
                 departs_at=None if found.departure is None else found.departure.step,
                 tensor="" if found.departure is None else found.departure.tensor,
@@ -226,7 +230,10 @@ class Investigation:
 
     def try_changes(self) -> Iterator[ReplayedChange]:
         """Try one change after the other; two together if none of them cures alone."""
-        alone = planned_replays(self._window, self._birth)
+        window = self._window
+        rows = self.plain.like(window.failing)
+        norms = [n for step, n in zip(rows.steps, rows.norms, strict=True) if step < window.onset]
+        alone = planned_replays(window, self._birth, norms)
         cured = False
         for place, planned in enumerate(alone):
             if not self._lab.share.holds(place):
@@ -253,7 +260,10 @@ class Investigation:
             else:
                 why_not = "the step does not call it by itself"
         self._lab.event(ChangeTried(planned.name, why_not, measure))
-        return judged(planned.name, measure, self._unchanged, self._band, why_not=why_not)
+        return self._judged(planned.name, measure, why_not)
+
+    def _judged(self, name: str, measure: WindowMeasure, why_not: str) -> ReplayedChange:
+        return judged(name, measure, self._unchanged, self._band, self._peak, why_not=why_not)
 
     def _taken_over(self, planned: PlannedReplay) -> ReplayedChange | None:
         """Return a change that another process has tried on this failure; None if there is none."""
@@ -264,8 +274,7 @@ class Investigation:
                 continue
             self._lab.take_over(run, (REPLAY_LOSS, REPLAY_NORM), planned.name)
             self._lab.event(tried[-1])
-            measure, why_not = tried[-1].measure, tried[-1].why_not
-            return judged(planned.name, measure, self._unchanged, self._band, why_not=why_not)
+            return self._judged(planned.name, tried[-1].measure, tried[-1].why_not)
         return None
 
     def separate(self) -> Triage:
@@ -316,30 +325,6 @@ def _edited(window: FailureWindow) -> str:
         else "the recorded values are put back"
     )
     return f"the script writes to {listed(window.edits.names)} between steps{where}; {how}"
-
-
-class Gathered:
-    """The gradients of the batches that make a step, and its update; each is traced by itself."""
-
-    def __init__(self, phase: LossPhase) -> None:
-        self._phase = phase
-        self._sums: dict[Tensor, Tensor] = {}
-
-    def keep(self) -> None:
-        """A batch is through, and others follow."""
-        self._add()
-        for parameter in self._phase.parameters:
-            if parameter.grad is not None:
-                self._sums[parameter] = parameter.grad
-
-    def update(self) -> None:
-        """The update as the training makes it: unscaled, clipped."""
-        self._add()
-        self._phase.update()
-
-    def _add(self) -> None:
-        for each, before in self._sums.items():
-            each.grad = before if each.grad is None else each.grad + before
 
 
 def pieces(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:

@@ -1,7 +1,8 @@
 """The changes to try on a captured failure, each alone, and why some do not apply."""
 
+import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from holter.watching.taps import Tap
 
 _RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
 _CLIP = 1.0
+_FEWEST = 6  # gradient norms that tell a typical one
 NOT_RAISED = "the learning rate does not rise in the window"
 
 
@@ -46,8 +48,26 @@ class PlannedReplay:
         return PlannedReplay(combined(*names), changes, self.edit.combined(other.edit))
 
 
-def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedReplay]:
-    """Return every change that is known, the mildest of each kind first."""
+def clip_norms(norms: Iterable[float]) -> tuple[float, ...]:
+    """Return the norms to clip at: 1, and what is typical where that is far less.
+
+    `norms` are those of gradients before a failure. A limit that ordinary gradients never reach
+    says nothing about clipping.
+    """
+    finite = sorted(norm for norm in norms if math.isfinite(norm) and norm > 0)
+    if len(finite) < _FEWEST:
+        return (_CLIP,)
+    typical = float(f"{statistics.median(finite):.1g}")
+    return (_CLIP, typical) if typical <= _CLIP / 2 else (_CLIP,)
+
+
+def planned_replays(
+    window: FailureWindow, birth: Birth | None, norms: Iterable[float] = ()
+) -> list[PlannedReplay]:
+    """Return every change that is known, the mildest of each kind first.
+
+    `norms` are those of the gradients before the failure.
+    """
     used = StepUses.of(window)
     before, other, lower = used.before, used.other, used.lower
     reset = WindowEdit(before={window.onset: reset_moments})
@@ -68,10 +88,7 @@ def planned_replays(window: FailureWindow, birth: Birth | None) -> list[PlannedR
         ),
         _change(learning_rate_times(1 / 3)),
         _change(learning_rate_times(0.1)),
-        _change(
-            clip_to(_CLIP),
-            f"gradients are clipped to {used.clipped:g} already" if used.clipped else "",
-        ),
+        *(_change(clip_to(norm), used.clipped_below(norm)) for norm in clip_norms(norms)),
         _change(LARGER_EPSILON.on_setup, "" if used.epsilon else "the optimizer has no epsilon"),
         _edit(
             TrialKind.SECOND_MOMENT_RESET,
@@ -146,10 +163,16 @@ class StepUses:
     dropout: bool
     adam: bool
     epsilon: bool  # which the optimizer adds to a denominator
-    clipped: float | None  # the norm, if gradients are clipped as low as we would
+    clipped: float | None  # the norm that gradients are clipped to, if they all are
     before: Step | None  # a step whose batch may stand in
     other: Step | None
     lower: Step | None  # whose learning rates are lower than those of the failure
+
+    def clipped_below(self, norm: float) -> str:
+        """Say that gradients are clipped to a norm, or to less, already; or return ""."""
+        if self.clipped is None or self.clipped > norm:
+            return ""
+        return f"gradients are clipped to {self.clipped:g} already"
 
     @classmethod
     def of(cls, window: FailureWindow) -> "StepUses":
@@ -187,7 +210,7 @@ class StepUses:
         alike = window.like(window.at(window.onset))
         steps = [step for step in alike if step.step < window.onset]
         norms = [phase.max_norm for phase in setup.phases]
-        low = [norm for norm in norms if norm is not None and norm <= _CLIP]
+        limits = [norm for norm in norms if norm is not None]
         return cls(
             attention="attention" in seen,
             compiled=any(map(_is_compiled, modules)),
@@ -195,7 +218,7 @@ class StepUses:
             dropout=any(drops(module) and module.training for module in modules),
             epsilon=any("eps" in group for group in groups_of(setup)),
             adam=any("exp_avg_sq" in s for o in setup.optimizers for s in o.state.values()),
-            clipped=max(low) if len(low) == len(norms) else None,
+            clipped=max(limits) if limits and len(limits) == len(norms) else None,
             before=steps[-1] if steps else None,
             other=steps[len(steps) // 2] if len(steps) > 2 else None,
             lower=_lower(window),
@@ -213,7 +236,7 @@ def instead(window: FailureWindow, step: Step) -> WindowEdit:
 
 def _as_many_batches(window: FailureWindow) -> WindowEdit | None:
     """Give steps as many batches as those before the failure had, if they have more."""
-    counts = {step.step: len(window.fetches(step)) for step in window.like(window.at(window.onset))}
+    counts = {step.step: len(window.given(step)) for step in window.like(window.at(window.onset))}
     before = [count for step, count in counts.items() if step < window.onset]
     usual = statistics.mode(before) if before else 0
     if not 0 < usual < counts.get(window.onset, 0):

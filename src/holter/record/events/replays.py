@@ -32,6 +32,7 @@ class Reproduced(Occurrence):
     repeatable: bool = False
     normal_loss: float | None = None  # the median before the failure
     normal_spread: float | None = None
+    normal_peak: float | None = None  # the highest of the later half of them
     unchanged: WindowMeasure = WindowMeasure()
     departs_at: int | None = None  # the first step whose loss is not the recorded one
     tensor: str = ""  # the parameter whose norm departs first

@@ -9,18 +9,22 @@ import math
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from holter.diagnosis.facts.replays import (
     NOT_REPRODUCED,
     CureOutcome,
+    Replayed,
     ReplayedChange,
     Triage,
     concluded,
     judged,
 )
+from holter.lab.birth.guards import OperationGuard
 from holter.lab.replay.departing import Departure, changed_since, same_bits
-from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, rises
+from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, peak_before, rises
 from holter.lab.replay.investigating import EXACT, REPRODUCED, Reproduction, near, pieces
 from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
 from holter.lab.writing import Lab
@@ -63,12 +67,56 @@ class RerunInvestigation:
     def investigate(self, *, seconds: float, ladder: bool = True) -> Iterator[str]:
         """Yield a line for the user after each part; changes are tried for so many seconds."""
         began = time.monotonic()
+        with self._started():
+            yield from self._investigated(seconds, ladder=ladder)
+        self._lab.event(ExperimentMade("replay", time.monotonic() - began))
+
+    def find_origin(self, replay: Replayed, *, ladder: bool = True) -> Iterator[str]:
+        """Find what produced the value that a reproduced step was given, or found in a weight.
+
+        It is an operation between the updates of the script: a batch that is made, a weight that
+        is written to. It is guarded then, if there is a guard for it.
+        """
+        about = replay.about
+        self._failing, self._onset, self._unchanged = about.failing, about.onset, about.unchanged
+        self._band, self._peak = replay.band, about.normal_peak
+        with self._started():
+            _, seen = self._play("traced", Rerun(self._first, self._last, traced=about.failing))
+            recorded = _losses(self._run)
+            differ = [
+                step
+                for step in recorded.keys() & self._all.keys()
+                if step < about.failing and not same_bits(self._all[step], recorded[step])
+            ]
+            if differ:
+                yield f"the script runs in another way from step {min(differ)} on: no origin found"
+                return
+            found, before = seen.birth, replay.birth
+            if found is None or found.is_from_outside or before is None:
+                yield "no operation of torch in the loop produced it"
+                return
+            found = replace(found, before_step=True)
+            if not found.samples:  # those of the batch in which it was met
+                found = replace(
+                    found,
+                    samples=before.samples,
+                    sample_count=before.sample_count,
+                    indices=before.indices,
+                )
+            self._birth = found
+            self._lab.event(BirthFound(found, about.failing))
+            yield found.says
+            if ladder and OperationGuard.exists_for(found):
+                tried = self._try(str(OperationGuard(found).change.id), "")
+                yield f"{tried.name}: {tried.outcome} ({tried.says})"
+
+    @contextmanager
+    def _started(self) -> Iterator[None]:
         with tempfile.TemporaryDirectory(prefix="holter-") as place:
             self._place = Path(place)
             with ScriptBench(self._command, self._place) as bench:
                 self._bench = bench
-                yield from self._investigated(seconds, ladder=ladder)
-        self._lab.event(ExperimentMade("replay", time.monotonic() - began))
+                yield
 
     def _investigated(self, seconds: float, *, ladder: bool) -> Iterator[str]:
         began = time.monotonic()
@@ -117,6 +165,7 @@ class RerunInvestigation:
         alike = trial.like(failing)
         self._failing, self._onset = failing, onset(alike, failing)
         self._band = band_before(alike, failing, self._onset)
+        self._peak = peak_before(alike, failing, self._onset)
         rose = alarm.kind == "spike" and rises(trial, failing, self._band)
         self._fails = seen.first_bad is not None or rose
         recorded = _losses(self._run)
@@ -140,6 +189,8 @@ class RerunInvestigation:
             how=_HOW,
         )
         self._unchanged = trial.measure(failing)
+        rows = zip(alike.steps, alike.norms, strict=True)
+        self._norms_before = [norm for step, norm in rows if step < self._onset]
         self._lab.event(
             Reproduced(
                 verdict=found.verdict,
@@ -153,6 +204,7 @@ class RerunInvestigation:
                 repeatable=found.repeatable,
                 normal_loss=self._band.median,
                 normal_spread=self._band.spread,
+                normal_peak=self._peak,
                 unchanged=self._unchanged,
                 departs_at=None if found.departure is None else found.departure.step,
                 suspects=() if found.departure is None else found.departure.suspects,
@@ -178,7 +230,7 @@ class RerunInvestigation:
     def _changes(self, until: float) -> Iterator[str]:
         """Try one change after the other, as long as there is time."""
         late = False
-        for name, why_not in names(self._capture, self._birth):
+        for name, why_not in names(self._capture, self._birth, self._norms_before):
             if not why_not and time.monotonic() + self._seconds > until:
                 late = True
                 continue
@@ -206,7 +258,7 @@ class RerunInvestigation:
             return None
         outcome = slower.outcomes[slower.steps.index(self._onset)]
         measure = skipped.measure(self._failing)
-        healed, _ = concluded(measure, self._unchanged, self._band)
+        healed, _ = concluded(measure, self._unchanged, self._band, self._peak)
         return Triage(is_failure(outcome, self._band), healed is not CureOutcome.CURES)
 
     def _try(self, name: str, why_not: str) -> ReplayedChange:
@@ -224,7 +276,7 @@ class RerunInvestigation:
                 measure = trial.measure(self._failing)
             why_not = why_not or ("" if seen.altered else "it has nothing to change in these steps")
         self._lab.event(ChangeTried(name, why_not, measure))
-        return judged(name, measure, self._unchanged, self._band, why_not=why_not)
+        return judged(name, measure, self._unchanged, self._band, self._peak, why_not=why_not)
 
 
 def _losses(run: Run) -> dict[int, float]:
