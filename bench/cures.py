@@ -166,7 +166,8 @@ def render(judgements: Sequence[Judgement], which: str = "") -> str:
         "the cause of the fault (`holter/diagnosis/facts/cure_causes.py`). These are in-sample",
         "numbers: the library was written with these scripts at hand.",
         "",
-        f"Measured with torch {version('torch')}, one seed.",
+        f"Measured with torch {version('torch')}, one seed."
+        + (" Scripts that were not tried yet are left out." if "--kept" in which else ""),
         "",
         "| | |",
         "|---|--:|",

@@ -10,7 +10,7 @@ from holter.lab.changes.clipping import CLIPPING_OFF, clip_to
 from holter.lab.changes.data import SHUFFLED_LOADER, UNWEIGHTED_LOSS
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import learning_rate_times
-from holter.lab.changes.modes import FROZEN_EVAL
+from holter.lab.changes.modes import FROZEN_EVAL, TRAIN_MODE
 from holter.lab.changes.precision import FLOAT32
 from holter.lab.setup import Setup
 
@@ -180,6 +180,19 @@ def test_frozen_modules_are_in_eval_mode_while_they_are_called() -> None:
     assert len(altered) == 4
     assert body.training
     assert not torch.equal(model(x), model(x))
+
+
+def test_frozen_modules_stay_in_eval_mode_while_the_rest_is_in_train_mode() -> None:
+    body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).requires_grad_(False)
+    head = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    model = nn.Sequential(body, head).eval()
+    modes: dict[str, bool] = {}
+    for name, module in (("body", body[1]), ("head", head[1])):
+        module.register_forward_hook(lambda m, *_, name=name: modes.update({name: m.training}))
+    with TRAIN_MODE.entered(lambda: None):
+        model(torch.randn(8, 4))
+    assert modes == {"body": False, "head": True}
+    assert not any(module.training for module in model.modules())
 
 
 def test_a_loss_is_computed_without_weights_and_smoothing() -> None:

@@ -1,6 +1,7 @@
 """Changes to the graph of the loss, to augmentation and to labels alter what they name alone."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
+import holter
 from holter.lab.changes import TappedChange
 from holter.lab.changes.augmentation import AUGMENTATION_OFF
 from holter.lab.changes.graph import CUTS_OFF, hidden_term, without_term
@@ -71,6 +73,21 @@ def test_what_is_detached_outside_the_model_or_without_gradients_stays_so() -> N
     with torch.no_grad():
         _, without = under(CUTS_OFF, lambda: Cut("detach")(torch.ones(2, 3)))
     assert altered == without == 0
+
+
+def test_what_the_recorder_detaches_is_no_cut(tmp_path: Path) -> None:
+    model = Cut("nothing")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train() -> None:
+        with holter.watch(model, optimizer, tmp_path / "run", budget=None, quiet=True):
+            for _ in range(3):
+                optimizer.zero_grad()
+                model(torch.ones(2, 3)).sum().backward()
+                optimizer.step()
+
+    _, altered = under(CUTS_OFF, train)
+    assert altered == 0
 
 
 def terms(weight: Tensor) -> tuple[float, Tensor]:

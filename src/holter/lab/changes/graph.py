@@ -23,17 +23,29 @@ Place = tuple[str, int, int]  # file, offset in the code, operand of an addition
 
 
 class _Uncut(TorchFunctionMode):
-    """Lets results of operations keep their gradients where they would be cut off."""
+    """Lets results of operations keep their gradients where the script would cut them off.
+
+    What torch and the recorder detach is no part of the model's forward pass.
+    """
 
     def __init__(self, altered: Altered) -> None:
         super().__init__()
         self._altered = altered
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in _CUTS and args[0].grad_fn is not None and is_training():
+        if func in _CUTS and args[0].grad_fn is not None and is_training() and _by_script():
             self._altered()
             return args[0]
         return func(*args, **(kwargs or {}))
+
+
+def _by_script() -> bool:
+    """Whether the nearest caller outside this file is the script, or a library it builds on."""
+    frame = sys._getframe(1)  # noqa: SLF001
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        frame = frame.f_back
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package not in ("torch", "holter")
 
 
 def _uncut(altered: Altered) -> AbstractContextManager[None]:

@@ -66,18 +66,24 @@ def _forced(training: bool, altered: Altered) -> AbstractContextManager[None]:
     def forced(model: nn.Module) -> AbstractContextManager[None]:
         if is_training() is not training:
             return nullcontext()
-        return modes_set(model.modules(), training=training, altered=altered)
+        left = _frozen_in(model) if training else set()  # in eval mode on purpose
+        modules = [module for module in model.modules() if module not in left]
+        return modes_set(modules, training=training, altered=altered)
 
     return around_models(forced)
 
 
 def _frozen(altered: Altered) -> AbstractContextManager[None]:
     def forced(model: nn.Module) -> AbstractContextManager[None]:
-        frozen = [module for module in model.modules() if _is_frozen(module)]
-        inside = {each for module in frozen for each in module.modules()}
-        return modes_set(inside, training=False, altered=altered)
+        return modes_set(_frozen_in(model), training=False, altered=altered)
 
     return around_models(forced)
+
+
+def _frozen_in(model: nn.Module) -> set[nn.Module]:
+    """Return the modules of a model that are, or are inside, one with frozen parameters alone."""
+    frozen = [module for module in model.modules() if _is_frozen(module)]
+    return {inner for module in frozen for inner in module.modules()}
 
 
 def _is_frozen(module: nn.Module) -> bool:
@@ -92,7 +98,7 @@ FROZEN_EVAL = TappedChange(
 )
 TRAIN_MODE = TappedChange(
     TrialName(TrialKind.TRAIN_MODE),
-    "Put the model into train mode wherever gradients are computed.",
+    "Put what is trained into train mode wherever gradients are computed.",
     partial(_forced, True),
 )
 EVAL_MODE = TappedChange(
