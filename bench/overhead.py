@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 TURNS = 3
+PARTS = ("host", "first", "everything", "gpu", "eager", "compiled")
 Measured = dict[str, Any]  # as `bench.loops` prints it
 SCRIPT = """
 import torch
@@ -140,22 +141,27 @@ def on_cpu(turns: int, steps: int | None) -> Iterator[Row]:
     yield start_and_end(turns)
 
 
-def on_gpu(turns: int, steps: int | None) -> Iterator[Row]:
+def on_gpu(turns: int, steps: int | None, parts: Collection[str]) -> Iterator[Row]:
     """Yield the rows of a GPU."""
-    made = compare("gpt-host", "watched", turns, steps)
-    yield from overhead("GPT 124M, batch 8 x 1,024, bound by the host", made, 1)
-    yield from density(made)
-    yield Row("… host memory held", f"{made.bytes_a_parameter:.1f} bytes a parameter", "≤ 12")
-    made = compare("gpt-host", "first", turns, 400)
-    yield from overhead("GPT 124M, 400 steps from the first", made, 5)
-    made = compare("gpt-host", "everything", turns, 200)
-    yield Row("budget=None, a step", f"+{made.added_ms:.1f} ms", "≤ 4 ms")
-    made = compare("gpt-gpu", "watched", turns, steps)
-    yield from overhead("GPT 124M, batch 32 x 1,024, bound by the GPU", made, 1)
-    for loop, what in (("small-eager", "eager"), ("small-compiled", "compiled")):
-        made = compare(loop, "watched", turns, steps)
-        yield from overhead(f"4-layer transformer, {what}", made, 2)
-        yield Row("… steps with a loss", f"{made.share('losses'):.1%}", "all")
+    if "host" in parts:
+        made = compare("gpt-host", "watched", turns, steps)
+        yield from overhead("GPT 124M, batch 8 x 1,024, bound by the host", made, 1)
+        yield from density(made)
+        yield Row("… host memory held", f"{made.bytes_a_parameter:.1f} bytes a parameter", "≤ 12")
+    if "first" in parts:
+        made = compare("gpt-host", "first", turns, 400)
+        yield from overhead("GPT 124M, 400 steps from the first", made, 5)
+    if "everything" in parts:
+        made = compare("gpt-host", "everything", turns, 200)
+        yield Row("budget=None, a step", f"+{made.added_ms:.1f} ms", "≤ 4 ms")
+    if "gpu" in parts:
+        made = compare("gpt-gpu", "watched", turns, steps)
+        yield from overhead("GPT 124M, batch 32 x 1,024, bound by the GPU", made, 1)
+    for loop in ("eager", "compiled"):
+        if loop in parts:
+            made = compare(f"small-{loop}", "watched", turns, steps)
+            yield from overhead(f"4-layer transformer, {loop}", made, 2)
+            yield Row("… steps with a loss", f"{made.share('losses'):.1%}", "all")
 
 
 def start_and_end(turns: int) -> Row:
@@ -185,11 +191,17 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: what there is")
     parser.add_argument("--turns", type=int, default=TURNS, help="pairs of processes (default: 3)")
     parser.add_argument("--steps", type=int, help="of each training, for a quick look")
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=PARTS, help="of the table of a GPU (all)"
+    )
     args = parser.parse_args()
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     where = torch.cuda.get_device_name() if device == "cuda" else f"{os.cpu_count()} CPU cores"
     load = os.getloadavg()[0]
-    rows = (on_gpu if device == "cuda" else on_cpu)(args.turns, args.steps)
+    if device == "cuda":
+        rows = on_gpu(args.turns, args.steps, args.parts)
+    else:
+        rows = on_cpu(args.turns, args.steps)
     print(
         f"`python -m bench.overhead {' '.join(sys.argv[1:])}`, {time.strftime('%Y-%m-%d')}, {where}"
         f" (load average {load:.1f} before), Python {platform.python_version()},"

@@ -46,6 +46,7 @@ MEASUREMENTS = {
     "Accuracy in long runs": "accuracy-sampled.md",
     "Blind failures": "blind-failures.md",
     "Preflight": "preflight.md",
+    "Cures": "cures.md",
     "Replays": "replays.md",
     "Real scripts": "real-scripts.md",
     "On a GPU": "gpu.md",

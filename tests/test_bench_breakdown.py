@@ -73,7 +73,7 @@ def test_deep_steps_are_left_out() -> None:
         | {GRAD_NORM: {"weight": series([1.0, 1.0], [12, 14])}}
     )
     parts = dict(breakdown.compared(run, read, 10))
-    assert len(parts) == 7
+    assert len(parts) == 8
     for part in ("forward, host", "backward, host", "optimizer, host", breakdown.WHOLE):
         ours, theirs = parts[part]
         assert ours == pytest.approx(theirs, rel=1e-4)

@@ -1,4 +1,4 @@
-"""The same language model with both flattened sample by sample."""
+"""The same language model with both flattened time by time."""
 
 import torch
 from torch import nn
@@ -30,7 +30,8 @@ optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
 for epoch in range(5):
     for inputs, targets in loader:
         logits = model(inputs)
-        loss = nn.functional.cross_entropy(logits.reshape(-1, 24), targets.reshape(-1))
+        by_time = logits.transpose(0, 1).reshape(-1, 24)
+        loss = nn.functional.cross_entropy(by_time, targets.t().reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -1,4 +1,4 @@
-"""The same language model with targets that are shifted once."""
+"""The same language model with targets that are shifted once, in the loop."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ tokens = [torch.randint(24, (1024,))]
 for _ in range(17):
     tokens.append(torch.multinomial(chain[tokens[-1]], 1).squeeze(1))
 text = torch.stack(tokens, 1)
-loader = DataLoader(TensorDataset(text[:, :16], text[:, 1:17]), batch_size=32, shuffle=True)
+loader = DataLoader(TensorDataset(text[:, :17]), batch_size=32, shuffle=True)
 
 
 class LanguageModel(nn.Module):
@@ -28,7 +28,8 @@ model = LanguageModel()
 optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
 
 for epoch in range(5):
-    for inputs, targets in loader:
+    for (batch,) in loader:
+        inputs, targets = batch[:, :-1], batch[:, 1:]
         logits = model(inputs)
         loss = nn.functional.cross_entropy(logits.reshape(-1, 24), targets.reshape(-1))
         optimizer.zero_grad()

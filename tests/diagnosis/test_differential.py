@@ -134,6 +134,16 @@ def test_the_replay_of_a_captured_failure_is_advised_first() -> None:
         assert sum("holter try replay" in each for each in diagnosis.experiments) == 1
 
 
+def test_a_hint_does_not_lead_before_what_is_sure() -> None:
+    mixed = finding("mixed-samples", confidence=Confidence.HINT)
+    outside = finding("parameters-outside-optimizer", severity=Severity.WARNING)
+    assert diagnose(Checkup((mixed, outside))).leading is outside
+    likely = finding("tiny-updates", severity=Severity.WARNING, confidence=Confidence.LIKELY)
+    assert diagnose(Checkup((mixed, likely))).leading is likely
+    remark = finding("tiny-updates", severity=Severity.INFO)
+    assert diagnose(Checkup((mixed, remark))).leading is mixed
+
+
 def test_a_hint_does_not_lead_a_failure_that_waits_for_its_replay() -> None:
     hint = finding("unscaled-targets", confidence=Confidence.HINT)
     loss = finding("nonfinite-loss", 40)

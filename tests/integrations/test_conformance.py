@@ -465,7 +465,9 @@ trainer.train()
 scripts = pytest.mark.parametrize("script", [LIGHTNING, TRAINER], ids=["lightning", "transformers"])
 
 
-def examined(script: str, folder: Path, *words: str, broken: bool = False) -> dict[str, Any]:
+def examined(
+    script: str, folder: Path, *words: str, broken: bool = False, says: str = ""
+) -> dict[str, Any]:
     """What a command says of an unmodified script, as JSON; the script leaves no files."""
     (folder / "train.py").write_text(script)
     done = subprocess.run(
@@ -477,14 +479,41 @@ def examined(script: str, folder: Path, *words: str, broken: bool = False) -> di
         env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
     )
     assert done.returncode == int(broken), done.stderr
+    assert says in done.stderr, done.stderr
     assert {path.name for path in folder.iterdir()} <= {"train.py", "holter-runs", "__pycache__"}
     return json.loads(done.stdout)
 
 
 @scripts
 def test_preflight_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
-    checks = "samples,inputs-matter,eval-gap,data-finite"
+    checks = "samples,inputs-matter,eval-gap,data-finite,splits"  # the last needs validation data
     shown = examined(script, tmp_path, "try", "preflight", "--only", checks)
+    states = {check["check"]: check["status"] for check in shown["checklist"]}
+    assert {states[name] for name in checks.split(",")} == {"PASS"}, states
+
+
+def with_callback(script: str) -> str:
+    """A script with the callback, whose model comes from where no statement can be read."""
+    framework = "lightning" if script is LIGHTNING else "transformers"
+    head, class_begins, rest = script.partition("class Classifier")
+    lines = rest.splitlines(keepends=True)
+    end = next(n for n, line in enumerate(lines) if n and line[0] not in " \n")
+    body = class_begins + "".join(lines[:end])
+    tail = "".join(lines[end:])
+    added = "callbacks=[HolterCallback('recorded', show=False, quiet=True)]"
+    for last in ("enable_model_summary=False)", "eval_dataset=rows[1024:])"):
+        tail = tail.replace(last, f"{last[:-1]}, {added})")
+    assert added in tail
+    imported = f"from holter.integrations.{framework} import HolterCallback\n"
+    return f"{imported}{head}exec({body!r})\n{tail}"
+
+
+@scripts
+def test_preflight_uses_the_setup_of_the_callback(script: str, tmp_path: Path) -> None:
+    checks = "samples,inputs-matter,eval-gap,data-finite,splits"
+    words = ("try", "preflight", "--only", checks)
+    changed = with_callback(script)
+    shown = examined(changed, tmp_path, *words, says="HolterCallback gives the setup")
     states = {check["check"]: check["status"] for check in shown["checklist"]}
     assert {states[name] for name in checks.split(",")} == {"PASS"}, states
 
@@ -492,6 +521,7 @@ def test_preflight_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @scripts
 def test_doctor_of_an_unmodified_script(script: str, tmp_path: Path) -> None:
-    shown = examined(script, tmp_path, "doctor", "--minutes", "2", broken=True)
-    # The time may not suffice to look at the samples one by one.
+    # By default it takes at most ten times as long as the script itself, on a loaded machine, too.
+    shown = examined(script, tmp_path, "doctor", broken=True)
+    # That may not suffice to look at the samples one by one.
     assert shown["diagnosis"]["leading"]["rule"] in ("nonfinite-samples", "nonfinite-inputs")

@@ -38,6 +38,38 @@ def train():
 train()
 """
 
+DECODER = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(8, 16)
+    def forward(self, text):
+        return self.table(text)
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(8, 16), nn.Linear(16, 8)
+    def forward(self, text, memory, kind):
+        queries = self.table(text)
+        weights = (queries @ memory.transpose(1, 2)).softmax({axis})
+        return self.head(queries + weights @ memory) + kind[:, None, None] * {weight}
+
+encoder, decoder = Encoder(), Decoder()
+optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 0.01)
+for step in range(30):
+    text, target = torch.randint(8, (16, 9)), torch.randint(8, (16, 13))
+    logits = decoder(target[:, :-1], encoder(text), torch.randint(3, (16,)))
+    loss = nn.functional.cross_entropy(logits.reshape(-1, 8), target[:, 1:].reshape(-1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 SERIES = """\
 import torch
 from torch import nn
@@ -106,6 +138,17 @@ def test_later_inputs_that_leak_are_found(here: Path, *, causal: str, leaks: boo
     _, run = ran(here, LANGUAGE.format(causal=causal))
     assert ("leaking-future" in found(run)) is leaks
     assert "causality" in {event.what.experiment for event in run.events_of(ExperimentMade)}
+
+
+@pytest.mark.parametrize(("axis", "weight", "rule"), [(1, 1, "leaking-future"), (2, 0, "unused")])
+def test_the_model_that_the_loss_is_made_of_is_examined(
+    here: Path, axis: int, weight: int, rule: str
+) -> None:
+    """Not the encoder, which is called first: weights over all queries show later ones."""
+    _, run = ran(here, DECODER.format(axis=axis, weight=weight))
+    assert {"leaking-future", "unused-inputs"} & found(run) == {
+        name for name in ("leaking-future", "unused-inputs") if name.startswith(rule)
+    }
 
 
 def test_a_recurrent_layer_over_the_batch_is_found(here: Path) -> None:

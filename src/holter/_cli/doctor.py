@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from holter.scripts.cures.bench import ScriptBench
     from holter.scripts.cures.trial import Command
 
-_TIMES = 10.0  # the script's own time that everything together may take by default
+_TIMES = 9.0  # the script's own time that is taken by default; one more is for imports and report
+_AT_LEAST = 30.0  # seconds that the examination of a short script may take
 _PREFLIGHT = 0.3  # share of the time that is left for it after the run
 _REPLAY = 0.3
 _STEPS = 150  # that preflight records before its experiments
@@ -47,7 +48,7 @@ the script runs again under one change at a time until it learns. All of it goes
 `holter check RUN` gives the same report again.
 
 Files that the script writes go to a scratch folder, which is deleted at the end. By default doctor
-takes at most ten times as long as the script itself.
+takes at most ten times as long as the script itself, or {_AT_LEAST:.0f} s if that is longer.
 
 {EXIT_CODES}"""
 
@@ -69,7 +70,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         "--minutes",
         type=positive,
         metavar="M",
-        help="time for everything (default: ten times the script's own)",
+        help=f"time for everything (default: ten times the script's own, at least"
+        f" {_AT_LEAST:.0f} s)",
     )
     depth.add_argument(
         "-j",
@@ -129,19 +131,22 @@ def _examined(args: argparse.Namespace) -> Path:
     from holter._cli import curing
     from holter.record import Run
     from holter.record.folders import new_folder, require_free
+    from holter.reports._facts import cost
 
     began = time.monotonic()
     command = curing.command_from(args)
     path: Path = args.out or new_folder(command.find().name)
     require_free(path, 0)
     limit = None if args.minutes is None else 60.0 * args.minutes
-    most = "ten times as long as the script" if limit is None else f"{limit:.0f} s"
+    most = f"ten times as long as the script, or {_AT_LEAST:.0f} s"
+    most = most if limit is None else f"{limit:.0f} s"
     tell(f"examining {args.target}: at most {most}; files that it writes are deleted at the end")
     with curing.bench_for(command, path, args.jobs) as bench, _interruptible(path):
         loading = time.monotonic() - began  # which the script alone has to do as well
         taken = bench.record(seconds=None if limit is None else curing.RUN_SHARE * limit)
-        clock = _Clock(began, _TIMES * (loading + taken) if limit is None else limit)
         run = Run.load(path)
+        own = loading + taken - (cost(run).seconds or 0.0)  # without the recorder
+        clock = _Clock(began, max(_TIMES * own, _AT_LEAST) if limit is None else limit)
         _stage("run", _summary(run), taken)
         if run.steps:
             _examine(bench, command, run, clock)
@@ -185,6 +190,8 @@ def _cured(bench: "ScriptBench", path: Path, clock: _Clock) -> str:
     total = len(cures.tried) + len(cures.untried)
     tried = f"{len(cures.tried)} of {total} changes tried"
     found = cures.concluded
+    if found is not None and found is cures.unrelated:
+        return f"{tried}, shuffled labels are learned as well as the true ones"
     if cures.weak:
         return f"{tried}, {'none' if found is None else found.name} makes it learn far more"
     if not cures.failed:

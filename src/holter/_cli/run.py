@@ -114,7 +114,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         dest="afterwards",
         action="store_false",
         help="do not call the model again and read samples of the data sets after the script has"
-        " ended (for 2 %% of its time, at least half a second, at most five)",
+        " ended (2 %% of its time for each, at least half a second, at most five)",
     )
     recording.add_argument(
         "--to",

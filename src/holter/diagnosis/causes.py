@@ -67,6 +67,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "erratic-validation",
             "loss-accuracy-parting",
             "overfitting",
+            "unimproved-metrics",
             "validation-mismatch",
         ),
     }
@@ -107,6 +108,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
     (("duplicated-workers",), ("bad-validation",)),
     (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
+    (
+        ("mispaired-batches", "independent-labels", "misaligned-labels"),
+        ("no-learning", "bad-validation", "unrelated-labels"),
+    ),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (
         ("nonfinite-inputs", "empty-targets"),
@@ -119,6 +124,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("batch-axis-softmax",), (*_LEARNING, "oscillating-loss", "unnormalised-nll")),
     (("outweighed-term", "inverted-class-weights"), ("no-learning", "bad-validation")),
+    (("term-without-gradient",), (*_LEARNING, "unreached-parameters")),
     (("single-class-softmax", "ignored-inputs"), (*_LEARNING, "unreached-parameters")),
     (("ignored-inputs",), ("unrelated-labels",)),
     (("identical-rows",), ("no-learning", "motionless", "fading", "too-large")),
@@ -204,6 +210,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("unstable", "huge-updates"),
     ),
     (("partial-resume",), ("erratic-validation", "exploding-gradients", "overfitting")),
+    (("lagging-average",), ("bad-validation",)),
+    (("unmatched-checkpoint",), (*_LEARNING, "unstable", "large-initial-loss", "unrelated-labels")),
     (
         ("restarted-schedule", "reset-optimizer-state"),
         ("erratic-validation", "exploding-gradients"),
@@ -265,6 +273,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     # validation and the data behind it
     (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
     (("augmented-validation",), ("erratic-validation",)),
+    (("indistinct-classes", "unseen-classes"), ("bad-validation",)),
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
     (("constant-validation",), ("validation-mismatch",)),

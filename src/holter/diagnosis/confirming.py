@@ -39,7 +39,11 @@ def confirmed(
     implied = [f for f in findings if f.rule in told and not f.preview]
     others = [f for f in findings if f is not concluded and f not in implied]
     excluded = [_excluded(f, cures, change, rules) for f in others]
-    kept = [f for f, verdict in zip(others, excluded, strict=True) if verdict is None]
+    kept = [
+        _strengthened(finding, cures)
+        for finding, verdict in zip(others, excluded, strict=True)
+        if verdict is None
+    ]
     kept += [
         replace(
             finding,
@@ -97,6 +101,8 @@ def _excluded(
     """Return why a suspected cause is none: removing it changes nothing, another change cures."""
     rule = rules.get(finding.rule)
     if finding.confidence is Confidence.CERTAIN or rule is None or rule.symptom:
+        return None
+    if cure.cause.by_training:  # which removes no cause
         return None
     deciding = [
         change

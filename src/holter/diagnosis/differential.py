@@ -50,6 +50,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         early or unexplained or findings,
         key=lambda each: (
             each.preview,
+            not _is_sure(each),
             -each.severity,
             -each.confidence,
             -len(effects[id(each)]),
@@ -80,6 +81,11 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         ),
         experiments=_advised(checkup.advice, rule.experiments if rule is not None else ()),
     )
+
+
+def _is_sure(finding: Finding) -> bool:
+    """Whether a finding leads before any hint, however grave what the hint suspects is."""
+    return finding.confidence > Confidence.HINT and finding.severity > Severity.INFO
 
 
 def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:

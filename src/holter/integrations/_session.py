@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class Session:
             self._watch = watch(model, plain, out, resume=resume, **self._options)
             self.path = self._watch.path
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Record nothing meanwhile: experiments are no part of the training."""
+        return nullcontext() if self._watch is None else self._watch.paused()
+
     def end(self, error: BaseException | None = None) -> None:
         """Close the watch, and print the report on the run; nothing if it is closed."""
         watch, self._watch = self._watch, None
@@ -48,18 +53,24 @@ class Session:
 
 
 def ended_by_exceptions(
-    owner: object, method: str, sessions: Callable[..., Iterable[Session]]
+    owner: object,
+    method: str,
+    sessions: Callable[..., Iterable[Session]],
+    *,
+    begins: Callable[..., None] = lambda *_, **__: None,
 ) -> None:
     """Let an exception that leaves `owner.method`, which trains, end the sessions of the training.
 
     For frameworks without a hook that sees every exception. `sessions` is called with the arguments
-    of the method once it has ended. What the method does and returns stays the same.
+    of the method once it has ended, `begins` before. What the method does and returns stays the
+    same.
     """
     original = getattr(owner, method)
 
     @functools.wraps(original)
     def training(*args: Any, **kwargs: Any) -> Any:
         ended_by: BaseException | None = None
+        begins(*args, **kwargs)
         try:
             return original(*args, **kwargs)
         except BaseException as error:

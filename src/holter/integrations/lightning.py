@@ -6,7 +6,8 @@ Works with `lightning` and with `pytorch_lightning`, whichever the script has im
 import inspect
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from torch.optim import Optimizer
 
 from holter.integrations._session import Session
 from holter.lab.calls import with_entry
-from holter.lab.setup import Batches, Setup
+from holter.lab.setup import Batches, KnowsSetup, Setup
 from holter.lab.state import kept
 from holter.record.errors import HolterError
 
@@ -27,7 +28,7 @@ else:
     from pytorch_lightning.callbacks import Callback
 
 
-class HolterCallback(Callback):
+class HolterCallback(Callback, KnowsSetup):
     """Records the training of a LightningModule, and prints the diagnosis at its end.
 
     Takes the options of `holter.watch`; with `show=False` the report is not printed. The run is in
@@ -37,6 +38,7 @@ class HolterCallback(Callback):
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
         super().__init__()
         self._session = Session(out, show=show, **options)
+        self._trainer: weakref.ref[Any] | None = None  # that trains, or has trained last
 
     @property
     def path(self) -> Path | None:
@@ -45,6 +47,7 @@ class HolterCallback(Callback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Open the watch: the optimizers exist from here on."""
+        self._trainer = weakref.ref(trainer)
         self._session.begin(pl_module, trainer.optimizers)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
@@ -55,6 +58,22 @@ class HolterCallback(Callback):
         """Close the watch with what ended the training; Ctrl-C is among it."""
         self._session.end(exception)
 
+    def training_setup(self) -> Setup:
+        """Return the training of the Trainer that has this callback; it must have begun."""
+        trainer = None if self._trainer is None else self._trainer()
+        if trainer is None:
+            raise HolterError("The Trainer has not begun to train: use `setup_of(module, loader)`.")
+        valid = trainer.val_dataloaders
+        made = _setup(
+            trainer.lightning_module,
+            (trainer.optimizers, [config.scheduler for config in trainer.lr_scheduler_configs]),
+            trainer.train_dataloader,
+            valid[0] if isinstance(valid, list | tuple) else valid,
+            max_norm=trainer.gradient_clip_val,
+        )
+        steps = trainer.accumulate_grad_batches
+        return replace(made, accumulation=steps, aside=self._session.aside)
+
 
 def setup_of(
     module: Any, train: Batches, valid: Batches | None = None, *, max_norm: float | None = None
@@ -64,12 +83,23 @@ def setup_of(
     The loss is that of `training_step`, the optimizer that of `configure_optimizers`. `max_norm` is
     `gradient_clip_val` of the Trainer.
     """
+    return _setup(module, _configured(module), train, valid, max_norm=max_norm)
+
+
+def _setup(
+    module: Any,
+    configured: tuple[Sequence[Optimizer], Sequence[Any]],
+    train: Batches,
+    valid: Batches | None,
+    *,
+    max_norm: float | None,
+) -> Setup:
+    optimizers, schedulers = configured
     if not module.automatic_optimization:
         raise HolterError(
             f"{type(module).__name__} has automatic_optimization=False: build the setup from"
             " phases, `holter.Setup(models, phases, train)`."
         )
-    optimizers, schedulers = _configured(module)
     if len(optimizers) != 1:
         raise HolterError(
             f"configure_optimizers returns {len(optimizers)} optimizers: build the setup from"

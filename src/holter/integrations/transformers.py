@@ -4,6 +4,7 @@ The Trainer logs means over many steps, from which `logging_nan_inf_filter` has 
 holds the loss of every step as it was.
 """
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,11 @@ from transformers import Trainer, TrainerCallback
 
 from holter.integrations._session import Session, ended_by_exceptions, unwrapped
 from holter.lab.batches import changed
-from holter.lab.setup import Setup
+from holter.lab.setup import KnowsSetup, Setup
+from holter.record.errors import HolterError
 
 
-class HolterCallback(TrainerCallback):
+class HolterCallback(TrainerCallback, KnowsSetup):
     """Records the training of a Trainer, and prints the diagnosis at its end.
 
     Takes the options of `holter.watch`; with `show=False` the report is not printed. The run is in
@@ -27,6 +29,7 @@ class HolterCallback(TrainerCallback):
 
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
         self._session = Session(out, show=show, **options)
+        self._trainer: weakref.ref[Any] | None = None  # that trains, or has trained last
 
     @property
     def path(self) -> Path | None:
@@ -41,14 +44,30 @@ class HolterCallback(TrainerCallback):
         """Close the watch."""
         self._session.end()
 
+    def training_setup(self) -> Setup:
+        """Return the training of the Trainer that has this callback; it must have begun."""
+        trainer = None if self._trainer is None else self._trainer()
+        if trainer is None:
+            raise HolterError("The Trainer has not begun to train: use `setup_of(trainer)`.")
+        return replace(setup_of(trainer), aside=self._session.aside)
+
+
+def _of(trainer: Any) -> list[HolterCallback]:
+    callbacks = trainer.callback_handler.callbacks
+    return [callback for callback in callbacks if isinstance(callback, HolterCallback)]
+
 
 def _sessions(trainer: Any, *_: Any, **__: Any) -> Iterator[Session]:
-    for callback in trainer.callback_handler.callbacks:
-        if isinstance(callback, HolterCallback):
-            yield callback._session  # noqa: SLF001
+    for callback in _of(trainer):
+        yield callback._session  # noqa: SLF001
 
 
-ended_by_exceptions(Trainer, "train", _sessions)
+def _begins(trainer: Any, *_: Any, **__: Any) -> None:
+    for callback in _of(trainer):
+        callback._trainer = weakref.ref(trainer)  # noqa: SLF001
+
+
+ended_by_exceptions(Trainer, "train", _sessions, begins=_begins)
 
 
 def setup_of(trainer: Any) -> Setup:

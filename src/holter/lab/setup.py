@@ -19,6 +19,17 @@ Batch = Any  # whatever a loader delivers, or the variables of a script by name
 Batches = Iterable[Batch]
 
 
+class KnowsSetup:
+    """What knows the training that it is a part of, such as the callback of a framework.
+
+    Where the step of a script cannot be extracted, experiments use the setup of one that is alive.
+    """
+
+    def training_setup(self) -> "Setup":
+        """Return the training as a setup for experiments."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptWrite:
     """Where a training writes to tensors besides its optimizer, and what does it again.
@@ -76,6 +87,14 @@ class LossPhase:
         return [parameter for group in groups for parameter in group["params"]]
 
 
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What the tensors of a batch are for, by their paths: `[1]`, `['label']`."""
+
+    target: str
+    inputs: tuple[str, ...] = ()  # that the model is given; empty: not known
+
+
 @dataclass(frozen=True)
 class Setup:
     """A training that can be repeated: its models, its step, its data.
@@ -100,6 +119,7 @@ class Setup:
     # they were before the first step.
     reached: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
+    roles: Roles | None = None  # of what is in a batch, where it is known
 
     @classmethod
     def of(

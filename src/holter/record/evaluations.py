@@ -3,6 +3,7 @@
 import re
 
 ALSO = "also."  # before the name of a task that `watch(also=...)` was given
+PRINTED = "printed "  # before the name of a metric that a script printed
 _ON = " on "
 _WORDS = {
     "train": "train",

@@ -62,10 +62,13 @@ class TrialKind(StrEnum):
     UNWEIGHTED_LOSS = "loss without its weights"
     LOG_PROBABILITIES = "log-probabilities in place of raw outputs"
     LAST_ACTIVATION_OFF = "last activation left out"
+    CUTS_OFF = "gradients through detached results"
+    AUGMENTATION_OFF = "augmentation off"
     PLAIN_LOOP = "plain training loop"
     REFERENCE_OPTIMIZER = "reference optimizer"
     REFERENCE_MODEL = "reference model with the reference optimizer"
     LEARNABLE_LABELS = "labels computed from the inputs"
+    LABELS_SHUFFLED = "labels shuffled"
 
     LEARNING_RATE = "learning rate x"  # a factor
     CLIP = "clip to"  # a norm
@@ -75,6 +78,8 @@ class TrialKind(StrEnum):
     CONFIRM = "confirm"  # a learning rate
     SHUFFLED_LABELS = "shuffled"  # a number
     WARM_UP = "warm-up over"  # a number of steps
+    TERM_OFF = "loss without term"  # its number
+    TERM_HIDDEN = "reported loss without term"  # its number; it is trained as before
 
 
 _VALUES = frozenset(kind.value for kind in TrialKind)

@@ -38,12 +38,14 @@ from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.events import ExperimentMade, NotApplicable
-from holter.scripts.keepsake import Keepsake, TrainingCall
+from holter.scripts.keepsake import Keepsake, TrainingCall, scores_of
+from holter.scripts.twins import compared
 
 if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
-_SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0  # of the script's time, and seconds, that this may take
+# Of the script's time, and seconds, that the data sets and the model may take each.
+_SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0
 _SAMPLES = 1000  # of each data set
 
 _Planned = Iterator[tuple[Experiment, Callable[[Lab], None]]]
@@ -59,14 +61,18 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
         return
     limit = min(max(_SHARE * seconds, _LEAST), _MOST)
     setup = _setup(model, call, keepsake.loaders(*watch.splits()))
-    until = time.perf_counter() + limit
     with Lab(path) as lab, _quiet(), _restored(setup), _at_most(2 * limit + 1.0):
+        if keepsake.initial is not None:
+            for comparison in compared(model, keepsake.initial, keepsake.copies):
+                lab.event(comparison)
         for name, module in model.named_modules():
             module.training = name in call.training
-        for experiment, make in _planned(setup, call, limit):
-            if time.perf_counter() > until:
-                break
-            _make(experiment, make, lab)
+        for planned in (_of_data(setup, limit), _planned(setup, call, limit)):
+            until = time.perf_counter() + limit
+            for experiment, make in planned:
+                if time.perf_counter() > until:
+                    break
+                _make(experiment, make, lab)
 
 
 def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None:
@@ -83,6 +89,14 @@ def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None
     lab.event(ExperimentMade(name, time.perf_counter() - began))
 
 
+def _of_data(setup: Setup, limit: float) -> _Planned:
+    """Read the data sets first: a model that takes long must not leave no time for them."""
+    if setup.loaders:
+        yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
+        some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
+        yield data, partial(data.function, setup, **some)
+
+
 def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     if call.loss is not None:
         function, arguments = call.loss
@@ -92,21 +106,17 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     if "train" in setup.loaders or call.varies:
         yield sample_mixing, partial(sample_mixing.function, setup, steps=0)
         yield input_use, partial(input_use.function, setup, steps=0, seconds=limit / 4)
-    if call.loss is not None and _scores(call) is not None:
+    if call.loss is not None and scores_of(call.output, _loss_input(call)) is not None:
         before = float(getattr(nn.functional, call.loss[0])(**call.loss[1]).detach().mean())
         yield eval_gap, partial(eval_gap.function, setup, steps=0, passes=0, start=before)
     yield eval_dropout, partial(eval_dropout.function, setup)
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
-    if setup.loaders:
-        some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
-        yield data, partial(data.function, setup, **some)
-        yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
 
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:
     """A setup whose step calls the model and the loss function as the training did."""
-    scores = _scores(call)
+    scores = scores_of(call.output, _loss_input(call))
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
         made = model(*batch["args"], **batch["kwargs"])
@@ -121,41 +131,11 @@ def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Set
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = {"args": args, "kwargs": kwargs}
     setup = Setup.of(model, optimizer, loss, [batch], valid=loaders.get("valid"))
-    return replace(setup, loaders=loaders)
+    return replace(setup, loaders=loaders, roles=call.roles)
 
 
-def _scores(call: TrainingCall) -> Callable[[Any], Tensor] | None:
-    """How the loss function's input is made of what the model returns; None if otherwise."""
-    given = None if call.loss is None else call.loss[1].get("input")
-    if not isinstance(given, Tensor):
-        return None
-    for place, made in enumerate(tensors(call.output)):
-        for arrange in (_as_is, _last_second, _time_first):
-            try:
-                same = torch.equal(arrange(made).reshape(given.shape), given)
-            except (RuntimeError, IndexError):
-                continue
-            if same:
-                return partial(_arranged, place, arrange, given.shape)
-    return None
-
-
-def _arranged(
-    place: int, arrange: Callable[[Tensor], Tensor], shape: torch.Size, output: Any
-) -> Tensor:
-    return arrange(tensors(output)[place]).reshape(shape)
-
-
-def _as_is(made: Tensor) -> Tensor:
-    return made
-
-
-def _last_second(made: Tensor) -> Tensor:
-    return made.movedim(-1, 1)
-
-
-def _time_first(made: Tensor) -> Tensor:
-    return made.transpose(0, 1)
+def _loss_input(call: TrainingCall) -> Any:
+    return None if call.loss is None else call.loss[1].get("input")
 
 
 class _LateError(BaseException):

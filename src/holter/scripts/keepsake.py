@@ -2,19 +2,23 @@
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
 
-from holter.lab.batches import cloned, tensors
+from holter.lab.batches import cloned, leaves, tensors
+from holter.lab.setup import Roles
 from holter.record.signals import Signal
+from holter.scripts.twins import Sketch, copies_of, sketch_of
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import roots
+from holter.watching.collectors.lane import Delivery, Lane
 from holter.watching.collectors.moments import (
     AfterUpdate,
     BackwardBegins,
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 _KEPT = 2**28  # bytes of a model that is kept after the script has dropped it
 _CALL = 2**26  # bytes of the arguments of one call, and of what it returns
 _TRIES = 6  # steps in which a call of a whole model is looked for
+_FIRST = 2  # updates after which the weights are still nearly those of the start
+_MODELS = 4  # whose calls are kept until the loss tells which of them it is made of
 _LOADERS = 4  # that are kept
 
 _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -41,7 +47,8 @@ _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
 class TrainingCall:
     """A call of a model in training, and of the loss function after it.
 
-    `later` are the arguments of a call in a later step, if there was one.
+    `later` are the arguments of a call in a later step, if there was one; `batch` is what a loader
+    delivered for it.
     """
 
     arguments: _Arguments
@@ -49,6 +56,29 @@ class TrainingCall:
     output: Any
     loss: tuple[str, dict[str, Any]] | None
     later: _Arguments | None = None
+    batch: Any = None
+
+    @property
+    def roles(self) -> Roles | None:
+        """Which tensors of a batch the loss function takes as target, and which the model is given.
+
+        Read after the training, because it waits for the device.
+        """
+        target = None if self.loss is None else self.loss[1].get("target")
+        if not isinstance(target, Tensor) or self.batch is None:
+            return None
+        held = leaves(self.batch)
+        aims = [path for path, leaf in held.items() if _same(leaf, target)]
+        if not aims:
+            return None
+        given = tensors(self.arguments)
+        known = [
+            path
+            for path, leaf in held.items()
+            if path != aims[0] and any(_same(leaf, each) for each in given)
+        ]
+        others = [each for each in given if not any(_same(leaf, each) for leaf in held.values())]
+        return Roles(aims[0], () if others else tuple(known))
 
     @property
     def varies(self) -> bool:
@@ -84,12 +114,28 @@ class Keepsake:
     def __init__(self) -> None:
         self.declined: list[str] = []
         self.call: TrainingCall | None = None
+        self.initial: Sketch | None = None  # of the weights, if hardly updated before
+        self.copies: list[nn.Module] = []  # of the model
         self._model: nn.Module | weakref.ref[nn.Module] | None = None
         self._calls: Calls[str] = Calls(self._heard, self._returned)
-        self._tries = _TRIES
-        self._found: tuple[nn.Module, _Arguments, Any] | None = None
+        self._tries, self._updates = _TRIES, 0
+        self._found: list[tuple[nn.Module, _Arguments, Any]] = []  # the first call of each model
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
+        self._batch: Any = None
+        self._lane: Lane | None = None
+
+    def join(self, lane: Lane) -> None:
+        """Hear of training batches until a call was kept."""
+        self._lane = lane
+        lane.at_batch.append(self._fetched)
+
+    def _fetched(self, delivery: Delivery) -> None:
+        self._batch = delivery.batch
+        if not self._tries and self._lane is not None:
+            heard = self._lane.at_batch
+            self._lane.at_batch = [hear for hear in heard if hear != self._fetched]
+            self._batch = None
 
     @property
     def spent(self) -> float:
@@ -144,6 +190,7 @@ class Keepsake:
             if moment.opens_step and self._calls.listens:
                 self._keep()
         else:
+            self._updates += isinstance(moment, AfterUpdate)
             self._forget()
             if isinstance(moment, Closing):
                 return ()
@@ -159,32 +206,94 @@ class Keepsake:
 
     def _forget(self) -> None:
         self._calls.stop()
-        self._found = self._loss = None
+        self._found, self._loss = [], None
 
     def _heard(self, _: str, module: nn.Module, __: Any) -> bool:
-        return not torch.is_grad_enabled() or not module.training or self._found is not None
+        known = len(self._found) == _MODELS or any(module is model for model, _, _ in self._found)
+        return not torch.is_grad_enabled() or not module.training or known
 
     def _returned(self, _: str, module: nn.Module, arguments: _Arguments, output: Any) -> None:
-        if self._found is None and _bytes((arguments, output)) <= _CALL:
-            self._found = module, cloned(arguments), cloned(output)
+        if _bytes((arguments, output)) <= _CALL:
+            self._found.append((module, cloned(arguments), cloned(output)))
 
     def _keep(self) -> None:
         found, loss = self._found, self._loss
         self._forget()
         self._tries -= 1
-        if found is None:
-            return
-        model, arguments, output = found
         if self.call is not None:
-            self.call = replace(self.call, later=arguments)
-            self._tries = 0
+            again = [given for model, given, _ in found if model is self.model]
+            if again:
+                self.call = replace(self.call, later=again[0])
+                self._tries = 0
+                self._keep_copies()
             return
+        if not found:
+            return
+        given = None if loss is None else loss[1].get("input")
+        # Of an encoder and a decoder, the loss is made of what the decoder returns.
+        scored = [call for call in found if scores_of(call[2], given) is not None]
+        model, arguments, output = (scored or found)[0]
         small = _bytes(list(model.parameters())) <= _KEPT
         self._model = model if small else weakref.ref(model)
         kept = loss if loss is not None and _bytes(loss[1]) <= _CALL else None
         training = frozenset(name for name, each in model.named_modules() if each.training)
+        if self._updates <= _FIRST:
+            self.initial = sketch_of(model)
         copied = kept and (kept[0], cloned(kept[1]))
-        self.call = TrainingCall(arguments, training, output, copied)
+        batch = cloned(self._batch) if _bytes(self._batch) <= _CALL else None
+        self.call = TrainingCall(arguments, training, output, copied, batch=batch)
+
+    def _keep_copies(self) -> None:
+        """Keep small copies of the model: those of a function are gone when it has returned."""
+        model = self.model
+        if model is not None and self.initial is not None:
+            small = _bytes(list(model.parameters())) <= _KEPT // _MODELS
+            self.copies = copies_of(model)[:_MODELS] if small else []
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers in the same order, whatever their shape and type.
+
+    The target of a hand-written loss is known up to rounding.
+    """
+    if one.numel() != other.numel() or not one.numel():
+        return False
+    first, second = (each.detach().cpu().reshape(-1).double() for each in (one, other))
+    return bool((first - second).abs().max() <= 1e-5 * second.abs().max())
+
+
+Arrange = Callable[[Tensor], Tensor]
+
+
+def scores_of(output: Any, given: Any) -> Callable[[Any], Tensor] | None:
+    """Return how the loss function's input is made of what a model returns; None if otherwise."""
+    if not isinstance(given, Tensor):
+        return None
+    for place, made in enumerate(tensors(output)):
+        for arrange in (_as_is, _last_second, _time_first):
+            try:
+                same = torch.equal(arrange(made).reshape(given.shape), given)
+            except (RuntimeError, IndexError):
+                continue
+            if same:
+                return partial(_arranged, place, arrange, given.shape)
+    return None
+
+
+def _arranged(place: int, arrange: Arrange, shape: torch.Size, output: Any) -> Tensor:
+    return arrange(tensors(output)[place]).reshape(shape)
+
+
+def _as_is(made: Tensor) -> Tensor:
+    return made
+
+
+def _last_second(made: Tensor) -> Tensor:
+    return made.movedim(-1, 1)
+
+
+def _time_first(made: Tensor) -> Tensor:
+    return made.transpose(0, 1)
 
 
 def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:

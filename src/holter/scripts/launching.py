@@ -23,7 +23,9 @@ from holter.scripts.seeding import shifted_seeds
 from holter.scripts.spawned import Recording, Workers, tap_processes
 
 if TYPE_CHECKING:
+    from holter.scripts.figures import Figures
     from holter.scripts.keepsake import Keepsake
+    from holter.scripts.printing import Printing
     from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.taps import Tap
@@ -73,6 +75,7 @@ def launch(
     kept: list[Keepsake] = []
     started = time.perf_counter()
     taps: list[Tap] = []
+    printed: list[tuple[Printing, Figures, Recorder]] = []
     options = {
         "budget": budget,
         "black_box": black_box,
@@ -83,6 +86,10 @@ def launch(
     }
 
     def begin() -> None:
+        from holter.scripts.figures import Figures
+        from holter.scripts.printed import logging_metrics
+        from holter.scripts.printing import Printing
+
         described = replace(
             environment.describe(),
             command=(found.argument, *arguments),
@@ -91,6 +98,9 @@ def launch(
         )
         recorder = _recorder(found.name, out, described, resume=resume)
         began.append(_begin(recorder, kept if afterwards else None, **options))
+        figures = Figures(lambda: recorder.steps)
+        hearers = (figures.hear, logging_metrics(lambda metrics: began[0].log(**metrics)))
+        printed.append((Printing(*hearers), figures, recorder))
         if status and _rank() == 0 and terminal_title.is_wanted():
             terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
@@ -119,6 +129,10 @@ def launch(
         if not isinstance(error, SyntaxError):
             tell(f"{script} did not import torch; nothing was recorded.")
         return ScriptEnd(exit_code, None, interrupted=interrupted)
+    for printing, figures, recorder in printed:
+        printing.stop()
+        for series in figures.series():
+            recorder.event(series)
     steps = _close(began[0], error)
     if kept and steps and exit_code == 0:
         _examine(began[0], kept[0], time.perf_counter() - started)

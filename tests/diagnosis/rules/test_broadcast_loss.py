@@ -6,7 +6,14 @@ from holter.diagnosis.rules.broadcast_loss import broadcast_loss
 from holter.record import Run
 from holter.record.events import Event, HandwrittenLoss, Occurrence
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
-from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
+from holter.record.signals import (
+    LOSS,
+    LOSS_PAIRED_SPREAD,
+    OUTPUT_SPREAD,
+    OUTPUT_UNITS,
+    TARGET_BROADCAST,
+    TARGET_STD,
+)
 from synthetic import found, run_of, said
 
 
@@ -86,3 +93,15 @@ def test_nonfinite_spread_is_left_out() -> None:
 def test_too_short() -> None:
     (verdict,) = said(broadcast_loss, given([1.0] * 2))
     assert isinstance(verdict, NotExamined)
+
+
+@pytest.mark.parametrize(("spread", "confidence"), [(0.05, Confidence.LIKELY), (0.9, None)])
+def test_differences_beside_a_loss_function(spread: float, confidence: Confidence | None) -> None:
+    """Predictions that differ as targets do are compared in pairs on purpose."""
+    signals = {LOSS: {"": [1.0] * 20}, LOSS_PAIRED_SPREAD: {"": [1.0] * 10 + [spread] * 10}}
+    (verdict,) = said(broadcast_loss, run_of(signals))
+    if confidence is None:
+        assert isinstance(verdict, Normal)
+    else:
+        assert isinstance(verdict, Finding)
+        assert verdict.confidence is confidence

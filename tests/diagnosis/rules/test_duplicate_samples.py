@@ -1,5 +1,9 @@
+from typing import Any
+
+import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.duplicate_samples import duplicate_samples
 from holter.record import Event, Run
 from holter.record.events import SamplesFound
@@ -13,6 +17,7 @@ from holter.record.signals import (
     DATASET_LENGTH,
     DATASET_REPEATED,
     DATASET_VALUES,
+    LOSS,
     Signal,
 )
 from synthetic import run_of, said
@@ -27,8 +32,10 @@ def training_set(
     length: int = 1000,
     values: float | None = 5000,
     dimensions: int = 1,
+    loss: np.ndarray | None = None,
 ) -> Run:
-    signals: dict[Signal, dict[str, list[float]]] = {
+    signals: dict[Signal, Any] = {
+        **({} if loss is None else {LOSS: {"": loss}}),
         DATASET_EXAMINED: {"train": [1000]},
         DATASET_LENGTH: {"train": [length]},
         DATASET_DISTINCT: {"train": [distinct]},
@@ -95,3 +102,12 @@ def test_nothing_read() -> None:
     run = run_of({DATASET_DUPLICATES: {"train": [0.0]}})
     (verdict,) = said(duplicate_samples, run)
     assert isinstance(verdict, NotExamined)
+
+
+def test_after_a_training_only_if_it_failed() -> None:
+    falling = 2.0 * 0.98 ** np.arange(200)
+    (note,) = said(duplicate_samples, training_set(1.0, 1.0, distinct=500, loss=falling))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+    (finding,) = said(duplicate_samples, training_set(1.0, 1.0, distinct=500, loss=falling[::-1]))
+    assert isinstance(finding, Finding)

@@ -1,14 +1,25 @@
+from typing import Any
+
+import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.imbalanced_classes import imbalanced_classes
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
-from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS, Signal
+from holter.record.signals import (
+    DATASET_CLASS,
+    DATASET_CLASS_COUNT,
+    DATASET_CLASS_WEIGHTS,
+    LOSS,
+    Signal,
+)
 from synthetic import run_of, said
 
 
-def counted(*counts: float, weighted: bool = False) -> Run:
-    signals: dict[Signal, dict[str, list[float]]] = {
+def counted(*counts: float, weighted: bool = False, loss: np.ndarray | None = None) -> Run:
+    signals: dict[Signal, Any] = {
+        **({} if loss is None else {LOSS: {"": loss}}),
         DATASET_CLASS: {"train": [float(each) for each in range(len(counts))]},
         DATASET_CLASS_COUNT: {"train": list(counts)},
         DATASET_CLASS_WEIGHTS: {"train": [float(weighted)]},
@@ -43,3 +54,12 @@ def test_nearly_all_of_one_class() -> None:
     assert finding.severity is Severity.INFO
     assert finding.confidence is Confidence.HINT
     assert "980 of 1000 training samples are of class 1" in finding.summary
+
+
+def test_after_a_training_only_if_it_failed() -> None:
+    falling = 2.0 * 0.98 ** np.arange(200)
+    (note,) = said(imbalanced_classes, counted(990, 10, loss=falling))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+    (finding,) = said(imbalanced_classes, counted(990, 10, loss=falling[::-1]))
+    assert isinstance(finding, Finding)

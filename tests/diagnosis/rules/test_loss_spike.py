@@ -7,7 +7,15 @@ from holter.diagnosis.rules.loss_spike import loss_spike
 from holter.record import Event
 from holter.record.events import OptimizerSeen
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
-from holter.record.signals import GRAD_TOTAL_NORM, INPUT_STD, LOSS, LR, TARGET_STD, UPDATE_RATIO
+from holter.record.signals import (
+    GRAD_TOTAL_NORM,
+    INPUT_STD,
+    LOSS,
+    LR,
+    MODEL_ELEMENTS,
+    TARGET_STD,
+    UPDATE_RATIO,
+)
 from synthetic import found, run_of, said
 
 SEEDS = range(20)
@@ -120,6 +128,14 @@ def test_other_data_are_normal() -> None:
     (note,) = said(loss_spike, run_of({LOSS: {"": loss}, INPUT_STD: {"net": std}}))
     assert isinstance(note, Normal)
     assert note.exception == "new-data"
+
+
+@pytest.mark.parametrize(("size", "is_new"), [(768.0, True), (512.0, False)])
+def test_a_longer_task_is_normal(size: float, *, is_new: bool) -> None:
+    sizes = np.select([T < 250, T < 390], [256.0, 512.0], size)
+    loss = calm(np.random.default_rng(0)) + spike(400, 0.5, lasts=0.3)
+    (verdict,) = said(loss_spike, run_of({LOSS: {"": loss}, MODEL_ELEMENTS: {"": sizes}}))
+    assert isinstance(verdict, Normal if is_new else Finding)
 
 
 def grown_targets(times: float) -> list[object]:

@@ -1,10 +1,19 @@
 import numpy as np
 import pytest
 
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.mismatched_validation_inputs import mismatched_validation_inputs
 from holter.record import Run, Series
-from holter.record.findings import Clear, Confidence, NotExamined
-from holter.record.signals import INPUT_MEAN, INPUT_STD, VAL_INPUT_MEAN, VAL_INPUT_STD, Signal
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
+from holter.record.signals import (
+    DATASET_COLUMN_ORIGIN,
+    DATASET_OWN_SCALE,
+    INPUT_MEAN,
+    INPUT_STD,
+    VAL_INPUT_MEAN,
+    VAL_INPUT_STD,
+    Signal,
+)
 from synthetic import found, run_of, said, series
 from validations import STEPS, validated
 
@@ -35,9 +44,28 @@ def test_fires_on_another_scale(mean: float, std: float) -> None:
 def test_a_bad_validation_loss_makes_it_likely() -> None:
     t = np.arange(PASSES)
     training = 2.3 * np.exp(-t / 3)
-    for validation, confidence in ((2 + 0.2 * t, Confidence.LIKELY), (training, Confidence.HINT)):
-        run = validated(training, validation, more=inputs(120, 60))
-        assert found(mismatched_validation_inputs, run)[0].confidence is confidence
+    run = validated(training, 2 + 0.2 * t, more=inputs(120, 60))
+    assert found(mismatched_validation_inputs, run)[0].confidence is Confidence.LIKELY
+
+
+def test_inputs_on_which_the_model_is_as_good_do_no_damage() -> None:
+    training = 2.3 * np.exp(-np.arange(PASSES) / 3)
+    (note,) = said(
+        mismatched_validation_inputs, validated(training, training, more=inputs(120, 60))
+    )
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+@pytest.mark.parametrize(("train", "valid", "reported"), [(1, 1, True), (1, 0, False)])
+def test_data_sets_standardised_by_their_own_statistics(
+    train: float, valid: float, reported: bool
+) -> None:
+    training = 2.3 * np.exp(-np.arange(PASSES) / 3)
+    own = {DATASET_OWN_SCALE: {"train": series([train], [0]), "valid": series([valid], [0])}}
+    for validation, worse in ((3 * training, True), (training, False)):
+        run = validated(training, validation, more={**inputs(0, 1), **own})
+        assert bool(found(mismatched_validation_inputs, run)) is (reported and worse)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +90,11 @@ def test_says_what_it_lacks() -> None:
     for signals in (constant, broken, inputs(120, 60, steps=5), inputs(120, 60, passes=1)):
         (verdict,) = said(mismatched_validation_inputs, run_of(signals))
         assert isinstance(verdict, NotExamined)
+
+
+@pytest.mark.parametrize(("origin", "reported"), [([0, 1, 2], False), ([2, 1, 0], True)])
+def test_columns_in_another_order(origin: list[float], reported: bool) -> None:
+    run = run_of({**inputs(0, 1), DATASET_COLUMN_ORIGIN: {"valid": series(origin)}})
+    findings = found(mismatched_validation_inputs, run)
+    assert bool(findings) is reported
+    assert all("0 is 2, 2 is 0" in finding.summary for finding in findings)

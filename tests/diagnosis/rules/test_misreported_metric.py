@@ -5,9 +5,17 @@ import pytest
 
 from holter.diagnosis.rules.misreported_metric import misreported_metric
 from holter.record import Event, Run
-from holter.record.events import ClassCount, ClassCounts, NumberSums, PassMeasured
-from holter.record.findings import Clear, Finding, Normal, NotExamined
-from holter.record.signals import LOSS, METRIC_LOGGED
+from holter.record.evaluations import PRINTED
+from holter.record.events import (
+    ClassCount,
+    ClassCounts,
+    EvaluationSeen,
+    NumberSums,
+    Occurrence,
+    PassMeasured,
+)
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
+from holter.record.signals import LOSS, METRIC_LOGGED, VAL_LOSS, VAL_LOSS_OF_BATCHES
 from synthetic import run_of, said, series
 
 STEPS = (9, 19, 29)
@@ -73,3 +81,47 @@ def test_says_both_numbers() -> None:
     assert "logged as 0.35" in finding.summary
     assert "accuracy of 0.7" in finding.summary
     assert finding.onset == 19
+
+
+def printed(values: list[float], *, data: str = "train_loader", name: str = "val_rmse") -> Run:
+    """A run that prints a metric, with passes over some data whose RMSE is 0.1, 0.2, 0.3."""
+    events: list[Event[Occurrence]] = [
+        Event(0, 0.0, EvaluationSeen(data, "", False, data == "train_loader", "train.py:1"))
+    ]
+    for step, error in zip(STEPS, (0.1, 0.2, 0.3), strict=True):
+        square = error**2
+        sums = NumberSums(1, 0.0, 4.0, 0.0, 0.008, square, 4.0, (0,) * 240, (9,) + (0,) * 239)
+        events.append(Event(step, 0.0, PassMeasured(f"mse_loss on {data}", 9, numbers=sums)))
+    signals = {
+        LOSS: {"": np.ones(30)},
+        METRIC_LOGGED: {PRINTED + name: series(values, STEPS)},
+        VAL_LOSS: {f"mse_loss on {data}": series([0.01, 0.04, 0.09], STEPS)},
+        VAL_LOSS_OF_BATCHES: {f"mse_loss on {data}": series([0.05, 0.08, 0.2], STEPS)},
+    }
+    return run_of(signals, events=events)
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        (printed([0.1, 0.2, 0.3]), Finding),  # of the training data
+        (printed([0.1, 0.2, 0.3], data="val_loader"), Clear),
+        (printed([0.4, 0.5, 0.6]), Clear),  # of something else: in other units, maybe
+        (printed([0.05, 0.08, 0.2], data="val_loader", name="val_loss"), Finding),  # of batches
+        (printed([0.01, 0.05, 0.14], data="val_loader", name="val_loss"), Finding),  # all so far
+        (printed([0.01, 0.04, 0.09], data="val_loader", name="val_loss"), Clear),
+        (printed([7.0, 8.0, 9.0], data="val_loader", name="val_loss"), Clear),
+        (run(f"{PRINTED}val_acc", TRUE), Clear),
+        (run(f"{PRINTED}val_acc", [0.0, 0.01, 0.0]), Finding),
+        (run(f"{PRINTED}val_recall", [0.0, 0.01, 0.0]), NotExamined),
+    ],
+)
+def test_what_a_script_prints(made: Run, kind: type) -> None:
+    (verdict,) = said(misreported_metric, made)
+    assert isinstance(verdict, kind), verdict
+
+
+def test_a_small_difference_of_a_printed_metric_is_a_hint() -> None:
+    (finding,) = said(misreported_metric, run(f"{PRINTED}val_acc", [0.42, 0.5, 0.61]))
+    assert isinstance(finding, Finding)
+    assert finding.confidence is Confidence.HINT

@@ -82,7 +82,29 @@ def test_folds_of_a_cross_validation_are_trainings_of_their_own() -> None:
     (verdict,) = said(reset_optimizer_state, run)
     assert isinstance(verdict, Normal)
     assert verdict.exception == "another-training"
-    assert found(reset_optimizer_state, given([*range(1, 41)] * 5, np.linspace(2, 0.5, 200)))
+    assert found(reset_optimizer_state, given([*range(1, 21)] * 10, np.linspace(2, 0.5, 200)))
+
+
+@pytest.mark.parametrize("rise", [1.0, 2.0])
+def test_a_state_that_lasts_is_lost_without_damage_unless_the_loss_rises(rise: float) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, 300)
+    loss = np.linspace(1, 0.3, 300) * np.exp(noise)
+    loss[:10] *= 5
+    for reset in range(50, 300, 50):
+        loss[reset : reset + 4] *= rise
+    (verdict,) = said(reset_optimizer_state, given([*range(1, 51)] * 6, loss))
+    if rise > 1:
+        assert isinstance(verdict, Finding)
+        assert verdict.confidence is Confidence.CERTAIN
+    else:
+        assert isinstance(verdict, Normal)
+        assert verdict.exception == "no-damage"
+
+
+def test_the_reset_is_where_the_count_began() -> None:
+    age = series([5.0, 9.0, 5.0, 9.0, 5.0, 9.0, 5.0], range(4, 4 + 7 * 20, 20))
+    (finding,) = found(reset_optimizer_state, given(age))
+    assert finding.onset == 40  # read at step 44, when it had seen five steps
 
 
 @pytest.mark.parametrize("age", [[], [1.0]])

@@ -55,6 +55,14 @@ def test_step_lr_for_epochs() -> None:
     assert finding.onset < 10
 
 
+@pytest.mark.parametrize(("gamma", "reported"), [(0.9, True), (0.5, False)])
+def test_a_factor_for_each_epoch(gamma: float, *, reported: bool) -> None:
+    """Once per epoch, a factor of 0.9 leaves a rate, and one of 0.5 would not either."""
+    rate = 0.1 * 0.9**AT
+    run = run_with(rate, scheduler="ExponentialLR", gamma=gamma)
+    assert bool(found(rushed_schedule, run)) is reported
+
+
 def test_loaders_that_are_re_created_for_each_epoch() -> None:
     length = STEPS // EPOCHS
     seen = SchedulerSeen("StepLR", step_size=3)

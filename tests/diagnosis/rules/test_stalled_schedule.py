@@ -97,8 +97,19 @@ def test_a_run_that_is_not_over(status: str) -> None:
     assert isinstance(verdict, NotExamined)
 
 
-def test_what_an_epoch_is_has_to_be_known() -> None:
+def test_regular_calls_show_epochs_where_nothing_else_does() -> None:
     run = run_with(ONE_CYCLE, passes=False, scheduler="OneCycleLR", horizon=STEPS)
+    (finding,) = found(stalled_schedule, run)
+    assert finding.confidence is Confidence.LIKELY
+    run = run_with(ONE_CYCLE, passes=False, scheduler="LambdaLR")
+    (finding,) = found(stalled_schedule, run)
+    assert finding.confidence is Confidence.HINT
+
+
+def test_what_an_epoch_is_has_to_be_known() -> None:
+    calls = np.zeros(STEPS)
+    calls[[3, 50, 60, 200, 390]] = 1
+    run = run_with(ONE_CYCLE, calls=calls, passes=False, scheduler="OneCycleLR", horizon=STEPS)
     (verdict,) = said(stalled_schedule, run)
     assert isinstance(verdict, NotExamined)
 

@@ -15,6 +15,7 @@ from holter.record import Event, Run
 from holter.record.events import LoaderSeen
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
+    DATASET_DUPLICATES,
     LOSS,
     STREAM_COLLAPSED,
     STREAM_DISTINCT,
@@ -23,6 +24,7 @@ from holter.record.signals import (
     STREAM_SAMPLES,
     STREAM_SEEN,
     STREAM_STD,
+    STREAM_TOKENS,
     STREAM_VALUES,
     Signal,
 )
@@ -41,6 +43,8 @@ def stream(
     samples: float = 1024,
     collapsed: float = 0.0,
     values: float = 1000,
+    tokens: float | None = None,
+    duplicates: float | None = None,
     seen: LoaderSeen = LOADER,
     loss: np.ndarray = FALLING,
 ) -> Run:
@@ -55,8 +59,11 @@ def stream(
         STREAM_VALUES: [values] * passes,
         STREAM_MEAN: mean,
         STREAM_STD: std,
+        **({} if tokens is None else {STREAM_TOKENS: [tokens] * passes}),
     }
     signals = {signal: {"loader 0": series(each, at)} for signal, each in columns.items()}
+    if duplicates is not None:
+        signals[DATASET_DUPLICATES] = {"train": series([duplicates], [0])}
     return run_of({**signals, LOSS: {"": series(loss)}}, events=[Event(0, 0.0, seen)])
 
 
@@ -129,6 +136,19 @@ def test_codes_repeat_by_nature() -> None:
     assert note.exception == "coded-inputs"
 
 
+@pytest.mark.parametrize(
+    ("values", "tokens", "reported"),
+    [(40, 12, True), (30, 20, True), (97, 2, False), (2, 8, False)],
+    ids=["sentences", "letters", "two numbers", "bits"],
+)
+def test_tokens_repeat_by_nature_if_they_make_few_samples(
+    values: float, tokens: float, reported: bool
+) -> None:
+    run = stream(distinct=10, values=values, tokens=tokens, collapsed=1.0, loss=FALLING[::-1])
+    assert bool(found(few_distinct_samples, run)) is reported
+    assert bool(found(collapsed_batch, run)) is reported
+
+
 @pytest.mark.parametrize(("drawable", "reported"), [(5, True), (1024, False), (None, False)])
 def test_weights_of_a_sampler(drawable: int | None, reported: bool) -> None:
     seen = LoaderSeen("loader 0", batches=32, order="shuffled", samples=1024, drawable=drawable)
@@ -144,6 +164,17 @@ def test_weights_of_a_sampler(drawable: int | None, reported: bool) -> None:
 def test_workers_that_repeat_one_another(workers: int, distinct: float, reported: bool) -> None:
     seen = LoaderSeen("loader 0", workers=workers, iterable=True)
     assert bool(found(duplicated_workers, stream(seen=seen, distinct=distinct))) is reported
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "reported"),
+    [(0.0, True), (1.0, False), (None, False)],
+    ids=["drawn in each worker", "held twice", "not examined"],
+)
+def test_workers_of_a_data_set_with_indices(duplicates: float | None, reported: bool) -> None:
+    seen = LoaderSeen("loader 0", workers=2, samples=1024)
+    run = stream(seen=seen, distinct=512, duplicates=duplicates)
+    assert bool(found(duplicated_workers, run)) is reported
 
 
 def test_passes_that_were_not_read_whole_tell_nothing_of_workers() -> None:

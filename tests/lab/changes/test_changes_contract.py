@@ -6,12 +6,14 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.modules.module import _global_forward_pre_hooks
 from torch.optim import optimizer
 from torch.utils.data import DataLoader, TensorDataset
 
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import UNCHANGED, Change, TappedChange
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
+from holter.lab.changes.augmentation import AUGMENTATION_OFF
 from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF, clip_to, clipped_at_steps
 from holter.lab.changes.data import (
     CLASS_WEIGHTS,
@@ -23,6 +25,7 @@ from holter.lab.changes.data import (
 )
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
+from holter.lab.changes.graph import CUTS_OFF, hidden_term, without_term
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
 from holter.lab.changes.learning_rate import RATES_HELD, SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
@@ -48,6 +51,7 @@ from holter.lab.changes.passes import (
 from holter.lab.changes.precision import AUTOCAST_OFF, FLOAT32
 from holter.lab.changes.reference import REFERENCE_MODEL
 from holter.lab.changes.swaps import (
+    LABELS_SHUFFLED,
     LEARNABLE_LABELS,
     PLAIN_LOOP,
     REFERENCE_OPTIMIZER,
@@ -75,7 +79,8 @@ TAPPED: list[TappedChange] = [
     *(STANDARDISED_INPUTS, STANDARDISED_TARGETS, MEAN_LOSS, CLASS_WEIGHTS, SHUFFLED_LOADER),
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),
     *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, RATES_HELD, clipped_at_steps(0.1)),
-    *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, FROZEN_EVAL, UNWEIGHTED_LOSS),
+    *(LABELS_SHUFFLED, FROZEN_EVAL, UNWEIGHTED_LOSS, CUTS_OFF, AUGMENTATION_OFF),
+    *(without_term(1), hidden_term(2)),
 ]
 CHANGES: list[Change] = [
     *(UNCHANGED, clip_to(0.1), DETERMINISTIC, MATH_ATTENTION, COMPILE_OFF),
@@ -113,7 +118,8 @@ def functions() -> list[object]:
         *(nn.Module.__call__, nn.utils.clip_grad_value_, torch.autograd.backward),
         *(torch.optim.Optimizer.add_param_group, DataLoader.__init__, DataLoader.__iter__),
         *(torch.amp.autocast_mode.autocast.__init__, len(optimizer._global_optimizer_pre_hooks)),
-        len(optimizer._global_optimizer_post_hooks),
+        *(len(optimizer._global_optimizer_post_hooks), len(_global_forward_pre_hooks)),
+        *(torch.Tensor.__add__, torch.Tensor.__radd__, torch.Tensor.__sub__, torch.Tensor.detach),
     ]
 
 

@@ -323,3 +323,39 @@ def test_a_reference_model_that_is_not_validated_may_memorise(tmp_path: Path) ->
     assert leading(tmp_path / "half") is None
     searched(tmp_path / "other", {"inputs standardised": more, **TUNED}, unchanged=partly)
     assert leading(tmp_path / "other") is not None
+
+
+def test_labels_that_are_learned_no_better_than_shuffled_ones_are_named(tmp_path: Path) -> None:
+    curves = {"labels shuffled": partly, **TUNED}
+    cures, _ = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
+    assert cures.concluded is cures.unrelated is not None
+    finding = leading(tmp_path / "run")
+    assert finding is not None
+    assert (finding.rule, finding.confidence) == ("unrelated-labels", Confidence.HINT)
+    assert finding.preview
+
+
+def test_labels_that_are_learned_better_than_shuffled_ones_are_sound(tmp_path: Path) -> None:
+    curves = {"labels shuffled": flat, **TUNED}
+    cures, bench = searched(tmp_path / "run", curves, unchanged=partly, predicts=True)
+    assert cures.tried["labels shuffled"].effect is Effect.WORSE
+    assert [trial.repeat for trial in bench.made if trial.trial == "labels shuffled"] == [0]
+    assert leading(tmp_path / "run") is None
+
+
+def test_a_loss_without_a_term_is_compared_with_its_other_terms(tmp_path: Path) -> None:
+    def rest(_: int) -> float:
+        return 1.5
+
+    def falling(step: int) -> float:
+        return 1.4 * 0.98**step + 0.1
+
+    name, reference = "loss without term 2", "reported loss without term 2"
+    cures, bench = searched(tmp_path / "same", {name: rest, reference: rest})
+    assert cures.tried[name].effect is Effect.NONE
+    assert reference not in cures.tried
+    made = [trial.trial for trial in bench.made]
+    assert made.index(reference) < made.index(name)
+    cures, _ = searched(tmp_path / "other", {name: falling, reference: rest})
+    assert cures.smallest is not None
+    assert cures.smallest.name == name

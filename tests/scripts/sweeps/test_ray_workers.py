@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holter.record import Run
-from holter.record.events import ChangeTried
+from holter.record.events import ChangeTried, CureTried
 from holter.record.signals import LR_RANGE_HELD
 
 pytest.importorskip("ray")
@@ -39,6 +39,46 @@ for _ in range(3):
 """
 
 
+CURABLE = """\
+import os, pathlib, signal
+lost = pathlib.Path({lost!r})
+if "RAY_RAYLET_PID" in os.environ and not lost.exists():
+    lost.touch()
+    os.kill(os.getppid(), signal.SIGKILL)  # the worker of the cluster
+    os.kill(os.getpid(), signal.SIGKILL)
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+labels = torch.randint(4, (1024,))
+rows = (1.5 * torch.randn(4, 16))[labels] + torch.randn(1024, 16)
+model = nn.Sequential(nn.Linear(16, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=2.0)
+for epoch in range(4):
+    for x, y in DataLoader(TensorDataset(rows, labels), batch_size=32, shuffle=True):
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+# What `holter try cures --on ray` does with trials, without the search for them.
+TRIALS = """\
+import math, pathlib, sys
+from holter.lab.cures.searching import CureTrial
+from holter.scripts.cures.bench import ScriptBench
+from holter.scripts.cures.elsewhere import HandedOutBench
+from holter.scripts.cures.trial import Command
+from holter.scripts.sweeps.cluster import RayWorkers
+
+command, run = Command("train.py"), pathlib.Path("run").absolute()
+workers = RayWorkers(run, address=None, cpus=1.0, gpus=0.0)
+with ScriptBench(command, run) as here, workers:
+    bench = HandedOutBench(here, command, run, workers)
+    trials = [CureTrial("unchanged", 1, 20), CureTrial("learning rate x 0.1", 0, 20)]
+    done = sorted(bench.run(trials, math.inf), key=lambda each: each.repeat)
+print(bench.jobs, *(each.failed or each.altered > 0 for each in done))
+"""
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     from ray.cluster_utils import Cluster
@@ -57,8 +97,12 @@ def write(folder: Path, *, lost: Path | str = "", value: float = 1.0) -> None:
 
 
 def holter(folder: Path, address: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return python(folder, address, "-m", "holter", *words)
+
+
+def python(folder: Path, address: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "holter", *words],
+        [sys.executable, *words],
         cwd=folder,
         env={**os.environ, "RAY_ADDRESS": address},
         capture_output=True,
@@ -79,6 +123,35 @@ def test_seeds_come_back_and_a_lost_one_is_retried(cluster: str, tmp_path: Path)
     assert len(set(values)) == 2
     assert lost.exists()
     assert Run.load(tmp_path / "sweep/A/seed-1").steps == 48
+
+
+@pytest.mark.slow
+def test_trials_come_back_and_a_lost_one_is_retried(cluster: str, tmp_path: Path) -> None:
+    lost = tmp_path.parent / f"{tmp_path.name}-lost"  # what a trial writes beside it is deleted
+    (tmp_path / "train.py").write_text(CURABLE.format(lost=str(lost)))
+    ended = python(tmp_path, cluster, "-c", TRIALS)
+    assert ended.stdout.split() == ["2", "True", "False"], ended.stderr  # nodes, altered
+    assert lost.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_cure_is_found_though_a_worker_is_lost(cluster: str, tmp_path: Path) -> None:
+    lost = tmp_path.parent / f"{tmp_path.name}-lost"
+    (tmp_path / "train.py").write_text(CURABLE.format(lost=str(lost)))
+    words = ["try", "cures", "--on", "ray", "--minutes", "4", "--out", "run", "--json"]
+    ended = holter(tmp_path, cluster, *words, "train.py")
+    assert ended.returncode == 1, ended.stderr
+    assert lost.exists()
+    leading = json.loads(ended.stdout)["diagnosis"]["leading"]
+    assert (leading["rule"], leading["confidence"]) == ("uncleared-gradients", "certain")
+    tried = [event.what for event in Run.load(tmp_path / "run").events_of(CureTried)]
+    assert tried
+    assert not [each for each in tried if each.failed]
+    again = holter(tmp_path, cluster, "try", "cures", "--on", "ray", "--trust", "--json", "run")
+    assert json.loads(again.stdout)["diagnosis"]["leading"] == leading, again.stderr
+    made = Run.load(tmp_path / "run").events_of(CureTried)
+    assert len(made) == len(tried)  # nothing finished runs twice
 
 
 @pytest.mark.slow

@@ -15,10 +15,13 @@ from holter.record.signals import (
     GRAPH_LOOSE_LEAVES,
     GRAPH_OPERATIONS,
     LOSS_BATCH_SOFTMAX,
+    LOSS_CONSTANT_PART,
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
+    LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
+    MODEL_ELEMENTS,
 )
 from watching.collectors.trainings import values, watching
 
@@ -184,3 +187,87 @@ def test_the_graph_is_counted(tmp_path):
     # addmm and the transposed weight, a sum, 5 sines, 8 products, a stack, a sum
     sizes = [values(run, s)[0] for s in (GRAPH_OPERATIONS, GRAPH_DEPTH, GRAPH_LEAVES)]
     assert sizes == [2 + 1 + 5 + 8 + 2, 2 + 1 + 5 + 1 + 2, 2]
+
+
+TARGETS = torch.arange(ROWS) * 1.0
+PAIRED = {
+    "squares": (lambda out: ((out - TARGETS) ** 2).mean(), True),
+    "beside a loss function": (
+        lambda out: (
+            (out.sigmoid() - TARGETS).abs().mean()
+            + functional.cross_entropy(torch.cat((out, -out), 1), LABELS % 2)
+        ),
+        True,
+    ),
+    "squeezed": (lambda out: ((out.squeeze(1) - TARGETS) ** 2).mean(), False),
+    "unsqueezed": (lambda out: ((out - TARGETS.unsqueeze(1)) ** 2).mean(), False),
+    "pairs on purpose": (lambda out: ((out[:, 0, None] - TARGETS) ** 2).mean(), False),
+    "differences of outputs": (lambda out: ((out - out.T) ** 2).mean(), False),
+}
+
+
+@pytest.mark.parametrize(("loss_of", "is_paired"), PAIRED.values(), ids=PAIRED.keys())
+def test_differences_of_every_prediction_and_every_target(tmp_path, loss_of, is_paired):
+    run = recorded(tmp_path / "run", loss_of, nn.Linear(3, 1))
+    assert (LOSS_PAIRED_SPREAD in run) is is_paired
+    if is_paired:
+        assert 0 < values(run, LOSS_PAIRED_SPREAD)[0] < 1
+
+
+def parted(out, part):
+    return functional.cross_entropy(out, LABELS) + 0.5 * out.square().mean() + part
+
+
+CONSTANT = {
+    "none": (lambda out: parted(out, 0.1 * out.abs().sum()), 0.0),
+    "a tensor": (lambda out: parted(out, torch.tensor(3.0)), 3.0),
+    "detached": (lambda out: parted(out, 0 * out.detach().sum() + 2.0), 2.0),
+    "first, and scaled": (lambda out: 2 * (torch.tensor(1.5) - out.square().mean()), 3.0),
+    "below a sum": (lambda out: torch.tensor(1.5) + out.abs().mean() + out.exp().sum(), 1.5),
+    "one of torch's functions": (
+        lambda out: functional.mse_loss(out.detach(), out.detach() + 2) + out.logsumexp(1).sum(),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("loss_of", "part"), CONSTANT.values(), ids=CONSTANT.keys())
+def test_the_part_of_a_loss_without_a_gradient(tmp_path, loss_of, part):
+    run = recorded(tmp_path / "run", loss_of)
+    if part is None:  # what is added to it cannot be computed again
+        assert LOSS_CONSTANT_PART not in run
+    else:
+        assert values(run, LOSS_CONSTANT_PART) == pytest.approx([part] * 3, abs=1e-5)
+
+
+def test_the_size_of_what_modules_return(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 8), nn.Linear(8, CLASSES))
+    run = recorded(tmp_path / "run", lambda out: out.mean(), model)
+    assert values(run, MODEL_ELEMENTS) == [ROWS * CLASSES] * 3
+
+    def twice(out):
+        return (out + model(torch.randn(ROWS, 3))).mean()
+
+    run = recorded(tmp_path / "twice", twice, model)
+    assert values(run, MODEL_ELEMENTS) == [2 * ROWS * CLASSES] * 3
+
+
+class Weighted(nn.Module):
+    """A loss with a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, out):
+        return self.scale * (out - TARGETS).square().mean()
+
+
+def test_a_module_that_computes_a_loss_does_not_end_the_model(tmp_path):
+    model, weighted = nn.Linear(3, 1), Weighted()
+    optimizer = torch.optim.SGD([*model.parameters(), *weighted.parameters()], lr=0.001)
+    with watching(tmp_path / "run", [model, weighted], optimizer):
+        for _ in range(3):
+            weighted(model(torch.randn(ROWS, 3))).backward()
+            optimizer.step()
+    assert LOSS_PAIRED_SPREAD in Run.load(tmp_path / "run")

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from holter import Run
-from holter.record.events import SchedulerSeen
+from holter.record.events import SchedulerSeen, StateLoaded
 from holter.record.signals import (
     CHECKPOINT_OPTIMIZER_STEPS,
     CHECKPOINT_RESTORED,
@@ -159,3 +159,22 @@ def test_a_checkpoint_is_not_kept(tmp_path, checkpoint):
         gc.collect()
         assert kept() is None
         train(model, optimizer, scheduler)
+
+
+def test_the_names_that_fit_are_told_before_and_during_training(tmp_path):
+    model, optimizer, scheduler = parts()
+    state = {f"module.{name}": value for name, value in model.state_dict().items()}
+    with watching(tmp_path / "run", model, optimizer):
+        model.load_state_dict(state, strict=False)
+        train(model, optimizer, scheduler)
+        model.load_state_dict(model.state_dict())
+        nn.Linear(3, 4).load_state_dict({}, strict=False)
+    told = [event.what for event in Run.load(tmp_path / "run").events_of(StateLoaded)]
+    assert [(load.found, load.missing, load.unexpected, load.renamed) for load in told] == [
+        (0, 4, 4, 4),
+        (4, 0, 0, 0),
+        (0, 2, 0, 0),
+    ]
+    assert told[0].module == told[1].module != told[2].module
+    assert told[0].example == ("0.weight", "module.0.weight")
+    assert "test_resumption.py" in told[0].where

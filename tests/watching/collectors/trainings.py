@@ -295,9 +295,9 @@ def resumed_policy():
 
 
 def handwritten():
-    """A loss by hand: the log of a softmax, a root, and a mean over some of the samples."""
-    model = mlp(4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    """A loss by hand: the log of a softmax, a root, pairs, and a mean over some of the samples."""
+    model, single = mlp(4), nn.Linear(6, 1)
+    optimizer = torch.optim.SGD([*model.parameters(), *single.parameters()], lr=0.05)
 
     def loop(_log):
         for _ in range(4):
@@ -306,11 +306,12 @@ def handwritten():
             mask = torch.tensor([1.0, 0.0, 1.0, 1.0] * 2)
             loss = -((chosen + 1e-8).log() * mask).sum() / mask.sum()
             loss = loss + ((out[:, 3] - torch.randn(8)) ** 2).mean().sqrt()
+            loss = loss + (single(torch.randn(8, 6)) - torch.randn(8)).abs().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
 
-    return Training([model], [optimizer], loop)
+    return Training([model, single], [optimizer], loop)
 
 
 def one_of_a_group():

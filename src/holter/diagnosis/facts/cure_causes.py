@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from holter.record.trials import TrialKind, TrialName, parts
+from holter.record.trials import UNCHANGED, TrialKind, TrialName, parts
 
 
 class Part(StrEnum):
@@ -33,6 +33,8 @@ class CureCause:
     rescales: bool = False  # the loss of the changed training has another scale
     is_swap: bool = False  # it localises the fault, and is no fix
     is_control: bool = False  # it replaces what is to be learned: no cure
+    by_training: bool = False  # it is judged by the training loss: validation is changed as well
+    by_validation: bool = False  # it is judged by the validation loss, which alone it changes
     decides: bool = True  # it removes the cause wholly: without an effect, there is no such cause
 
 
@@ -59,7 +61,10 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             "Call `model.train()` before each training epoch.",
         ),
         TrialKind.EVAL_MODE: CureCause(
-            Part.LOOP, ("validation-in-train-mode",), "Call `model.eval()` before validation."
+            Part.LOOP,
+            ("validation-in-train-mode",),
+            "Call `model.eval()` before validation.",
+            by_validation=True,
         ),
         TrialKind.FROZEN_EVAL: CureCause(
             Part.LOOP, (), "Call `eval()` on the frozen modules after `model.train()`."
@@ -110,6 +115,12 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             "Standardise the targets by the mean and standard deviation of the training set.",
             rescales=True,
         ),
+        TrialKind.CUTS_OFF: CureCause(
+            Part.MODEL,
+            ("unreached-parameters",),
+            "Remove `.detach()` or `.data` from `forward`, or freeze the parameters below it.",
+            decides=False,
+        ),
         TrialKind.LAST_ACTIVATION_OFF: CureCause(
             Part.MODEL,
             ("limited-outputs", "doubled-softmax", "doubled-sigmoid", "saturated-units"),
@@ -134,6 +145,15 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             Part.OPTIMIZER, ("collapsed-weights",), "Lower the weight decay."
         ),
         TrialKind.DROPOUT_OFF: CureCause(Part.MODEL, (), "Lower the dropout rate."),
+        TrialKind.AUGMENTATION_OFF: CureCause(
+            Part.DATA, (), "Weaken the augmentation: it must not change what a label means."
+        ),
+        TrialKind.TERM_OFF: CureCause(
+            Part.LOSS,
+            ("outweighed-term",),
+            "Check the weight and the sign of this term of the loss.",
+            decides=False,
+        ),
         TrialKind.AUTOCAST_OFF: CureCause(
             Part.OPTIMIZER,
             (
@@ -217,6 +237,15 @@ CURE_CAUSES: Mapping[TrialKind, CureCause] = MappingProxyType(
             is_control=True,
             decides=False,
         ),
+        TrialKind.LABELS_SHUFFLED: CureCause(
+            Part.DATA,
+            ("unrelated-labels",),
+            "Check that each label belongs to its input after shuffling, splitting and batching.",
+            is_swap=True,
+            is_control=True,
+            by_training=True,
+            decides=False,
+        ),
     }
 )
 _ORDER = list(CURE_CAUSES)
@@ -231,6 +260,25 @@ def cause_of(trial: str) -> CureCause:
         fix = f"{'Lower' if slower else 'Raise'} the learning rate {_times(name.amount)} times."
         return CureCause(cause.part, _SLOWER if slower else _FASTER, fix, decides=False)
     return cause
+
+
+def is_by_validation(trial: str) -> bool | None:
+    """Whether a trial is judged by its validation loss; None if that depends on the training."""
+    kinds = (name.kind for name in parts(trial))
+    causes = [CURE_CAUSES[kind] for kind in kinds if kind in CURE_CAUSES]
+    if any(cause.by_training for cause in causes):
+        return False
+    return True if any(cause.by_validation for cause in causes) else None
+
+
+def reference_of(trial: str) -> str:
+    """Return the trial that one is compared with: mostly the unchanged training.
+
+    Without a term the loss is another one. It is compared with that of the other terms while all
+    are trained.
+    """
+    hidden = (name.detail for name in parts(trial) if name.kind is TrialKind.TERM_OFF)
+    return next((str(TrialName(TrialKind.TERM_HIDDEN, detail)) for detail in hidden), UNCHANGED)
 
 
 def size_of(trial: str) -> tuple[int, int, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.cure_causes import cause_of, size_of
+from holter.diagnosis.facts.cure_causes import cause_of, is_by_validation, reference_of, size_of
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.facts.tried import CONFIRMED, Effect, TrialEnd, TriedChange
 from holter.diagnosis.facts.weak import TUNED, is_far_below, is_weak, share_of, tells
@@ -17,19 +17,21 @@ from holter.record import Run
 from holter.record.errors import HolterError
 from holter.record.events import CureTried, OutOfTime
 from holter.record.signals import CURE_LOSS, LOSS
-from holter.record.trials import UNCHANGED
+from holter.record.trials import UNCHANGED, TrialKind, TrialName
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
     from holter.diagnosis.facts.outcome import Outcome
 
 EXPERIMENT = "cures"
+SHUFFLED = str(TrialName(TrialKind.LABELS_SHUFFLED))  # a control
 _VISIBLE = 0.1  # least difference of two levels that counts, as a share of the unchanged one
 _SIGMAS = 3.0  # of the noise between repeats
 _RESTORED = 0.5  # least share of the best improvement that a cure reaches
 _DIVERGED = 2.0  # times the median level of all repeats: one that ends higher has diverged
 _WHOLE = 0.9  # least share of the steps compared that a trial has to make
 _STALLED = "stalled"  # an outcome
+_ALIKE = 0.05  # difference between true and shuffled labels that is none
 _HALVED = 0.5  # gain that is always visible, and least gain over a training that stalled
 # Outcomes that the validation loss decides: trials are compared by it.
 OF_VALIDATION = ("overfits", "learned only the training data")
@@ -114,7 +116,22 @@ class Cures:
     @property
     def concluded(self) -> TriedChange | None:
         """The change that the trials name: of a failure the cure, of a weak training the gain."""
-        return self.improvement if self.weak else self.smallest or self.localising
+        found = self.improvement if self.weak else self.smallest or self.localising
+        return found or self.unrelated
+
+    @property
+    def unrelated(self) -> TriedChange | None:
+        """The trial with shuffled labels, if it learns them as well as the true ones, or None.
+
+        It tells only of a training that learned something of its labels.
+        """
+        learned = self.weak or (
+            self.outcome is not None and str(self.outcome.state) == OF_VALIDATION[-1]
+        )
+        change = self.tried.get(SHUFFLED)
+        if not learned or change is None or not change.confirmed:
+            return None
+        return change if change.gain >= -_ALIKE else None
 
     @cached_property
     def cures(self) -> tuple[TriedChange, ...]:
@@ -129,7 +146,7 @@ class Cures:
 
         Labels that can be learned tell about the data only if no other part is at fault.
         """
-        found = [change for change in self._curing if change.cause.is_swap]
+        found = [c for c in self._curing if c.cause.is_swap and not c.cause.by_training]
         others = [
             change
             for change in self.tried.values()
@@ -154,8 +171,9 @@ class Cures:
         return next((change for change in self.swaps if change.confirmed), None)
 
     def with_effect(self, effect: Effect) -> tuple[str, ...]:
-        """Return the names of changes with an effect."""
-        return tuple(name for name, change in self.tried.items() if change.effect is effect)
+        """Return the names of changes with an effect; controls change no part of the training."""
+        found = (each for each in self.tried.values() if each.effect is effect)
+        return tuple(change.name for change in found if not change.cause.is_control)
 
 
 def judged(facts: "Facts") -> "Outcome | None":
@@ -171,7 +189,7 @@ def is_poor(outcome: "Outcome") -> bool:
     return outcome.bad or str(outcome.state) == _STALLED
 
 
-Known = dict[tuple[str, int], "TrialEnd | None"]  # ends that were read before
+Known = dict[tuple[str, int, bool], "TrialEnd | None"]  # ends that were read before
 
 
 def cures_of(run: Run, known: Known | None = None) -> Cures | None:
@@ -187,7 +205,8 @@ def cures_of(run: Run, known: Known | None = None) -> Cures | None:
     latest = {(event.trial, event.repeat): event for event in events}  # the longest comes last
     outcome = judged(Facts(run))
     trials = _Trials(run, outcome, latest, {} if known is None else known)
-    names = dict.fromkeys(trial for trial, _ in latest if trial != UNCHANGED)
+    references = {UNCHANGED, *(reference_of(trial) for trial, _ in latest)}
+    names = dict.fromkeys(trial for trial, _ in latest if trial not in references)
     untried = [e.what.trial for e in run.events_of(OutOfTime) if e.what.experiment == EXPERIMENT]
     return Cures(
         outcome,
@@ -215,7 +234,10 @@ class _Trials:
         )
         self._length = max((event.steps for event in events.values()), default=run.steps)
         repeats = [0, *(repeat for trial, repeat in events if trial == UNCHANGED)]
-        ends = [self._unchanged(repeat, self._length) for repeat in dict.fromkeys(repeats)]
+        ends = [
+            self._unchanged(repeat, self._length, self._of_validation)
+            for repeat in dict.fromkeys(repeats)
+        ]
         self.unchanged = tuple(end for end in ends if end is not None)
 
     def tried(self, name: str) -> TriedChange:
@@ -229,7 +251,7 @@ class _Trials:
             (end, reference)
             for event in events
             if (end := self._end(event, event.steps)) is not None
-            and (reference := self._unchanged(event.repeat, event.steps)) is not None
+            and (reference := self._reference(event)) is not None
         ]
         if not pairs:
             return TriedChange(name, Effect.FAILED, failed="no loss was recorded")
@@ -252,24 +274,41 @@ class _Trials:
         learned = learned and min(gains) > (_VISIBLE if self._failed else _HALVED)
         return Effect.CURES if whole and failing and learned else Effect.HELPS
 
-    def _unchanged(self, repeat: int, steps: int) -> TrialEnd | None:
+    def _reference(self, event: CureTried) -> TrialEnd | None:
+        """Return the end of the training that a trial is compared with."""
+        name = reference_of(event.trial)
+        if name != UNCHANGED:
+            other = self._events.get((name, event.repeat))
+            return None if other is None else self._end(other, event.steps)
+        return self._unchanged(event.repeat, event.steps, self._is_by_validation(event.trial))
+
+    def _is_by_validation(self, trial: str) -> bool:
+        own = is_by_validation(trial)
+        return self._of_validation if own is None else own
+
+    def _unchanged(self, repeat: int, steps: int, of_validation: bool) -> TrialEnd | None:
         """Return the end of the unchanged training; of a repeat that was not made, the first."""
         event = self._events.get((UNCHANGED, repeat))
-        if repeat and event is not None and (end := self._end(event, steps)) is not None:
-            return end
-        return self._read("", self._run, steps, 0)
+        if repeat and event is not None:
+            end = self._read(event.folder, None, steps, repeat, of_validation)
+            if end is not None:
+                return end
+        return self._read("", self._run, steps, 0, of_validation)
 
     def _end(self, event: CureTried, steps: int) -> TrialEnd | None:
-        if self._run.path is None:
-            return None
-        return self._read(event.folder, None, steps, event.repeat)
+        by_validation = self._is_by_validation(event.trial)
+        return self._read(event.folder, None, steps, event.repeat, by_validation)
 
-    def _read(self, folder: str, run: Run | None, steps: int, repeat: int) -> TrialEnd | None:
-        key = folder, min(steps, self._length)
+    def _read(
+        self, folder: str, run: Run | None, steps: int, repeat: int, of_validation: bool
+    ) -> TrialEnd | None:
+        if folder and self._run.path is None:
+            return None
+        key = folder, min(steps, self._length), of_validation
         if key not in self._known:
             run = _load(Path(self._run.path or "", folder)) if run is None else run
             self._known[key] = (
-                None if run is None else _end(repeat, run, steps, of_validation=self._of_validation)
+                None if run is None else _end(repeat, run, steps, of_validation=of_validation)
             )
         return self._known[key]
 

@@ -186,6 +186,20 @@ def epochs(facts: "Facts") -> Epochs | None:
     return None
 
 
+def call_intervals(facts: "Facts") -> Epochs | None:
+    """Return the parts of a run between regular calls of its schedulers, or None.
+
+    In a loop without a loader and without validations, nothing else shows where an epoch ends.
+    """
+    counts = facts.run[SCHEDULE_STEPS].get("") if SCHEDULE_STEPS in facts.run else None
+    if counts is None:
+        return None
+    gaps = np.diff(counts.steps[counts.values > 0])
+    if len(gaps) < 2 or gaps.max() > 1.1 * gaps.min() + 1:
+        return None
+    return Epochs(len(gaps) + 1, float(np.median(gaps)), "intervals")
+
+
 def _equal_loaders(facts: "Facts", name: str) -> set[str]:
     """Return the names of all loaders with the settings of the named one."""
     settings = {

@@ -16,6 +16,7 @@ from holter.record.signals import (
     STREAM_SAMPLES,
     STREAM_SEEN,
     STREAM_STD,
+    STREAM_TOKENS,
     STREAM_VALUES,
     Signal,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Values = npt.NDArray[np.float64]
 
 _CODES = 32  # different numbers of inputs: fewer are codes, whose samples repeat by nature
+_POSSIBLE = 1e4  # samples that tokens could make, for each sample of a pass: fewer repeat by chance
 _WHOLE = 0.9  # of the samples of the longest pass
 _LAGS = 2.0  # validation loss over training loss of a model that learned few samples only
 
@@ -48,6 +50,7 @@ class Stream:
     mean: Values
     std: Values
     values: Values
+    tokens: Values
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -64,9 +67,19 @@ class Stream:
 
     @property
     def is_coded(self) -> bool:
-        """Whether inputs are tokens, or hold so few different numbers that samples may repeat."""
+        """Whether inputs hold so few different numbers that samples repeat by nature.
+
+        Of tokens and categories, it is how many different samples they could make.
+        """
         known = self.values[np.isfinite(self.values)]
-        return not len(known) or float(known.max()) <= _CODES
+        if not len(known):
+            return True
+        values = float(known.max())
+        tokens = self.tokens[np.isfinite(self.tokens)]
+        if not len(tokens):
+            return values <= _CODES
+        possible = float(tokens.min()) * np.log(max(values, 1.0))
+        return bool(possible < np.log(_POSSIBLE * float(self.samples.max())))
 
 
 def streams(facts: "Facts") -> list[Stream]:
@@ -123,6 +136,7 @@ def _stream(facts: "Facts", loaders: list[str], setup: LoaderSeen | None) -> Str
         all_of(STREAM_MEAN),
         all_of(STREAM_STD),
         all_of(STREAM_VALUES),
+        all_of(STREAM_TOKENS),
     )
 
 

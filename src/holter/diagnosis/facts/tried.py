@@ -70,7 +70,9 @@ class TriedChange:
     @property
     def confidence(self) -> Confidence:
         """How sure the effect is."""
-        return Confidence.CERTAIN if self.confirmed else Confidence.HINT
+        if not self.confirmed:
+            return Confidence.HINT
+        return Confidence.LIKELY if self.cause.by_training else Confidence.CERTAIN
 
     @property
     def says(self) -> str:
@@ -81,6 +83,9 @@ class TriedChange:
         own = [f"{end.level / max(abs(end.start), 1e-30):.0%}" for end in self.ends]
         if self.cause.rescales:
             return f"the loss ends at {own[0]} of its initial value{repeats}"
+        if self.cause.by_training:
+            true = _level(self.instead)
+            return f"the training loss ends at {_level(self.level)}, with true labels at {true}"
         return f"the loss ends at {_level(self.level)} instead of {_level(self.instead)}{repeats}"
 
     @property

@@ -24,7 +24,9 @@ TUNED = (
     str(TrialName(TrialKind.REFERENCE_OPTIMIZER)),
 )
 # A sound training without them ends lower in training too: only validation tells.
-_REGULARISERS = frozenset((TrialKind.DROPOUT_OFF, TrialKind.NO_WEIGHT_DECAY))
+_REGULARISERS = frozenset(
+    (TrialKind.DROPOUT_OFF, TrialKind.NO_WEIGHT_DECAY, TrialKind.AUGMENTATION_OFF)
+)
 # What a sound training may do on purpose, what changes the task, and what only tunes.
 _UNTOLD = frozenset(
     (
@@ -32,7 +34,8 @@ _UNTOLD = frozenset(
         *(TrialKind.LEARNING_RATE, TrialKind.WARM_UP, TrialKind.CLIP_OUTLIERS),
         *(TrialKind.REFERENCE_OPTIMIZER, TrialKind.PLAIN_LOOP, TrialKind.MEAN_LOSS),
         *(TrialKind.STANDARDISED_TARGETS, TrialKind.LAST_ACTIVATION_OFF),
-        TrialKind.UNWEIGHTED_LOSS,
+        *(TrialKind.UNWEIGHTED_LOSS, TrialKind.TERM_OFF, TrialKind.CUTS_OFF),
+        TrialKind.LABELS_SHUFFLED,
     )
 )
 

@@ -11,7 +11,14 @@ from holter.diagnosis.facts.handwritten import is_handwritten, loss_name
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import OUTPUT_SPREAD, OUTPUT_UNITS, TARGET_BROADCAST, TARGET_STD
+from holter.record.signals import (
+    LOSS,
+    LOSS_PAIRED_SPREAD,
+    OUTPUT_SPREAD,
+    OUTPUT_UNITS,
+    TARGET_BROADCAST,
+    TARGET_STD,
+)
 
 
 @exception
@@ -25,7 +32,7 @@ def equal_targets(facts: Facts, function: str) -> str | None:
 @rule(
     severity=Severity.ERROR,
     level=Level.ARCHITECTURE,
-    needs=(TARGET_BROADCAST,),
+    needs=(LOSS,),
     exceptions=(equal_targets,),
 )
 def broadcast_loss(
@@ -40,10 +47,11 @@ def broadcast_loss(
     """Predictions and targets have different shapes, so the loss compares every pair of them.
 
     ## What it does
-    Reads the shapes that an elementwise loss such as `F.mse_loss` is given, and reports if it
-    broadcasts them: (N,) against (N, 1) becomes (N, N). Predictions of several units, and those of
-    a loss written by hand, may be compared pairwise on purpose, as in distributional reinforcement
-    learning: it reports these if they barely differ between samples.
+    Reads the shapes that an elementwise loss such as `F.mse_loss` is given, and those of
+    differences in a loss written by hand, and reports if they are broadcast: (N,) against (N, 1)
+    becomes (N, N). Predictions of several units, and those of a loss written by hand, may be
+    compared pairwise on purpose, as in distributional reinforcement learning: it reports these if
+    they barely differ between samples.
 
     ## Why it matters
     The best prediction for all targets at once is their mean. The model learns that and nothing
@@ -66,9 +74,18 @@ def broadcast_loss(
     ## How to confirm
     - Print both shapes before the loss.
     """
-    for function, broadcast in facts.run[TARGET_BROADCAST].items():
-        if not len(broadcast):
-            continue
+    functions = (
+        {
+            function: series
+            for function, series in facts.run[TARGET_BROADCAST].items()
+            if len(series)
+        }
+        if TARGET_BROADCAST in facts.run
+        else {}
+    )
+    if not any(series.values.mean() >= min_share for series in functions.values()):
+        yield from _differences(facts, min_steps, max_spread, examined=bool(functions))
+    for function, broadcast in functions.items():
         share = float(broadcast.values.mean())
         measured = (
             f"{loss_name(facts, function)} broadcasts predictions and targets on {portion(share)}"
@@ -103,6 +120,31 @@ def broadcast_loss(
             evidence=evidence,
             fix="give both the same shape: `prediction.squeeze(1)` or `target.unsqueeze(1)`",
         )
+
+
+def _differences(
+    facts: Facts, min_steps: int, max_spread: float, *, examined: bool
+) -> Iterator[Verdict]:
+    """Judge the differences of a loss written by hand, beside loss functions that are called."""
+    spread = facts.run[LOSS_PAIRED_SPREAD].get("") if LOSS_PAIRED_SPREAD in facts.run else None
+    if spread is None or len(spread) < min_steps:
+        if not examined:
+            yield broadcast_loss.not_examined("the loss is not elementwise")
+        return
+    end = float(np.median(spread.values[-max(len(spread) // 4, 1) :]))
+    measured = "a difference in the loss pairs every prediction with every target, (N, N)"
+    says = f"{end:.2g} times the standard deviation of the targets at the end"
+    evidence = (Evidence(LOSS_PAIRED_SPREAD, (spread.first, spread.last), says),)
+    if not end <= max_spread:
+        yield broadcast_loss.harmless(f"{measured}; predictions vary", evidence)
+        return
+    yield broadcast_loss.finding(
+        f"{measured}: predictions vary by {end:.2g} times as much as targets",
+        confidence=Confidence.LIKELY,
+        onset=spread.first,
+        evidence=evidence,
+        fix="give both the same shape: `prediction.squeeze(1)` or `target.unsqueeze(1)`",
+    )
 
 
 def _relative_spread(facts: Facts, function: str) -> float | None:

@@ -9,9 +9,6 @@ from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.rule import rule
 from holter.record.findings import Evidence, Level, Severity, Verdict
 from holter.record.signals import CURE_LOSS
-from holter.record.trials import TrialKind, TrialName
-
-_CONTROLS = (str(TrialName(TrialKind.LEARNABLE_LABELS)),)  # no part of the training is changed
 
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(CURE_LOSS,))
@@ -60,7 +57,7 @@ def curable_failure(
         yield curable_failure.not_examined(
             "the unchanged training fails with some seeds and learns with others"
         )
-    elif (change := cures.smallest or cures.localising) is not None:
+    elif (change := cures.concluded) is not None:
         yield curable_failure.finding(
             f"With {change.name}, {change.says}.",
             confidence=change.confidence,
@@ -79,7 +76,7 @@ def _evidence(cures: Cures, change: TriedChange, named: int) -> Iterator[Evidenc
     others = [each for each in cures.cures if each is not change]
     if others:
         yield others[0].evidence
-    without = [name for name in cures.with_effect(Effect.NONE) if name not in _CONTROLS]
+    without = cures.with_effect(Effect.NONE)
     if without:
         more = f" and {len(without) - named} more" if len(without) > named else ""
         steps = change.evidence.steps

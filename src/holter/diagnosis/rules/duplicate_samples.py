@@ -6,6 +6,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread
+from holter.diagnosis.facts.stream import failed
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
@@ -15,6 +16,7 @@ from holter.record.signals import (
     DATASET_DUPLICATES,
     DATASET_EXAMINED,
     DATASET_REPEATED,
+    LOSS,
 )
 
 
@@ -66,7 +68,8 @@ def duplicate_samples(
 
     ## What it does
     Compares training inputs bit by bit. It reports inputs that occur with several classes, and data
-    sets in which most distinct inputs occur more than once.
+    sets in which most distinct inputs occur more than once. Once a training has ended, it reports
+    them only if the training failed.
 
     ## Why it matters
     Of an input with two labels at least one label is wrong. In a data set that was read twice an
@@ -109,6 +112,8 @@ def duplicate_samples(
         yield duplicate_samples.clear(str(duplicates))
     elif (excuse := duplicate_samples.excused(facts, duplicates, min_distinct)) is not None:
         yield excuse
+    elif LOSS in facts.run and failed(facts) is None:
+        yield duplicate_samples.harmless(f"{duplicates}, but {facts.run_outcome.says}")
     elif conflicting:
         yield _finding(
             duplicates,

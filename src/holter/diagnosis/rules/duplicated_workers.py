@@ -1,4 +1,4 @@
-"""Every worker process serves the whole data set."""
+"""Every worker process serves the same samples."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -6,9 +6,10 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.data_sets import measured as of_data
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import STREAM_DISTINCT, STREAM_SAMPLES
+from holter.record.signals import DATASET_DUPLICATES, STREAM_DISTINCT, STREAM_SAMPLES
 
 
 @rule(severity=Severity.WARNING, level=Level.DATA, needs=(STREAM_SAMPLES, STREAM_DISTINCT))
@@ -17,17 +18,20 @@ def duplicated_workers(
     *,
     min_distinct: Annotated[int, "different samples of a pass needed"] = 32,
     tolerance: Annotated[float, "relative error of the count"] = 0.05,
+    max_duplicates: Annotated[float, "share of duplicates in a data set read by itself"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Every worker process serves the whole data set.
+    """Every worker process serves the same samples.
 
     ## What it does
-    Counts the different samples in passes over an iterable data set that is read by several worker
-    processes. It reports if each sample is served exactly as often as there are workers.
+    Counts the different samples in passes over a data set that is read by several worker processes.
+    It reports if each sample is served exactly as often as there are workers, and a data set with
+    indices does not hold it that often itself.
 
     ## Why it matters
-    An iterable data set is copied to every worker. Unless it divides its samples between them, an
-    epoch holds every sample as many times as there are workers: it takes that much longer, batches
-    repeat, and an evaluation counts samples several times.
+    A data set is copied to every worker. Unless an iterable one divides its samples between them,
+    an epoch holds every sample as many times as there are workers. Samples that are drawn at random
+    are equal in all workers if the generator is copied with its state: there are far fewer of them
+    than there seem to be.
 
     ## Example
     ```python
@@ -37,7 +41,8 @@ def duplicated_workers(
 
     ## What to do
     In `__iter__`, serve only the part of this worker: `torch.utils.data.get_worker_info()` gives
-    `id` and `num_workers`. Or use a data set with indices, or one worker.
+    `id` and `num_workers`. Or use a data set with indices, or one worker. Create generators in the
+    worker, from `torch.initial_seed()`.
 
     ## When it is wrong
     A stream that repeats every sample that often on purpose.
@@ -46,15 +51,11 @@ def duplicated_workers(
     - Count the samples of an epoch with `num_workers=0` and with the workers of the training.
     """
     stream = next(
-        (
-            each
-            for each in facts.streams
-            if each.setup is not None and each.setup.iterable and each.setup.workers > 1
-        ),
+        (each for each in facts.streams if each.setup is not None and each.setup.workers > 1),
         None,
     )
     if stream is None or stream.setup is None:
-        yield duplicated_workers.clear("no iterable data set is read by several workers")
+        yield duplicated_workers.clear("no data set is read by several workers")
         return
     whole = stream.whole & (stream.read >= stream.samples)
     workers, known = stream.setup.workers, stream.distinct[whole]
@@ -67,6 +68,14 @@ def duplicated_workers(
     if abs(copies - workers) > tolerance * workers:
         yield duplicated_workers.clear(measured)
         return
+    if not stream.setup.iterable:
+        alone = of_data(facts.run, DATASET_DUPLICATES, "train")  # read in one process
+        once = stream.claimed is not None and stream.samples.max() <= stream.claimed
+        if alone is None or alone > max_duplicates or not once:
+            yield duplicated_workers.not_examined(
+                f"{measured}; the data set or the sampler may hold each of them that often"
+            )
+            return
     yield duplicated_workers.finding(
         measured,
         confidence=Confidence.LIKELY,
@@ -80,5 +89,8 @@ def duplicated_workers(
             ),
         ),
         fix="divide the samples between the workers: `rows[info.id :: info.num_workers]` with"
-        " `info = torch.utils.data.get_worker_info()`",
+        " `info = torch.utils.data.get_worker_info()`"
+        if stream.setup.iterable
+        else "draw from a generator that each worker seeds by itself:"
+        " `np.random.default_rng(torch.initial_seed())`, created in the worker",
     )

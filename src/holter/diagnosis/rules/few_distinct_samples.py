@@ -15,7 +15,7 @@ from holter.record.signals import STREAM_DISTINCT, STREAM_SAMPLES
 
 @exception
 def coded_inputs(stream: Stream, measured: str) -> str | None:
-    """Samples made of few different numbers, such as tokens and codes, repeat by nature."""
+    """Samples made of few different numbers, such as codes, repeat by nature."""
     return f"{measured}; the inputs are codes" if stream.is_coded else None
 
 

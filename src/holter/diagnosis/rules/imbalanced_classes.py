@@ -5,10 +5,11 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured, series
+from holter.diagnosis.facts.stream import failed
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS
+from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CLASS_WEIGHTS, LOSS
 
 
 @exception
@@ -36,7 +37,7 @@ def imbalanced_classes(
 
     ## What it does
     Counts the classes of training samples as often as the loader serves them, and reports if nearly
-    all are of one class.
+    all are of one class. Once a training has ended, it reports this only if the training failed.
 
     ## Why it matters
     A model that always predicts the most frequent class is then nearly always right, and training
@@ -87,6 +88,9 @@ def imbalanced_classes(
     excuse = imbalanced_classes.excused(facts, shares)
     if excuse is not None:
         yield excuse
+        return
+    if LOSS in facts.run and failed(facts) is None:
+        yield imbalanced_classes.harmless(f"{shares}, but {facts.run_outcome.says}")
         return
     yield imbalanced_classes.finding(
         shares,

@@ -22,6 +22,7 @@ from holter.record.signals import (
     INPUT_MEAN,
     INPUT_STD,
     LOSS,
+    MODEL_ELEMENTS,
     TARGET_BATCH_ENTROPY,
     TARGET_STD,
     UPDATE_RATIO,
@@ -35,6 +36,7 @@ _AFTER = 200  # losses after it whose median is its new level
 _BEFORE = 100  # losses before it: fewer, because a falling loss was higher long before
 _NEAR, _FAR = 400, 4000  # steps before a spike that tell the level of a signal; far if sampled
 _LEAD = 12  # steps before a spike in which another signal may have moved first
+_SIZE = 0.1  # change of the size of outputs, as a share, that makes another task
 _TARGETS = 1.25  # tolerance of the comparison with the variance of targets, which is estimated
 _MEDIAN_ERROR = 1.25  # standard error of a median, in standard deviations over root n
 
@@ -73,9 +75,14 @@ def rate_raised(facts: Facts, curve: Curve, spike: Spike, _: float) -> str | Non
 
 @exception
 def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None:
-    """The inputs or labels changed at the same step for good: other data have another level."""
-    for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY):
-        if _level_changed(facts, signal, spike, spreads):
+    """The inputs, labels or lengths changed at the same step for good: so did the task."""
+    for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY, MODEL_ELEMENTS):
+        is_size = signal is MODEL_ELEMENTS
+        if (
+            _size_changed(facts, spike)
+            if is_size
+            else _level_changed(facts, signal, spike, spreads)
+        ):
             return (
                 f"the loss rose from {spike.before:.3g} to {spike.after:.3g} at step {spike.step},"
                 f" where the {in_words(signal)} changed as well"
@@ -337,6 +344,19 @@ def _first_move(
         return None
     first = int(outside[0])
     return int(series.steps[around][first]), float(np.exp(values[first] - band.median))
+
+
+def _size_changed(facts: Facts, spike: Spike) -> bool:
+    """Whether the model returns more or less after a spike: longer sequences, more calls."""
+    sizes = facts.run[MODEL_ELEMENTS].get("") if MODEL_ELEMENTS in facts.run else None
+    if sizes is None:
+        return False
+    steps = sizes.steps
+    before = sizes.values[(steps >= spike.step - _BEFORE) & (steps < spike.step)]
+    after = sizes.values[(steps >= spike.end) & (steps <= spike.end + _AFTER)]
+    if not len(before) or not len(after):
+        return False
+    return abs(float(np.median(after) / np.median(before)) - 1) > _SIZE
 
 
 def _level_changed(facts: Facts, signal: Signal, spike: Spike, spreads: float) -> bool:

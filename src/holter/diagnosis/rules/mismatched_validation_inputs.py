@@ -3,12 +3,18 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.data_sets import measured as measured_of
+from holter.diagnosis.facts.data_sets import series
 from holter.diagnosis.facts.validation_inputs import FAR_RATIO, FAR_SCORE, FAR_SHIFT, inputs
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
+    DATASET_COLUMN_ORIGIN,
+    DATASET_OWN_SCALE,
     INPUT_MEAN,
     INPUT_STD,
     LOSS,
@@ -36,8 +42,9 @@ def mismatched_validation_inputs(
     ## What it does
     Compares mean and standard deviation of the model's inputs in the second half of training and of
     the validation passes. It reports when they differ far more than training batches differ from
-    one another. The finding is likely if the validation loss is also far above the training loss,
-    or above the best constant prediction.
+    one another, unless the validation loss is low all the same; columns and channels in another
+    order; and data sets that are each standardised by their own statistics, if validation is far
+    worse than training.
 
     ## Why it matters
     A model knows the inputs it was trained on. When only one of two pipelines normalises, the
@@ -75,10 +82,15 @@ def mismatched_validation_inputs(
             f" {compared.validation_mean:.3g} ± {compared.validation_std:.3g} in validation"
         )
         if not compared.differ(max_ratio, max_shift, min_score):
-            yield mismatched_validation_inputs.clear(measured)
+            carries_over = _carries_over(facts, min_worse) is not None
+            worse = _worse(facts, min_worse)
+            yield _by_columns(facts, measured, worse=worse, carries_over=carries_over)
             continue
         validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
         worse = _worse(facts, min_worse)
+        if not worse and (carried := _carries_over(facts, min_worse)) is not None:
+            yield mismatched_validation_inputs.harmless(f"{measured}, but {carried}")
+            continue
         yield mismatched_validation_inputs.finding(
             f"{measured} ({compared.ratio:.2g} times the scale, means {compared.shift:.2g} standard"
             " deviations apart)",
@@ -103,6 +115,64 @@ def mismatched_validation_inputs(
             ),
             fix="prepare validation inputs with the same function and constants as training inputs",
         )
+
+
+def _by_columns(
+    facts: Facts, measured: str, *, worse: tuple[Evidence, ...], carries_over: bool
+) -> Verdict:
+    """Judge inputs that are alike as a whole by their columns, and by how they were scaled."""
+    origin = series(facts.run, DATASET_COLUMN_ORIGIN, "valid")
+    is_moved = origin is not None and (origin.values != np.arange(len(origin))).any()
+    if origin is not None and is_moved and not carries_over:
+        moved = np.flatnonzero(origin.values != np.arange(len(origin)))
+        places = ", ".join(f"{n} is {origin.values[n]:.0f}" for n in moved[:4])
+        return mismatched_validation_inputs.finding(
+            "columns or channels of validation inputs are in another order than in training:"
+            f" {places}",
+            confidence=Confidence.LIKELY if worse else Confidence.HINT,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_COLUMN_ORIGIN,
+                    (0, len(origin) - 1),
+                    f"{len(moved)} of {len(origin)} have mean and deviation of another column",
+                    "valid",
+                ),
+                *worse,
+            ),
+            fix="use the same order of columns (or channels, RGB or BGR) in both data sets",
+        )
+    scales = [measured_of(facts.run, DATASET_OWN_SCALE, split) for split in ("train", "valid")]
+    if all(scales) and worse:
+        return mismatched_validation_inputs.finding(
+            "validation data are standardised by their own mean and standard deviation, not by"
+            f" those of the training data ({measured})",
+            confidence=Confidence.HINT,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_OWN_SCALE,
+                    (0, 0),
+                    "columns of the validation data have exactly mean 0 and standard deviation 1",
+                    "valid",
+                ),
+                *worse,
+            ),
+            fix="compute mean and standard deviation on the training data once, and use them for"
+            " both: `x_valid = (x_valid - mean) / std`",
+        )
+    return mismatched_validation_inputs.clear(measured)
+
+
+def _carries_over(facts: Facts, min_worse: float) -> str | None:
+    """Return that what was learned serves on these inputs as well, if it does."""
+    curves = facts.validation if LOSS in facts.run and VAL_LOSS in facts.run else ""
+    if isinstance(curves, str) or not curves.is_comparable or curves.constant is None:
+        return None
+    validation, training = curves.final_validation, curves.final_training
+    if validation > min(min_worse * training, curves.constant):
+        return None
+    return f"the validation loss is {validation:.3g}, the training loss {training:.3g}"
 
 
 def _worse(facts: Facts, min_worse: float) -> tuple[Evidence, ...]:

@@ -1,4 +1,4 @@
-"""The metric that is logged differs from the one that the predictions give."""
+"""The metric that is logged or printed differs from the one that the predictions give."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -9,8 +9,10 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.metrics import auroc, average_precision, classification, regression
+from holter.diagnosis.facts.printed import Match, of_all_passes, of_batches, of_training
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
+from holter.record.evaluations import PRINTED
 from holter.record.events import PassMeasured
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import METRIC_LOGGED
@@ -18,6 +20,7 @@ from holter.record.signals import METRIC_LOGGED
 _HELD_OUT = re.compile(r"^(val|valid|validation|eval|evaluation|test|dev|held_?out)[_/.\- ]+")
 _EXACT = 2e-3  # difference that rounding explains
 _COARSE = 10  # mean errors of small batches differ from that of the pass by more
+_BINNED = ("AUROC", "average precision")  # from bins of the logit, which may be coarse
 _SIZES = ("RMSE", "MSE", "MAE")  # metrics that are no shares
 
 
@@ -79,6 +82,9 @@ _KNOWN = (
 )  # fmt: skip
 
 
+_LOSS = _Name(re.compile("loss"), "loss", re.compile("loss"), _of_numbers)
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """A logged value and what the predictions of the same step give."""
@@ -108,13 +114,14 @@ def misreported_metric(
     min_gap: Annotated[float, "difference that averaging over batches does not explain"] = 0.02,
     min_share: Annotated[float, "share of the passes that differ"] = 0.6,
 ) -> Iterator[Verdict]:
-    """The metric that is logged differs from the one that the predictions give.
+    """The metric that is logged or printed differs from the one that the predictions give.
 
     ## What it does
     Computes accuracy, F1, AUROC, R² and the like from the predictions and targets of each
-    evaluation pass, and compares them with what `log()` was given under such a name in the same
-    step. Every common definition of a name is accepted, and percentages are. Names need a prefix
-    such as `val_` that says which data they belong to.
+    evaluation pass, and compares them with what `log()` was given, or what the script printed,
+    under such a name in the same step; every common definition is accepted. Of printed losses and
+    errors it reports only those that are exactly something else: the mean of batches of unequal
+    size, or the metric of the training data.
 
     ## Why it matters
     A model is chosen, and training stopped, by the number that is logged. One that is computed on
@@ -133,7 +140,7 @@ def misreported_metric(
     ## When it is wrong
     A metric of other data than those evaluated in the same step, or another quantity under a common
     name, such as the accuracy of whole sequences. Mean accuracies of batches differ slightly; that
-    is noted as normal.
+    is noted as normal. Text is read as it is printed: `val ... acc 0.93` is a validation accuracy.
 
     ## How to confirm
     - Compute the metric of one pass with scikit-learn from all predictions and targets.
@@ -146,6 +153,14 @@ def misreported_metric(
             continue
         finite = zip(series.steps, series.values, strict=True)
         logged = {int(step): float(value) for step, value in finite if np.isfinite(value)}
+        if name.startswith(PRINTED):
+            match = _match(facts, name, known, logged, min_passes=min_passes, min_gap=min_gap)
+            if match is not None:
+                yield match
+                continue
+            if known.metric in (*_SIZES, "loss"):  # a script may print other units
+                yield misreported_metric.clear(f"`{name}` is neither of batches nor of training")
+                continue
         pairs, metric = _pairs(facts, name, known, logged)
         if len(pairs) < min_passes:
             yield misreported_metric.not_examined(
@@ -157,8 +172,11 @@ def misreported_metric(
 
 def _known(name: str) -> _Name | None:
     """Return what a metric of held-out data may mean, or None if the name says too little."""
-    prefix = _HELD_OUT.match(name.lower())
-    rest = name.lower()[prefix.end() :] if prefix is not None else ""
+    plain = name.lower().removeprefix(PRINTED)
+    prefix = _HELD_OUT.match(plain)
+    rest = plain[prefix.end() :] if prefix is not None else ""
+    if rest == "loss" and name.startswith(PRINTED):
+        return _LOSS
     return next((known for known in _KNOWN if known.names.fullmatch(rest)), None)
 
 
@@ -166,7 +184,8 @@ def _pairs(
     facts: Facts, name: str, known: _Name, logged: Mapping[int, float]
 ) -> tuple[list[_Pair], str]:
     """Return logged and computed values by the definition and the data that fit best."""
-    wanted = "test" if name.lower().startswith("test") else "validation"
+    plain = name.lower().removeprefix(PRINTED)
+    wanted = "test" if plain.startswith("test") else "validation"
     candidates: dict[tuple[str, str, float], list[_Pair]] = {}
     for measured in facts.measured:
         if measured.split not in ("", wanted):
@@ -189,12 +208,82 @@ def _pairs(
     return full[best], best[1]
 
 
+def _match(
+    facts: Facts,
+    name: str,
+    known: _Name,
+    printed: Mapping[int, float],
+    *,
+    min_passes: int,
+    min_gap: float,
+) -> Verdict | None:
+    """Report a printed value that is exactly something else."""
+    if known is _LOSS:
+        gap = _COARSE * min_gap
+        match = of_batches(facts, printed, min_passes=min_passes, min_gap=gap)
+        if match is not None:
+            return _wrong_mean(
+                name,
+                match,
+                f"the mean of batches of unequal size; the mean over all samples is"
+                f" {number(match.proper)}",
+                "weight each batch by its size: `total += loss.item() * len(x)`, and divide by the"
+                " number of samples",
+            )
+        match = of_all_passes(facts, printed, min_passes=min_passes)
+        if match is not None:
+            return _wrong_mean(
+                name,
+                match,
+                f"the sum of all passes so far; that of the last pass is {number(match.proper)}",
+                "set the sum to zero before each pass",
+            )
+    match = of_training(facts, printed, known.of, min_passes=min_passes)
+    if match is None:
+        return None
+    return misreported_metric.finding(
+        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is the"
+        f" {match.metric} of the training data ({match.data or 'the training loader'}) on all"
+        f" {len(match.steps)} passes; no held-out data are evaluated in these steps",
+        confidence=Confidence.LIKELY,
+        onset=match.steps[0],
+        evidence=(
+            Evidence(
+                METRIC_LOGGED,
+                (match.steps[0], match.steps[-1]),
+                f"{number(match.printed)} after step {match.steps[-1]}",
+                name,
+            ),
+        ),
+        fix="evaluate the validation loader: `evaluate(model, val_loader)`",
+    )
+
+
+def _wrong_mean(name: str, match: Match, what: str, fix: str) -> Verdict:
+    return misreported_metric.finding(
+        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is {what}",
+        confidence=Confidence.LIKELY,
+        onset=match.steps[0],
+        evidence=(
+            Evidence(
+                METRIC_LOGGED,
+                (match.steps[0], match.steps[-1]),
+                f"on all {len(match.steps)} passes",
+                name,
+            ),
+        ),
+        fix=fix,
+    )
+
+
 def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share: float) -> Verdict:
     gaps = np.array([pair.gap for pair in pairs])
     last = pairs[-1]
     span = pairs[0].step, last.step
+    verb = "is" if name.startswith(PRINTED) else "is logged as"
+    article = "an" if metric[0] in "aAeE" else "a"
     both = (
-        f"`{name}` is logged as {number(last.logged)}, and the predictions give a {metric} of"
+        f"`{name}` {verb} {number(last.logged)}, and the predictions give {article} {metric} of"
         f" {number(last.computed)}"
     )
     if np.median(gaps) <= _EXACT:
@@ -205,14 +294,16 @@ def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share
     evidence = (
         Evidence(METRIC_LOGGED, span, f"{number(last.logged)} after step {last.step}", name),
     )
-    wrong = gaps > (min_gap if last.is_share else _COARSE * min_gap)
+    is_exact = last.is_share and not (name.startswith(PRINTED) and metric in _BINNED)
+    wrong = gaps > (min_gap if is_exact else _COARSE * min_gap)
     if wrong.mean() < min_share:
         return misreported_metric.normal(
             f"{both}: a mean over batches of unequal size differs by as much", evidence
         )
+    sure = not name.startswith(PRINTED) or float(np.median(gaps)) > _COARSE * min_gap
     return misreported_metric.finding(
         f"{both} (step {last.step}); they differ on {int(wrong.sum())} of {len(pairs)} passes",
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=pairs[int(wrong.argmax())].step,
         evidence=evidence,
         fix="sum hits and samples over the pass and divide once: `correct / total`; reset both"

@@ -17,7 +17,7 @@ from holter.record.signals import LOSS, OPTIMIZER_AGE, WEIGHT_REWRITTEN_FRACTION
 Steps = npt.NDArray[np.int64]
 
 _AROUND = 3  # losses before and after a reset
-_RISE = 1.1  # times the loss before
+_ERRORS = 2  # standard errors of a rise at all resets
 _FEWEST = 2  # resets at which the fraction of rewritten weights was recorded
 
 
@@ -69,6 +69,8 @@ def reset_optimizer_state(
     *,
     min_resets: Annotated[int, "resets of the state"] = 3,
     most: Annotated[float, "share of the resets at which an exception has to apply"] = 0.5,
+    short: Annotated[int, "steps between resets, for which moments hardly exist"] = 30,
+    rise: Annotated[float, "times the loss before a reset that the loss after it is"] = 1.1,
 ) -> Iterator[Verdict]:
     """The optimizer loses its state again and again.
 
@@ -76,7 +78,7 @@ def reset_optimizer_state(
     Reads the number of steps that the state of an optimizer such as Adam has seen, which has to
     rise between two readings. It reports if the count restarted several times: it fell to at most
     the steps since the last reading, or stays at 1. Where the training learned and the loss does
-    not rise at the resets it is a hint.
+    not rise at the resets it is a hint, and harmless if the state lasts long enough in between.
 
     ## Why it matters
     Adam without its moments takes steps of full length in the direction of a single batch. A
@@ -112,56 +114,89 @@ def reset_optimizer_state(
                 f" {len(resets)} times"
             )
             continue
-        yield reset_optimizer_state.excused(facts, owner, age, resets, most) or _finding(
-            facts, owner, age, resets
+        yield reset_optimizer_state.excused(facts, owner, age, resets, most) or _judged(
+            facts, owner, age, resets, short=short, rise=rise
         )
     if not examined:
         yield reset_optimizer_state.not_examined("the optimizer's step count was recorded once")
+
+
+def _losses(facts: Facts, owner: str) -> Series | None:
+    """Return the losses of the training that an optimizer belongs to, or None if unknown."""
+    if LOSS not in facts.run:
+        return None
+    losses = {name: loss for name, loss in facts.run[LOSS].items() if len(loss) > 1}
+    return losses.get(owner) or (next(iter(losses.values())) if len(losses) == 1 else None)
 
 
 def _losses_around(
     facts: Facts, owner: str, resets: Steps
 ) -> tuple[float, list[tuple[float, float]]] | None:
     """Return the first loss, and those before and after each reset; None if none is known."""
-    if LOSS not in facts.run:
-        return None
-    losses = {name: loss for name, loss in facts.run[LOSS].items() if len(loss) > 1}
-    loss = losses.get(owner) or (next(iter(losses.values())) if len(losses) == 1 else None)
+    loss = _losses(facts, owner)
     if loss is None:
         return None
-    pairs = []
-    for step in resets:
-        index = min(max(int(np.searchsorted(loss.steps, step)), 1), len(loss) - 1)
-        before = float(np.median(loss.values[max(index - _AROUND, 0) : index]))
-        pairs.append((before, float(np.median(loss.values[index : index + _AROUND]))))
+    pairs = [
+        _around(loss, min(max(at, 1), len(loss) - 1)) for at in loss.steps.searchsorted(resets)
+    ]
     return float(np.median(loss.values[:_AROUND])), pairs
 
 
-def _does_damage(facts: Facts, owner: str, resets: Steps) -> bool:
+def _around(loss: Series, index: int) -> tuple[float, float]:
+    """Return the levels of the losses before and from an index on."""
+    before = float(np.median(loss.values[max(index - _AROUND, 0) : index]))
+    return before, float(np.median(loss.values[index : index + _AROUND]))
+
+
+def _does_damage(facts: Facts, owner: str, resets: Steps, rise: float) -> bool:
     """Whether the training failed, or its loss rises at most of the resets; True if unknown."""
     outcome, around = facts.run_outcome, _losses_around(facts, owner, resets)
-    if outcome.state is not OutcomeState.LEARNED or around is None:
+    loss = _losses(facts, owner)
+    if outcome.state is not OutcomeState.LEARNED or around is None or loss is None:
         return True
-    return bool(np.mean([after > _RISE * before for before, after in around[1]]) > 0.5)
+    at_resets = _ratios(around[1])
+    elsewhere = _ratios([_around(loss, n) for n in range(_AROUND, len(loss) - _AROUND)])
+    if not len(elsewhere) or not len(at_resets):
+        return True
+    # Batches differ: the loss rises by as much at many other steps.
+    error = float(elsewhere.std()) / np.sqrt(len(at_resets))
+    mean = float(at_resets.mean() - np.median(elsewhere))
+    return bool(np.median(at_resets) > np.log(rise) and mean > _ERRORS * error)
+
+
+def _ratios(pairs: list[tuple[float, float]]) -> npt.NDArray[np.float64]:
+    """Return the logarithms of the changes between positive losses."""
+    known = [pair for pair in pairs if np.isfinite(pair).all() and min(pair) > 0]
+    return np.diff(np.log(np.array(known, np.float64).reshape(-1, 2)), axis=1)[:, 0]
 
 
 def _resets(age: Series) -> Steps:
-    """Return the steps at which the count had restarted since the previous reading.
+    """Return the steps at which the count restarted, as it counts the steps since then.
 
     A count that stays the same belongs to a parameter that is no longer trained, unless it is 1.
     """
     rise, count, passed = np.diff(age.values), age.values[1:], np.diff(age.steps)
     restarted = ((rise < 0) & (count <= passed)) | ((rise == 0) & (count <= 1))
-    return np.compress(restarted, age.steps[1:])
+    begun = age.steps[1:] - np.maximum(np.nan_to_num(count).astype(np.int64) - 1, 0)
+    return np.compress(restarted, begun)
 
 
-def _finding(facts: Facts, owner: str, age: Series, resets: Steps) -> Verdict:
-    every = f", about every {np.median(np.diff(resets)):.0f} steps" if len(resets) > 1 else ""
+def _judged(
+    facts: Facts, owner: str, age: Series, resets: Steps, *, short: int, rise: float
+) -> Verdict:
+    life = float(np.median(np.diff(resets)))
+    does_damage = _does_damage(facts, owner, resets, rise)
+    measured = (
+        f"the optimizer's state{of(owner)} was reset {len(resets)} times, about every {life:.0f}"
+        " steps"
+    )
+    if not does_damage and life >= short:
+        return reset_optimizer_state.harmless(f"{measured}; the loss does not rise there")
     steps = ", ".join(str(step) for step in resets[:4]) + (", ..." if len(resets) > 4 else "")
     return reset_optimizer_state.finding(
-        f"the optimizer's state{of(owner)} was reset {len(resets)} times{every}: it never saw more"
-        f" than {np.nanmax(age.values):.0f} steps of {facts.run.steps}",
-        confidence=Confidence.CERTAIN if _does_damage(facts, owner, resets) else Confidence.HINT,
+        f"{measured}: it never saw more than {np.nanmax(age.values):.0f} steps of"
+        f" {facts.run.steps}",
+        confidence=Confidence.CERTAIN if does_damage else Confidence.HINT,
         onset=int(resets[0]),
         evidence=(
             Evidence(

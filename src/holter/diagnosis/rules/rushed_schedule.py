@@ -31,9 +31,10 @@ def rushed_schedule(
 
     ## What it does
     Looks at runs whose schedulers are stepped at least once per step of the optimizer. It reports
-    if the learning rate is gone for most of the run, after the first epoch or by a schedule whose
-    settings (`step_size`, `T_max`, ...) are no larger than the number of epochs, or if a cosine
-    without restarts rises again and again. It is likely if the loss stopped with the rate.
+    if the learning rate is gone for most of the run, after the first epoch or by a schedule that is
+    counted in epochs (by its `step_size` or `T_max`, or because its `gamma`, once per epoch, leaves
+    a usable rate), or if a cosine without restarts rises again and again. It is likely if the loss
+    stopped with the rate.
 
     ## Why it matters
     The schedule of many epochs is over after a few batches. The rest of the run trains at a
@@ -135,12 +136,17 @@ def _ended(
 
 
 def _counts_epochs(facts: Facts, scheduler: Scheduler, as_epochs: float) -> bool:
-    """Whether the settings of a scheduler are no larger than the number of epochs."""
+    """Whether the settings of a scheduler make sense in epochs.
+
+    They are no larger than the number of epochs, or a factor for each call would leave a rate.
+    """
     epochs = facts.epochs
     if epochs is None or epochs.count < 2:
         return False
-    settings = (scheduler.step_size, scheduler.horizon)
-    return any(calls is not None and calls <= as_epochs * epochs.count for calls in settings)
+    lengths = [calls for calls in (scheduler.step_size, scheduler.horizon) if calls is not None]
+    if not lengths and scheduler.gamma is not None and 0 < scheduler.gamma < 1:
+        return bool(scheduler.gamma**epochs.count >= GONE)
+    return any(calls <= as_epochs * epochs.count for calls in lengths)
 
 
 def _halt(facts: Facts, rate: Rate) -> Halt | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler
+from holter.diagnosis.facts.schedule import Epochs, Pace, Rate, Scheduler, call_intervals
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -26,10 +26,11 @@ def stalled_schedule(
     """A schedule made for steps is stepped once per epoch.
 
     ## What it does
-    Looks at finished runs whose schedulers are stepped about once per epoch. It reports a schedule
-    that is many times longer than the calls it got, if its learning rate still rises at the end of
-    the run or if its length is the number of steps. A warm-up of unknown length that lasts to the
-    end is a hint, and likely if the rate is 0 in the whole first epoch.
+    Looks at finished runs whose schedulers are stepped about once per epoch, or once in a regular
+    number of steps where nothing else shows epochs. It reports a schedule that is many times longer
+    than the calls it got, if its learning rate still rises at the end of the run or if its length
+    is the number of steps. A warm-up of unknown length that lasts to the end is a hint, and likely
+    if the rate is 0 in the whole first epoch.
 
     ## Why it matters
     The learning rate hardly moves: it stays at a fraction of its target, or never decays. The loss
@@ -53,7 +54,7 @@ def stalled_schedule(
     - Print the learning rate at the end of each epoch, with the scheduler's calls and length.
     - Repeat some epochs with `scheduler.step()` after each batch.
     """
-    pace, epochs = facts.scheduler_pace, facts.epochs
+    pace, epochs = facts.scheduler_pace, facts.epochs or call_intervals(facts)
     if pace is None or not facts.rates:
         yield stalled_schedule.not_examined("no scheduler was stepped")
         return
@@ -68,7 +69,7 @@ def stalled_schedule(
         yield stalled_schedule.not_examined(
             f"{pace.calls:.0f} of the {min_calls} calls of schedulers needed"
             if epochs is not None
-            else "neither a loader nor regular validations show where an epoch ends"
+            else "neither a loader, nor validations, nor regular calls show where an epoch ends"
         )
         return
     if not 0.5 <= pace.calls / epochs.count <= 2:

@@ -12,6 +12,7 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import USE_CHANGE, USE_ROUNDING
 
 _LISTED = 6  # parts that are named
+_WHOLE = "input "  # before the name of an input that is exchanged as a whole
 
 
 @rule(
@@ -33,8 +34,9 @@ def unused_inputs(
     ## What it does
     Reads the experiment input-use: one column of a table, one position of a sequence or one channel
     of an image is exchanged between the samples of a batch, in eval mode. Reports columns and
-    channels that change no output of any sample, and sequences of which most positions do not,
-    unless the training learned nearly all there is. Without a training it is a hint.
+    channels that change no output of any sample, sequences of which most positions do not (neither
+    if the training learned nearly all there is), and one of several inputs that has no effect at
+    all, in training either. Without a failure it is a hint.
 
     ## Why it matters
     The model cannot learn from what does not reach it. Wrong indices (every embedding reads column
@@ -65,6 +67,9 @@ def unused_inputs(
     outcome = facts.run_outcome
     poor = outcome.bad or is_weak(outcome)
     for trial, series in facts.run[USE_CHANGE].items():
+        if trial.startswith(_WHOLE):
+            yield _whole(trial.removeprefix(_WHOLE), series, limit, poor=poor)
+            continue
         unused = [int(at) for at in series.steps[series.values <= limit]]
         share = len(unused) / len(series)
         measured = f"{len(series) - len(unused)} of {len(series)} {trial} change an output"
@@ -77,6 +82,21 @@ def unused_inputs(
             continue
         likely = poor and share >= (min_positions if is_position else min_share)
         yield _finding(trial, series, unused, measured, likely=likely)
+
+
+def _whole(name: str, series: Series, limit: float, *, poor: bool) -> Verdict:
+    """Judge one of several inputs, exchanged as a whole."""
+    if series.values.max() > limit:
+        return unused_inputs.clear(f"the input {name} changes an output")
+    return unused_inputs.finding(
+        f"the input `{name}` of the model has no effect on any output: exchanged between samples,"
+        " it changes nothing",
+        confidence=Confidence.LIKELY if poor else Confidence.HINT,
+        onset=0,
+        evidence=(Evidence(USE_CHANGE, (series.first, series.last), "no change", _WHOLE + name),),
+        fix=f"follow `{name}` through `forward`: an integer division, a wrong name or an index may"
+        " lose it",
+    )
 
 
 def _finding(

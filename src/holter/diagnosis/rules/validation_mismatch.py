@@ -20,6 +20,8 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import ACCURACY, LOSS, VAL_ACCURACY, VAL_LOSS, VAL_R2
 
+_RENAMED = 0.7  # share of the targets that another numbering of the classes makes right
+
 
 @rule(
     severity=Severity.WARNING,
@@ -128,6 +130,7 @@ def validation_mismatch(
         else Confidence.HINT,
         onset=int(curves.steps[0]),
         evidence=(
+            *_renamed_evidence(facts, curves),
             Evidence(
                 VAL_LOSS,
                 curves.span,
@@ -154,6 +157,28 @@ def _explained_evidence(curves: Curves, explained: float | None) -> Iterator[Evi
     if explained is not None and explained <= 0:
         says = f"{explained:.3g} at best: the mean of the validation targets is a better prediction"
         yield Evidence(VAL_R2, curves.span, says, curves.owner)
+
+
+def _renamed_evidence(facts: Facts, curves: Curves) -> Iterator[Evidence]:
+    """Say that classes have other numbers in validation, if another numbering makes it right."""
+    measured = facts.measured_validation
+    counts = None if isinstance(measured, str) else measured.last.classes
+    if counts is None:
+        return
+    names: dict[int, int] = {}
+    times = 0
+    for confusion in sorted(counts.confusions, key=lambda one: -one.times):
+        if confusion.target not in names and confusion.predicted not in names.values():
+            names[confusion.target] = confusion.predicted
+            times += confusion.times
+    targets = sum(one.support for one in counts.each)
+    if len(names) > 1 and times >= _RENAMED * targets > counts.right:
+        shown = ", ".join(f"{one} as {other}" for one, other in sorted(names.items())[:4])
+        says = (
+            f"classes are numbered otherwise: {times} of {targets} targets are predicted by another"
+            f" numbering ({shown})"
+        )
+        yield Evidence(VAL_ACCURACY, curves.span, says, curves.owner)
 
 
 def _late_accuracy(curves: Curves) -> float | None:

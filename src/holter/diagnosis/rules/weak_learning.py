@@ -20,7 +20,8 @@ def weak_learning(
 
     ## What it does
 
-    It repeats a training that learned only a part under one change each. A change counts if
+    It repeats a training that learned only a part under one change each, and with shuffled labels,
+    which must not be learned as well as the true ones. A change counts if
     most repeats end at half the loss or learn twice as much (a reference model that is not
     validated: four times) and all nearly so, compared with the
     unchanged training, with learning rates of 0.1, 3 and 10 times the script's, and with Adam at
@@ -61,10 +62,10 @@ def weak_learning(
         )
     elif not cures.tried:
         yield weak_learning.not_examined("no change was tried")
-    elif (change := cures.improvement) is not None:
+    elif (change := cures.concluded) is not None:
         yield weak_learning.finding(
             _summary(cures, change),
-            confidence=Confidence.LIKELY,
+            confidence=Confidence.HINT if change is cures.unrelated else Confidence.LIKELY,
             onset=0,
             evidence=_evidence(cures, change, named),
             fix=change.cause.fix,
@@ -76,6 +77,8 @@ def weak_learning(
 
 
 def _summary(cures: Cures, change: TriedChange) -> str:
+    if change is cures.unrelated:
+        return f"With {change.name}, {change.says}."
     kind = "validation loss" if cures.by_validation else "loss"
     tuned = f"at best {cures.best_tuned:.3g} with other learning rates or Adam at 1e-3"
     instead = f"{change.level:.3g} instead of {change.instead:.3g}"

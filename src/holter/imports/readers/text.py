@@ -5,6 +5,7 @@ holds for the rest of its line.
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from holter.imports.log import Log, Row
@@ -64,23 +65,39 @@ def read(path: Path, log: Log) -> None:
 def _row(line: str, log: Log) -> Row:
     """Return the readings of a line, with its step and epoch."""
     row: Row = {}
+    for words, split, token in _numbers(line):
+        _assign(row, words, split, token, log)
+    return row
+
+
+def numbers(line: str) -> Iterator[tuple[list[str], str, float]]:
+    """Yield each number of a line with the words before it, and the split it belongs to.
+
+    A count such as `372/400` is a share.
+    """
+    for words, split, token in _numbers(line):
+        value, whole = float(token["number"]), float(token["of"] or 0)
+        yield words, split, value / whole if whole else value
+
+
+def _numbers(line: str) -> Iterator[tuple[list[str], str, re.Match[str]]]:
+    """Yield the numbers of a line: the words before, the last split that was named, the token."""
     words: list[str] = []
     split = ""
-    numbers = 0
+    count = 0
     for token in _TOKEN.finditer(line):
         if (word := token["word"]) is not None:
             words.append(word)
             if is_split(word):
                 split = word
         elif token["number"] is not None and words:
-            numbers += 1
-            if numbers > _MOST_NUMBERS:
+            count += 1
+            if count > _MOST_NUMBERS:
                 break
-            _assign(row, words, split, token, log)
+            yield words, split, token
             words = []
         elif token["end"] is not None:
             words = []
-    return row
 
 
 def _assign(row: Row, words: list[str], split: str, token: re.Match[str], log: Log) -> None:

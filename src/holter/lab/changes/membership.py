@@ -1,16 +1,17 @@
 """Which parameters are trained: all of the model, also those frozen or in no optimizer."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import Optimizer
 
 from holter.lab.changes import Altered, TappedChange
-from holter.lab.changes._hooks import around_models, around_steps, is_training
+from holter.lab.changes._hooks import around_steps, is_training
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.shadow import held_by
 from holter.watching.taps import Tap
@@ -18,13 +19,16 @@ from holter.watching.taps import Tap
 
 @contextmanager
 def _all_held(unfreeze: bool, altered: Altered) -> Iterator[None]:
-    """Give parameters with gradients that no optimizer holds to the one that steps."""
+    """Give parameters with gradients that no optimizer holds to the one that steps.
+
+    Every module that is called counts, also one that its model keeps in a plain list.
+    """
     models: WeakSet[nn.Module] = WeakSet()
     optimizers: WeakSet[Optimizer] = WeakSet()
     added: list[tuple[Optimizer, nn.Parameter]] = []
     frozen: list[nn.Parameter] = []
 
-    def meet(module: nn.Module) -> Any:
+    def meet(module: nn.Module, _: Any) -> None:
         if is_training() and module not in models:
             models.add(module)
             for parameter in module.parameters() if unfreeze else ():
@@ -32,7 +36,6 @@ def _all_held(unfreeze: bool, altered: Altered) -> Iterator[None]:
                     frozen.append(parameter)
                     parameter.requires_grad_()
                     altered()
-        return nullcontext()
 
     def join(original: Any) -> Any:
         def add_param_group(self: Optimizer, group: Any) -> None:
@@ -53,10 +56,12 @@ def _all_held(unfreeze: bool, altered: Altered) -> Iterator[None]:
                     altered()
 
     tap = Tap(Optimizer, "add_param_group", join)
+    hook = register_module_forward_pre_hook(meet)
     try:
-        with around_models(meet), around_steps(before=complete):
+        with around_steps(before=complete):
             yield
     finally:
+        hook.remove()
         tap.remove()
         for parameter in frozen:
             parameter.requires_grad_(False)

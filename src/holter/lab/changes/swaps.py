@@ -1,8 +1,9 @@
 """Swaps: a part of the training replaced by one that is known to work, or several repaired."""
 
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -129,11 +130,6 @@ def _learnable(altered: Altered) -> Iterator[None]:
     last: list[Tensor] = []
     scales: list[tuple[Tensor, Tensor]] = []
 
-    def given(_: nn.Module, arguments: Arguments) -> Arguments:
-        found = [t for t in leaves(arguments).values() if t.dim() > 1]
-        last[:] = [found[0].detach().flatten(1).double().cpu()] if found else []
-        return arguments
-
     def learnable(function: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         made, target = arguments.get("input"), arguments.get("target")
         if not last or not isinstance(made, Tensor) or not _is_batch(target, len(last[0])):
@@ -153,12 +149,52 @@ def _learnable(altered: Altered) -> Iterator[None]:
         mean, spread = scales[0]
         return {"target": values * spread + mean}
 
-    with around_models(given=given), arguments_replaced(learnable):
+    with _inputs_kept(last), arguments_replaced(learnable):
         yield
+
+
+def _inputs_kept(last: list[Tensor]) -> AbstractContextManager[None]:
+    """Keep what the last model was given, one row a sample, in a list."""
+
+    def given(_: nn.Module, arguments: Arguments) -> Arguments:
+        found = [t for t in leaves(arguments).values() if t.dim() > 1]
+        last[:] = [found[0].detach().flatten(1).double().cpu()] if found else []
+        return arguments
+
+    return around_models(given=given)
 
 
 LEARNABLE_LABELS = TappedChange(
     TrialName(TrialKind.LEARNABLE_LABELS),
     "Replace the targets by a linear function of the inputs, which can be learned.",
     _learnable,
+)
+
+
+@contextmanager
+def _shuffled_labels(altered: Altered) -> Iterator[None]:
+    """Give each sample a target of the first batch at random, the same one whenever it comes."""
+    last: list[Tensor] = []
+    pools: dict[tuple[int, ...], Tensor] = {}  # by the shape of a target
+
+    def shuffled(_: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        target = arguments.get("target")
+        if not last or not _is_batch(target, len(last[0])):
+            return {}
+        assert isinstance(target, Tensor)
+        pool = pools.setdefault(tuple(target.shape[1:]), target.detach().clone())
+        if bool((pool == pool[:1]).all()):  # targets that do not vary are no labels
+            return {}
+        altered()
+        drawn = [zlib.crc32(sample.numpy().tobytes()) % len(pool) for sample in last[0]]
+        return {"target": pool[torch.tensor(drawn, device=pool.device)].to(target)}
+
+    with _inputs_kept(last), arguments_replaced(shuffled):
+        yield
+
+
+LABELS_SHUFFLED = TappedChange(
+    TrialName(TrialKind.LABELS_SHUFFLED),
+    "Give each sample the target of another one, always the same.",
+    _shuffled_labels,
 )

@@ -6,9 +6,9 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.cure_causes import CURE_CAUSES, cause_of
-from holter.diagnosis.facts.cures import OF_VALIDATION
 from holter.lab.changes import TappedChange
 from holter.lab.changes.activations import LAST_ACTIVATION_OFF
+from holter.lab.changes.augmentation import AUGMENTATION_OFF
 from holter.lab.changes.clipping import CLIP_OUTLIERS, CLIPPING_OFF
 from holter.lab.changes.data import (
     CLASS_WEIGHTS,
@@ -20,6 +20,7 @@ from holter.lab.changes.data import (
 )
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED, GRADIENTS_CLEARED
+from holter.lab.changes.graph import CUTS_OFF, hidden_term, without_term
 from holter.lab.changes.learning_rate import SCHEDULE_CONSTANT, rates_times, warm_up
 from holter.lab.changes.membership import ALL_IN_OPTIMIZER, ALL_TRAINABLE
 from holter.lab.changes.modes import EVAL_MODE, FROZEN_EVAL, TRAIN_MODE
@@ -28,6 +29,7 @@ from holter.lab.changes.passes import LOG_PROBABILITIES, LOGITS, TARGET_SHAPE
 from holter.lab.changes.precision import AUTOCAST_OFF
 from holter.lab.changes.reference import REFERENCE_MODEL
 from holter.lab.changes.swaps import (
+    LABELS_SHUFFLED,
     LEARNABLE_LABELS,
     PLAIN_LOOP,
     REFERENCE_OPTIMIZER,
@@ -35,10 +37,11 @@ from holter.lab.changes.swaps import (
 )
 from holter.lab.changes.weights import DEFAULT_INITIALISATION
 from holter.record.findings import Finding
-from holter.record.signals import BACKWARD_CALLS, CLIP_LIMIT, LR
+from holter.record.signals import BACKWARD_CALLS, CLIP_LIMIT, LR, VAL_TRAIN_FRACTION
 from holter.record.trials import TrialKind, TrialName, parts
 
 FACTORS = (0.1, 10.0, 0.01, 100.0)  # of the learning rate
+TERMS = 4  # of a loss that are left out, one at a time
 FURTHER = (1e3, 1e-3, 1e4)  # tried if another optimizer restores learning
 
 _CHANGES = {
@@ -50,6 +53,7 @@ _CHANGES = {
         *(NO_WEIGHT_DECAY, DROPOUT_OFF, AUTOCAST_OFF, DEFAULT_EPSILON, DEFAULT_MOMENTUM),
         *(ALL_TRAINABLE, CLIP_OUTLIERS, DEFAULT_INITIALISATION, CLASS_WEIGHTS, PLAIN_LOOP),
         *(REFERENCE_OPTIMIZER, REFERENCE_MODEL, LEARNABLE_LABELS, FROZEN_EVAL, UNWEIGHTED_LOSS),
+        *(CUTS_OFF, AUGMENTATION_OFF, LABELS_SHUFFLED),
     )
 }
 # Changes that alter nothing in most trainings; whether they do is seen in the first steps.
@@ -60,7 +64,8 @@ _PROBED = (
     *(TrialKind.STANDARDISED_TARGETS, TrialKind.NO_WEIGHT_DECAY, TrialKind.DROPOUT_OFF),
     *(TrialKind.AUTOCAST_OFF, TrialKind.DEFAULT_EPSILON, TrialKind.DEFAULT_MOMENTUM),
     *(TrialKind.ALL_TRAINABLE, TrialKind.FROZEN_EVAL, TrialKind.UNWEIGHTED_LOSS),
-    *(TrialKind.CLASS_WEIGHTS, TrialKind.LAST_ACTIVATION_OFF),
+    *(TrialKind.CLASS_WEIGHTS, TrialKind.LAST_ACTIVATION_OFF, TrialKind.CUTS_OFF),
+    *(TrialKind.AUGMENTATION_OFF, TrialKind.TERM_OFF),
 )
 # Changes that may find something to alter late in a training; all others do so from the start.
 LATE = frozenset(
@@ -82,12 +87,20 @@ def _single(name: TrialName) -> TappedChange:
         return rates_times(name.amount)
     if name.kind is TrialKind.WARM_UP:
         return warm_up(int(name.detail))
+    if name.kind is TrialKind.TERM_OFF:
+        return without_term(int(name.detail))
+    if name.kind is TrialKind.TERM_HIDDEN:
+        return hidden_term(int(name.detail))
     return _CHANGES[name.kind]
 
 
 def swaps() -> list[str]:
     """Return the trials that put a known-good part in the place of the script's own."""
-    return [str(TrialName(kind)) for kind, cause in CURE_CAUSES.items() if cause.is_swap]
+    return [
+        str(TrialName(kind))
+        for kind, cause in CURE_CAUSES.items()
+        if cause.is_swap and not cause.by_training
+    ]
 
 
 def is_probed(trial: str) -> bool:
@@ -108,6 +121,8 @@ def _singles(facts: Facts, steps: int) -> Iterator[str]:
             yield from (str(rates_times(factor).id) for factor in FACTORS)
         elif kind is TrialKind.WARM_UP:
             yield str(warm_up(max(steps // 5, 5)).id)
+        elif kind is TrialKind.TERM_OFF:
+            yield from (str(without_term(number).id) for number in range(1, TERMS + 1))
         else:
             yield str(TrialName(kind))
 
@@ -115,8 +130,9 @@ def _singles(facts: Facts, steps: int) -> Iterator[str]:
 def _may_alter(kind: TrialKind, facts: Facts) -> bool:
     """Whether the recorded run leaves it possible that a change has something to alter."""
     run = facts.run
-    if kind is TrialKind.EVAL_MODE:  # which the training loss does not see
-        return str(facts.run_outcome.state) in OF_VALIDATION
+    if kind is TrialKind.EVAL_MODE:
+        shares = run[VAL_TRAIN_FRACTION].values() if VAL_TRAIN_FRACTION in run else ()
+        return any((series.values > 0).any() for series in shares)
     if kind is TrialKind.CLIPPING_OFF:
         return CLIP_LIMIT in run
     if kind is TrialKind.SCHEDULE_CONSTANT and LR in run:

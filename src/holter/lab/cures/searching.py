@@ -8,8 +8,17 @@ from typing import Protocol
 
 from holter.diagnosis.engine import check
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.cure_causes import Part, cause_of, size_of
-from holter.diagnosis.facts.cures import EXPERIMENT, Cures, Known, cures_of, is_poor, judged
+from holter.diagnosis.facts.cure_causes import Part, cause_of, reference_of, size_of
+from holter.diagnosis.facts.cures import (
+    EXPERIMENT,
+    OF_VALIDATION,
+    SHUFFLED,
+    Cures,
+    Known,
+    cures_of,
+    is_poor,
+    judged,
+)
 from holter.diagnosis.facts.tried import Effect, TriedChange
 from holter.diagnosis.facts.weak import TUNED, is_weak, tells
 from holter.lab.changes.learning_rate import rates_times
@@ -91,14 +100,15 @@ class Search:
     def search(self) -> None:
         """Try changes until a cure is confirmed, all are tried, or the time is over."""
         outcome = judged(self._facts)
-        if LOSS not in self._run or outcome is None:
+        poor = outcome is not None and is_poor(outcome)
+        weak = outcome is not None and is_weak(outcome)
+        suspects = [] if poor or LOSS not in self._run else self._suspects()
+        if LOSS not in self._run or (outcome is None and not suspects):
             why = "whether the training failed cannot be judged from its loss"
             self._lab.event(NotApplicable(EXPERIMENT, why, (CURE_LOSS.name,)))
             return
         self._write_curve(UNCHANGED, 0, self._run)
         self._run = Run.load(self._lab.path)
-        poor, weak = is_poor(outcome), is_weak(outcome)
-        suspects = [] if poor else self._suspects()
         if not (poor or weak or suspects):
             return
         try:
@@ -108,7 +118,7 @@ class Search:
                 self._attempt(suspects, self._length, (0, 1))
                 self._repeat(UNCHANGED, 1)
             if weak:
-                self._improve(predicts=outcome.constant is not None)
+                self._improve(predicts=outcome is not None and outcome.constant is not None)
         except KeyboardInterrupt:
             self._tell("interrupted; the results so far are kept")
         cures = self._graded()
@@ -148,6 +158,15 @@ class Search:
         if self._cure is None:
             self._extend(every)
             self._confirm()
+        if self._cure is None and str(self._facts.run_outcome.state) in OF_VALIDATION:
+            self._control()
+
+    def _control(self) -> None:
+        """Train with shuffled labels, which must not be learned as well as the true ones."""
+        self._attempt([SHUFFLED], self._length)
+        if self._effect(SHUFFLED) in (Effect.NONE, Effect.HELPS, Effect.CURES):
+            self._repeat(UNCHANGED, *range(1, _REPEATS))
+            self._repeat(SHUFFLED, *range(1, _REPEATS))
 
     def _improve(self, *, predicts: bool) -> None:
         """Look for a change with which a training that learned a part learns far more.
@@ -173,16 +192,18 @@ class Search:
             cures = self._graded()
             found = next((c for c in cures.improving if len(c.ends) < _REPEATS), None)
             if found is None or cures.improvement is not None:
-                return
+                break
             self._attempt(TUNED, self._length)
             if found.name in {change.name for change in self._graded().improving}:
                 self._repeat(UNCHANGED, *range(1, _REPEATS))
                 self._repeat(found.name, *range(1, _REPEATS))
+        if predicts and self._graded().improvement is None:
+            self._control()
 
     def _suspects(self) -> list[str]:
-        """Return the changes that would confirm what rules have found in a training that learned.
+        """Return the changes that would confirm what rules have found in a training.
 
-        Of a training that learned all there is to learn no other change is tried.
+        Of one that learned all there is to learn, or that cannot be judged, no other is tried.
         """
         findings = [
             finding
@@ -249,11 +270,11 @@ class Search:
         }
         wanted = [
             CureTrial(trial, repeat, steps)
-            for trial in trials
+            for trial in self._with_references(trials)
             for repeat in repeats
             if (trial, repeat) not in known
         ]
-        self._untried |= dict.fromkeys(trial.trial for trial in wanted)
+        self._untried |= dict.fromkeys(t.trial for t in wanted if t.trial in trials)
         now = time.monotonic()
         for done in self._bench.run(wanted, now + share * (self._until - now)):
             self._untried.pop(done.trial, None)
@@ -263,6 +284,13 @@ class Search:
             if not done.failed:
                 self._write_curve(done.trial, done.repeat, _loaded(self._lab.path, done))
         self._run = Run.load(self._lab.path)
+
+    def _with_references(self, trials: Sequence[str]) -> Iterator[str]:
+        """Yield each trial after the one that it is compared with, if that is one of its own."""
+        for trial in trials:
+            if trial != UNCHANGED and (reference := reference_of(trial)) != UNCHANGED:
+                yield reference
+            yield trial
 
     def _repeat(self, trial: str, *repeats: int) -> None:
         self._attempt([trial], self._length, repeats)

@@ -17,10 +17,18 @@ from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
 from holter.lab.experiments._samples.relations import relations
+from holter.lab.experiments._samples.writing import (
+    MAKING,
+    SKEW,
+    absent,
+    write_dependence,
+    write_making,
+    write_skew,
+)
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
-from holter.record.events import NotApplicable, SamplesFound, SampleShown
+from holter.record.events import SamplesFound, SampleShown
 from holter.record.signals import (
     DATASET_ABSMAX,
     DATASET_CLASS,
@@ -54,7 +62,6 @@ from holter.record.signals import (
     DATASET_SHARED_POSITIONS,
     DATASET_STD,
     DATASET_VALUES,
-    Signal,
 )
 
 _NAMED = 8  # indices of samples that are written down for each thing
@@ -69,7 +76,7 @@ _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
 _KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
-_BOTH = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
+_BOTH = (*SKEW, DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
 
 _CHANGED = "labels are changed between the data set and the batch, or are not its last part"
 
@@ -84,6 +91,7 @@ _CHANGED = "labels are changed between the data set and the batch, or are not it
         *_RANGE,
         *_COLUMNS,
         *_PREDICTION,
+        *MAKING,
         *_BOTH,
     ),
     preflight=True,
@@ -107,7 +115,7 @@ def data(
     try:
         valid = read(setup, "valid", samples=samples, seconds=seconds, ignored=ignored)
     except InapplicableError as reason:
-        _absent(lab, _BOTH, str(reason))
+        absent(lab, _BOTH, str(reason))
         return
     _one(setup, lab, valid, loss, shown)
     _both(lab, train, valid)
@@ -131,7 +139,7 @@ def _loss_call(setup: Setup) -> _Loss | None:
     target, scores = call.arguments["target"], call.arguments["input"]
     if not isinstance(target, Tensor) or target.is_floating_point() or scores.dim() < 2:
         return None
-    return _Loss(call, _holds(batches[0], target))
+    return _Loss(call, setup.roles is not None or _holds(batches[0], target))
 
 
 def _holds(batch: Batch, target: Tensor) -> bool:
@@ -157,6 +165,9 @@ def _one(setup: Setup, lab: Lab, split: Split, loss: _Loss | None, shown: int) -
         lab.write(DATASET_CLASS_WEIGHTS, [float(weighted)], trial="train")
     _range(lab, split, loss)
     _table(lab, split)
+    write_making(setup, lab, split)
+    ignored = None if loss is None else loss.call.arguments.get("ignore_index")
+    write_dependence(lab, split, ignored)
 
 
 def _sizes(lab: Lab, split: Split) -> None:
@@ -183,20 +194,20 @@ def _copies(lab: Lab, split: Split) -> None:
     held = counts.total()
     if held < len(split.samples):
         kind = next(sample.kinds for sample in split.samples if sample.inputs is None)
-        _absent(lab, (*_COPIES, *_BOTH), f"inputs cannot be compared: {kind or 'nothing in them'}")
+        absent(lab, (*_COPIES, *_BOTH), f"inputs cannot be compared: {kind or 'nothing in them'}")
         return
     repeated = {inputs for inputs, count in counts.items() if count > 1}
     copies = sum(counts[each] for each in repeated)
     lab.write(DATASET_DISTINCT, [len(counts)], trial=split.name)
     lab.write(DATASET_DUPLICATES, [copies / held], trial=split.name)
     if split.served is None:  # batches may be drawn from the same samples again and again
-        _absent(lab, (DATASET_REPEATED, DATASET_CONFLICTS), "samples are known by batches only")
+        absent(lab, (DATASET_REPEATED, DATASET_CONFLICTS), "samples are known by batches only")
         return
     lab.write(DATASET_REPEATED, [len(repeated) / len(counts)], trial=split.name)
     if split.arrives:
         lab.write(DATASET_CONFLICTS, [sum(map(len, conflicts)) / held], trial=split.name)
     else:
-        _absent(lab, (DATASET_CONFLICTS,), _CHANGED)
+        absent(lab, (DATASET_CONFLICTS,), _CHANGED)
     same: dict[bytes, list[int]] = {}
     for sample in split.samples:
         if sample.inputs in repeated:
@@ -235,10 +246,10 @@ def _classes(lab: Lab, split: Split) -> None:
     counts = _served_counts(split, labels)
     few = len(counts) <= min(max(len(labels) // 2, 1), _CLASSES)
     if not few or not labels or not all(sample.is_class for sample in split.samples):
-        _absent(lab, _CLASS, "targets are not single classes")
+        absent(lab, _CLASS, "targets are not single classes")
         return
     if not split.arrives:
-        _absent(lab, _CLASS, _CHANGED)
+        absent(lab, _CLASS, _CHANGED)
         return
     kinds = sorted(counts)
     lab.write(DATASET_CLASS, kinds, trial=split.name)
@@ -260,11 +271,11 @@ def _served_counts(split: Split, labels: dict[int, float]) -> Counter[float]:
 
 def _range(lab: Lab, split: Split, loss: _Loss | None) -> None:
     if loss is None:
-        _absent(lab, _RANGE, "no loss of torch that takes classes is called")
+        absent(lab, _RANGE, "no loss of torch that takes classes is called")
     elif not loss.own or any(sample.extremes is None for sample in split.samples):
-        _absent(lab, _RANGE, "the loss is given other targets than the data set holds")
+        absent(lab, _RANGE, "the loss is given other targets than the data set holds")
     elif not split.arrives:
-        _absent(lab, _RANGE, _CHANGED)
+        absent(lab, _RANGE, _CHANGED)
     else:
         outputs = loss.call.arguments["input"].shape[1]
         outside = sorted(
@@ -281,7 +292,7 @@ def _range(lab: Lab, split: Split, loss: _Loss | None) -> None:
 def _table(lab: Lab, split: Split) -> None:
     table = columns.table(split)
     if table is None or table.rows.shape[1] < 2:
-        _absent(lab, (*_COLUMNS, *_PREDICTION), "inputs are not rows of a table of several columns")
+        absent(lab, (*_COLUMNS, *_PREDICTION), "inputs are not rows of a table of several columns")
         return
     distinct = columns.distinct(table.rows)
     constant = np.where(distinct == 1, table.rows[0], np.nan)  # no values of single samples
@@ -290,10 +301,10 @@ def _table(lab: Lab, split: Split) -> None:
     lab.write(DATASET_COLUMN_ZEROS, (table.rows == 0).mean(axis=0).tolist(), trial=split.name)
     fine = np.isfinite(table.rows).all(axis=1)
     if not split.arrives:
-        _absent(lab, _PREDICTION, _CHANGED)
+        absent(lab, _PREDICTION, _CHANGED)
         return
     if table.targets is None or len(np.unique(table.targets[fine])) < 2:
-        _absent(lab, _PREDICTION, "targets are not single numbers that differ")
+        absent(lab, _PREDICTION, "targets are not single numbers that differ")
         return
     rows, targets = table.rows[fine], table.targets[fine]
     if table.classes is None:
@@ -316,15 +327,16 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
         lab.write(DATASET_SHARED_POSITIONS, [share], trial=trial)
     near = near_pairs(train, valid)
     if near is None:
-        _absent(lab, (DATASET_NEAR_OVERLAP,), "inputs are no points of several dimensions")
+        absent(lab, (DATASET_NEAR_OVERLAP,), "inputs are no points of several dimensions")
     else:
         lab.write(DATASET_NEAR_OVERLAP, [len(near) / len(valid.samples)], trial="inputs")
         if near:
             lab.event(SamplesFound("near overlap", pairs=near[:_NAMED]))
     _related(lab, train, valid)
+    write_skew(lab, train, valid)
     found = overlap(train, valid)
     if found is None:
-        _absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")
+        absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")
         return
     count = len(valid.samples)
     lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
@@ -335,9 +347,9 @@ def _both(lab: Lab, train: Split, valid: Split) -> None:
 def _related(lab: Lab, train: Split, valid: Split) -> None:
     found = relations(train, valid)
     if found is None:
-        _absent(lab, _KEYS, "inputs or targets cannot be compared, or there are too few samples")
+        absent(lab, _KEYS, "inputs or targets cannot be compared, or there are too few samples")
     elif not found:
-        _absent(lab, _KEYS, "there is no column that several samples share, and no time")
+        absent(lab, _KEYS, "there is no column that several samples share, and no time")
     for relation in found or ():
         trial = f"{relation.kind} {relation.name}"
         scores = [relation.score, relation.without, relation.permuted]
@@ -348,8 +360,3 @@ def _related(lab: Lab, train: Split, valid: Split) -> None:
 def _name(lab: Lab, what: str, split: Split, indices: Sequence[object]) -> None:
     if indices:
         lab.event(SamplesFound(what, split.name, indices=tuple(indices)))
-
-
-def _absent(lab: Lab, signals: tuple[Signal, ...], why: str) -> None:
-    """Why a part of this experiment was not made."""
-    lab.event(NotApplicable("data", why, tuple(signal.name for signal in signals)))

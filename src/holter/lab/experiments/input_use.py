@@ -1,7 +1,7 @@
 """Exchange one part of the inputs between samples, to see whether outputs change."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -19,10 +19,11 @@ from holter.lab.experiments._probing.probe import (
     warm_up,
 )
 from holter.lab.inapplicable import InapplicableError
-from holter.lab.setup import Setup
+from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import USE_CHANGE, USE_ROUNDING
 
+WHOLE = "input "  # before the name of one that is exchanged as a whole
 _CATEGORIES = 16  # columns of whole numbers; more are a text
 _FEWEST = 8  # samples: for a few, all units behind a column may happen to be off
 _MOST = 64  # parts along one dimension that are tried; evenly spaced where there are more
@@ -33,15 +34,17 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
     """Does every part of the input matter?
 
     In eval mode it exchanges one column of a table, one position of a sequence or one channel of an
-    image between the samples of a batch: some output must change. It measures after a few training
-    steps, because some layers are initialised to zero.
+    image between the samples of a batch: some output must change. Of several inputs it exchanges
+    each as a whole too, in eval mode and as in training. It measures after a few training steps,
+    because some layers are initialised to zero.
 
     `steps`: training steps before the measurement.
     `seconds`: time limit.
     """
     (batch,) = some_batches(setup, 1)
     warm_up(setup, [batch], steps)
-    targets = [*loss_targets(setup, batch), *tensors(batch)]
+    compared = loss_targets(setup, batch)
+    targets = [*compared, *tensors(batch)]
     probe, outputs = probed(setup, batch)
     sequences = sequences_of(probe.inputs, targets)
     samples = samples_of(setup, batch, probe, sequences)
@@ -57,6 +60,9 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
                 measured = True
                 if time.perf_counter() > until:
                     break
+    for name, change in _whole_changes(setup, batch, probe, samples, compared):
+        lab.write(USE_CHANGE, [change], trial=f"{WHOLE}{name}")
+        measured = True
     if not measured:
         raise InapplicableError("no input has columns, positions or channels that can be exchanged")
     again = probe.outputs()  # last, because a model that keeps a state returns something else now
@@ -75,6 +81,47 @@ def _dimensions(tensor: Tensor, samples: int, *, is_text: bool) -> Iterator[tupl
         yield "channels", 1
 
 
+def _whole_changes(
+    setup: Setup,
+    batch: Batch,
+    probe: Probe,
+    samples: Samples,
+    targets: Sequence[Tensor],
+) -> Iterator[tuple[str, float]]:
+    """What exchanging each of several inputs changes, in eval mode or, if nothing, in training.
+
+    Inputs that are the same in all samples are left out, and targets: a model may be given those
+    for another purpose.
+    """
+    if len(samples.dims) < 2:
+        return
+    outputs = probe.outputs()
+    for name, dim in samples.dims.items():
+        whole = probe.inputs[name]
+        exchanged = whole.roll(1, dim)
+        if torch.equal(exchanged, whole) or any(_equal(whole, each) for each in targets):
+            continue
+        change = _change(probe, outputs, {name: exchanged})
+        if not change:
+            trained, made = probed(setup, batch, as_trained=True)
+            change = _change(trained, made, {name: exchanged})
+        yield name, change
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one, other.to(one.device))
+
+
+def _change(probe: Probe, outputs: Tensors, changes: Tensors) -> float:
+    """The largest change of an output that has still its shape."""
+    made = probe.outputs(changes)
+    pairs = [(outputs[each], made[each]) for each in outputs if each in made]
+    return max(
+        (float(difference(*pair).max()) for pair in pairs if pair[0].shape == pair[1].shape),
+        default=0.0,
+    )
+
+
 def _changes(
     probe: Probe, outputs: Tensors, samples: Samples, name: str, dim: int
 ) -> Iterator[tuple[int, float]]:
@@ -87,19 +134,7 @@ def _changes(
             continue
         changed = whole.clone()
         changed.select(dim, place).copy_(exchanged.select(dim, place))
-        made = probe.outputs({name: changed})
-        pairs = [(outputs[each], made[each]) for each in outputs if each in made]
-        yield (
-            place,
-            max(
-                (
-                    float(difference(*pair).max())
-                    for pair in pairs
-                    if pair[0].shape == pair[1].shape
-                ),
-                default=0.0,
-            ),
-        )
+        yield place, _change(probe, outputs, {name: changed})
 
 
 def _spaced(count: int) -> list[int]:

@@ -105,6 +105,44 @@ class HandwrittenLoss(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyCompared(Occurrence):
+    """A copy of the trained model that the script leaves, beside the model.
+
+    Distances are shares of the way that the model has made since its first step.
+    """
+
+    kind: ClassVar[str] = "copy"
+    model: str  # its class
+    behind: float  # distance of the copy from the model
+    moved: float  # distance of the copy from the weights that the model began with
+    written: int  # writes to the weight of the copy that was written to least
+
+
+@dataclass(frozen=True, slots=True)
+class FigurePrinted(Occurrence):
+    """A number that the script prints again and again after the same words."""
+
+    kind: ClassVar[str] = "figure"
+    name: str  # the words before it, in lower case
+    steps: tuple[int, ...]  # of training that were over
+    values: tuple[float, ...]  # per cent as shares
+
+
+@dataclass(frozen=True, slots=True)
+class StateLoaded(Occurrence):
+    """`load_state_dict` of a module was given a state."""
+
+    kind: ClassVar[str] = "state loaded"
+    module: str  # its class, and a number that is the same for each load of one module
+    found: int  # names of the state that the module has
+    missing: int  # names of the module that the state has not
+    unexpected: int  # names of the state that the module has not
+    renamed: int = 0  # missing names that the state has with other first parts
+    example: tuple[str, ...] = ()  # a missing name and an unexpected one
+    where: str = ""  # file and line
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSeen(Occurrence):
     """A learning-rate scheduler is stepped for the first time."""
 

@@ -213,3 +213,46 @@ WORKERS_EPOCHS_ALIKE = _signal(
     "share",
     "Share of the samples of the first worker that are the same when the workers are restarted.",
 )
+DATASET_MISPAIRED = _signal(
+    "dataset.mispaired",
+    "share",
+    "Share of 16 samples whose inputs and targets come from different samples in the batch that the"
+    " `collate_fn` makes of them.",
+)
+DATASET_OWN_SCALE = _signal(
+    "dataset.own_scale",
+    "",
+    "Whether a data set holds numbers whose columns have exactly mean 0 and standard deviation 1:"
+    " they were standardised by their own statistics. The trial is the split.",
+)
+DATASET_DEPENDENCE = _signal(
+    "dataset.dependence",
+    "",
+    "How targets depend on inputs: the share of their variance that the five nearest samples"
+    " predict, the highest such share for targets permuted 19 times, the share that the best single"
+    " column explains, and the highest of permuted targets.",
+)
+DATASET_COLUMN_SHIFT = _signal(
+    "dataset.column_shift",
+    "",
+    "Of each column of a table, or channel of images: how far its mean in validation is from that"
+    " in training, in standard deviations of training; 0 if the difference is below eight standard"
+    " errors.",
+)
+DATASET_COLUMN_RATIO = _signal(
+    "dataset.column_ratio",
+    "",
+    "Of each column: its standard deviation in validation over training.",
+)
+DATASET_COLUMN_ORIGIN = _signal(
+    "dataset.column_origin",
+    "",
+    "Of each column of validation: its number, or that of the column of training which it is, if"
+    " the columns of validation are in another order.",
+)
+DATASET_ALIGNMENT = _signal(
+    "dataset.alignment",
+    "share",
+    "Share of the entropy of the labels of a sequence that the token two and one positions before,"
+    " at, and one and two positions after the label tells.",
+)

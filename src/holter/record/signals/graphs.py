@@ -11,6 +11,22 @@ LOSS_BATCH_SOFTMAX = Signal(
     " with as many rows as the model was given samples, another number of columns, and targets"
     " that do not choose among the rows. Absent where there is no softmax over a matrix.",
 )
+LOSS_PAIRED_SPREAD = Signal(
+    "loss.paired_spread",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Where a difference of a model's output and targets pairs every one with every other, (N, 1)"
+    " and (N,): standard deviation of the outputs over that of the targets. Absent elsewhere.",
+)
+LOSS_CONSTANT_PART = Signal(
+    "loss.constant_part",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "What the loss adds up without a gradient: the value of terms that are no part of its graph."
+    " Absent where the other terms cannot be computed again. Read on a few steps.",
+)
 LOSS_LOG_ARGUMENT = Signal(
     "loss.log_argument",
     Per.STEP,
@@ -63,6 +79,14 @@ GRAPH_LOOSE_LEAVES = Signal(
     "Number of tensors at which the graph of the loss ends that are neither parameters of a model"
     " nor of an optimizer: inputs that need a gradient, or results that were detached and made to"
     " require one. Read on the first sampled steps, of graphs that are not too large.",
+)
+MODEL_ELEMENTS = Signal(
+    "model.elements",
+    Per.STEP,
+    Phase.FORWARD,
+    "elements",
+    "Number of elements that the models returned before the first backward() of a step: it grows"
+    " with samples, lengths and calls. Read on steps that are read whole.",
 )
 LOSS_TERM_GRADIENT = Signal(
     "loss.term_gradient",

@@ -42,6 +42,15 @@ VAL_LOSS = Signal(
     " names no data (see the event `evaluation`); what `log(val_loss=...)` was given has none.",
 )
 
+VAL_LOSS_OF_BATCHES = Signal(
+    "val.loss_of_batches",
+    Per.LOSS_FUNCTION,
+    Phase.AFTERWARDS,
+    "",
+    "Mean of the losses of the batches of a pass without a backward, each batch counted once"
+    " whatever its size. Owners as in `val.loss`.",
+)
+
 BACKWARD_CALLS = Signal(
     "backward.calls",
     Per.STEP,

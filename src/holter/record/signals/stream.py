@@ -46,7 +46,12 @@ STREAM_VALUES = _signal(
     "values",
     "",
     "Different numbers among 64 of these elements of each batch, of the whole pass: few for inputs"
-    " that are codes, such as boards and one-hot categories.",
+    " that are codes, such as boards and one-hot categories. Of tokens if these are the inputs.",
+)
+STREAM_TOKENS = _signal(
+    "tokens",
+    "",
+    "Elements of a sample whose inputs are whole numbers, such as tokens and categories.",
 )
 STREAM_IGNORED = _signal(
     "ignored",

@@ -30,6 +30,7 @@ from holter.scripts.cures.trial import (
 from holter.scripts.sweeps.tasks import last_line
 
 _SLACK, _LEAST = 4.0, 20.0  # times its pace, and seconds, that a trial may take at least
+_LATE = 1.5  # times its pace after which one is ended that is still running when time is over
 _OUTPUT, _PROBE = "output.txt", "cures/probe"
 _TELLING = 20  # steps that tell the pace
 
@@ -141,7 +142,7 @@ class ScriptBench:
                     if time.monotonic() + expected > until:
                         waiting.clear()
                         break
-                    running.append(self._begin(waiting.pop(0), expected))
+                    running.append(self._begin(waiting.pop(0), expected, until))
                 if not running:
                     return
                 wait([each.process.sentinel for each in running], timeout=0.2)
@@ -156,7 +157,7 @@ class ScriptBench:
             for each in running:
                 end(each.process, now=True)
 
-    def _begin(self, trial: CureTrial, expected: float) -> _Running:
+    def _begin(self, trial: CureTrial, expected: float, until: float) -> _Running:
         folder = folder_name(trial.trial, trial.repeat)
         path = self._run / folder
         shutil.rmtree(path, ignore_errors=True)
@@ -171,7 +172,8 @@ class ScriptBench:
         )
         process = self._start(run_trial, path / _OUTPUT, wanted)
         now = time.monotonic()
-        return _Running(process, trial, folder, now, now + longest(expected))
+        latest = max(until, now + _LATE * expected)  # so that a slow trial delays nothing else
+        return _Running(process, trial, folder, now, min(now + longest(expected), latest))
 
     def _start(self, function: Callable[..., int], output: Path | None, *args: Any) -> BaseProcess:
         sys.stdout.flush()

@@ -3,6 +3,7 @@
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 from typing import Any
@@ -13,11 +14,11 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.utils import _pytree as pytree
 
 from holter.lab.calls import with_entry
-from holter.lab.setup import Batch, LossPhase, ScriptWrite, Setup
+from holter.lab.setup import Batch, KnowsSetup, LossPhase, ScriptWrite, Setup
 from holter.lab.state import State
 from holter.scripts.discovery import live_models
 from holter.scripts.recognition.capturing import Row
-from holter.scripts.recognition.declining import WayOut, declined
+from holter.scripts.recognition.declining import WayOut, declined, first_line
 from holter.scripts.recognition.kinds import involves_model, is_model, is_users, tensors
 from holter.scripts.recognition.phases import Pattern, patterns
 from holter.scripts.recognition.preparing import preparation
@@ -47,10 +48,28 @@ def assemble(session: Session) -> Assembled:
     """
     try:
         return _assemble(session)
-    except Exception:
-        if session.otherwise is not None:
-            raise session.otherwise from None
+    except Exception as error:
+        refusal = error if session.otherwise is None else session.otherwise
+        told = _told(session, refusal)
+        if told is not None:
+            return told
+        if refusal is not error:
+            raise refusal from None
         raise
+
+
+def _told(session: Session, refusal: Exception) -> Assembled | None:
+    """Return the setup that something alive in the script knows, such as a callback of holter."""
+    if not session.start.kept:
+        return None
+    for source in [each for each in gc.get_objects() if issubclass(type(each), KnowsSetup)]:
+        session.start.restore()
+        with suppress(Exception):
+            setup = source.training_setup()
+            session.start.restore()
+            note = f"The step was not extracted ({first_line(refusal)}); {type(source).__name__}"
+            return Assembled(setup, False, (f"{note} gives the setup.",), {})
+    return None
 
 
 def _assemble(session: Session) -> Assembled:

@@ -60,10 +60,11 @@ def with_validation(setup: Setup, seen: Sequence[Seen], notes: list[str]) -> Set
 
 def _validation_loader(train: DataLoader[Any], seen: Sequence[Seen]) -> DataLoader[Any] | None:
     """The one loader of other data that is named like it; a name that says less may mislead."""
+    asked: set[int] = set()  # trainers: some make a new loader each time
     named = [
         (name, value)
         for each in seen
-        for name, value in _named(each)
+        for name, value in _named(each, asked)
         if isinstance(value, DataLoader) and value.dataset is not train.dataset
     ]
     for valid in _VALID:
@@ -75,7 +76,7 @@ def _validation_loader(train: DataLoader[Any], seen: Sequence[Seen]) -> DataLoad
     return None
 
 
-def _named(seen: Seen) -> Iterator[tuple[str, Any]]:
+def _named(seen: Seen, asked: set[int]) -> Iterator[tuple[str, Any]]:
     """The variables of a step and of all callers, and what their objects and dictionaries hold."""
     known: set[int] = set()
     for frame in (*_frames(seen.frame), *_frames(sys._getframe())):  # noqa: SLF001
@@ -89,7 +90,9 @@ def _named(seen: Seen) -> Iterator[tuple[str, Any]]:
                 yield from ((key, each) for key, each in value.items() if isinstance(key, str))
             elif name == "self" and hasattr(value, "__dict__"):
                 yield from vars(value).items()
-            yield from _of_trainer(value)
+            if id(value) not in asked:
+                asked.add(id(value))
+                yield from _of_trainer(value)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

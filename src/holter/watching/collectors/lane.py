@@ -43,6 +43,18 @@ class Delivery(NamedTuple):
     batch: object
 
 
+class Evaluated(NamedTuple):
+    """A batch that a loader delivered for an evaluation.
+
+    `foresee` takes a loss function and its arguments, and returns what publishes the loss.
+    """
+
+    loader: str
+    batch: object
+    roster: Roster
+    foresee: Callable[[str, Mapping[str, Any]], Callable[[Tensor], None]]
+
+
 class Row(list[Any]):
     """The values of the open step: floats, and tensors of one element that are on a device.
 
@@ -139,6 +151,8 @@ class Lane:
         self.at_batch: list[Callable[[Delivery], None]] = []  # of training
         self.at_mode: list[Callable[[], None]] = []  # some module changed between train and eval
         self.at_validation: list[Callable[[], None]] = []
+        self.at_evaluated: list[Callable[[Evaluated], None]] = []
+        self.at_scored: list[Callable[[], None]] = []  # the script computes a loss in evaluation
         self.at_backward: list[Callable[[Sequence[Tensor], bool, Depth], None]] = []
         self.at_backward_end: list[Callable[[], None]] = []
         self.at_gradients: list[Callable[[Subject], None]] = []

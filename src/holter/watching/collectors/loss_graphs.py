@@ -13,16 +13,21 @@ from holter.record.signals import (
     GRAPH_LOOSE_LEAVES,
     GRAPH_OPERATIONS,
     LOSS_BATCH_SOFTMAX,
+    LOSS_CONSTANT_PART,
     LOSS_DIVISOR,
     LOSS_LOG_ARGUMENT,
+    LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
+    MODEL_ELEMENTS,
     Signal,
 )
 from holter.watching.collectors import STEP, Reading
 from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.graphs.constants import constant_part
 from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
+from holter.watching.collectors.graphs.pairs import paired_spread
 from holter.watching.collectors.graphs.stretch import (
     Singular,
     extent,
@@ -63,6 +68,9 @@ class LossGraphs:
         LOSS_DIVISOR,
         *_OF_THE_GRAPH,
         LOSS_TERM_GRADIENT,
+        LOSS_PAIRED_SPREAD,
+        LOSS_CONSTANT_PART,
+        MODEL_ELEMENTS,
     )
     at: ClassVar[tuple[type, ...]] = (
         Joined,
@@ -76,7 +84,8 @@ class LossGraphs:
 
     def __init__(self) -> None:
         self.declined: list[str] = []
-        self._models: Calls[None] = Calls(_wants_output, _returned)
+        self._models: Calls[None] = Calls(_wants_output, self._returned)
+        self._elements = 0  # that modules have returned in this step
         self._walks = _WALKS
         self._seen = self._next = 0  # steps that were read, and the next whose terms are
         self._contributions: Contributions | None = None
@@ -115,6 +124,7 @@ class LossGraphs:
     def _listen(self, moment: Joined | AfterUpdate | Closing) -> None:
         """Hear what models return in the steps that are read whole."""
         self._models.stop()
+        self._elements = 0
         if isinstance(moment, Closing):
             return
         depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
@@ -126,6 +136,11 @@ class LossGraphs:
             self._models.know((module, None) for model in models for module in model.modules())
         self._models.listen()
 
+    def _returned(
+        self, _: None, __: torch.nn.Module, arguments: tuple[object, object], output: object
+    ) -> None:
+        self._elements += keep(arguments, output)
+
     @torch.no_grad()
     def _take(self, roots: tuple[Tensor, ...], roster: Roster) -> None:
         places, outputs = stretch(roots)
@@ -133,12 +148,20 @@ class LossGraphs:
             Reading(_ARGUMENTS[operation], STEP, least.reshape(1))
             for operation, least in smallest_arguments(places).items()
         ]
+        if self._elements:
+            self._readings.append(Reading(MODEL_ELEMENTS, STEP, [self._elements]))
+        spread = paired_spread(places)
+        if spread is not None:
+            self._readings.append(Reading(LOSS_PAIRED_SPREAD, STEP, spread.reshape(1)))
         is_over_samples = softmax_over_samples(roots)
         if is_over_samples is not None:
             self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))
         if self._seen >= self._next and len(roots) == 1:
             self._next = self._seen + 1 + self._seen // 4
             self._contributions = Contributions(terms(roots[0]), outputs)
+            constant = constant_part(roots[0])
+            if constant is not None:
+                self._readings.append(Reading(LOSS_CONSTANT_PART, STEP, constant.reshape(1)))
         self._seen += 1
         if self._walks:
             self._walks -= 1
@@ -155,9 +178,3 @@ class LossGraphs:
 
 def _wants_output(*_: object) -> bool:
     return False
-
-
-def _returned(
-    _: None, __: torch.nn.Module, arguments: tuple[object, object], output: object
-) -> None:
-    keep(arguments, output)

@@ -24,6 +24,7 @@ from holter.record.signals import (
     STREAM_SAMPLES,
     STREAM_SEEN,
     STREAM_STD,
+    STREAM_TOKENS,
     STREAM_VALUES,
     Signal,
 )
@@ -47,6 +48,7 @@ _LISTED = 32  # labels of an event
 _TOLD = 16  # passes whose labels are told
 _IGNORED = -100  # the label that torch's cross-entropy ignores by default
 _MASK = "attention_mask"
+_TOKENS = (torch.int64, torch.int32, torch.int16)
 
 
 @dataclass(slots=True)
@@ -100,6 +102,7 @@ class _Pass:
     values: DistinctCount = field(default_factory=lambda: DistinctCount(1024))
     moments: _Moments = field(default_factory=_Moments)
     labels: Counter[int] | None = field(default_factory=Counter)  # None if there are too many
+    tokens: int = 0  # elements of a sample, if its inputs are whole numbers
     ignored: int = 0
     maskable: int = 0  # elements that may be ignored
 
@@ -122,6 +125,7 @@ class Stream:
         STREAM_MIN,
         STREAM_MAX,
         STREAM_VALUES,
+        STREAM_TOKENS,
         STREAM_IGNORED,
     )
 
@@ -237,13 +241,24 @@ def _values(ended: _Pass) -> Iterator[tuple[Signal, float]]:
         yield STREAM_STD, ended.moments.std
         yield STREAM_MIN, ended.moments.low
         yield STREAM_MAX, ended.moments.high
+    if ended.moments.count or ended.tokens:
         yield STREAM_VALUES, ended.values.count
+    if ended.tokens:
+        yield STREAM_TOKENS, ended.tokens
     if ended.maskable:
         yield STREAM_IGNORED, ended.ignored / ended.maskable
 
 
 def _measure(current: _Pass, tensors: Sequence[Tensor]) -> None:
-    """Take the moments of the inputs: the first floats, or else images in bytes."""
+    """Take the moments of the inputs: the first floats, or else images in bytes.
+
+    Of tokens, their number and that of different ones is what tells how samples may differ.
+    """
+    largest = max(tensors, key=Tensor.numel)
+    if largest.dtype in _TOKENS and largest.dim() > 1:
+        current.tokens = largest[0].numel()
+        some = largest.reshape(-1)[_spread_out(largest.numel())]
+        current.values.add(mixed(some.to(torch.int64)))
     floats = [tensor for tensor in tensors if tensor.is_floating_point()]
     images = [each for each in tensors if each.dtype is torch.uint8 and each.dim() > 2]
     if not floats and not images:
@@ -251,8 +266,9 @@ def _measure(current: _Pass, tensors: Sequence[Tensor]) -> None:
     chosen = (floats or images)[0]
     numbers = chosen[grid(tuple(chosen.shape), _ELEMENTS)].reshape(-1).to(torch.float32)
     current.moments.add(numbers)
-    some = numbers[_spread_out(numbers.numel())]
-    current.values.add(mixed(some.view(torch.int32).to(torch.int64)))
+    if not current.tokens:
+        some = numbers[_spread_out(numbers.numel())]
+        current.values.add(mixed(some.view(torch.int32).to(torch.int64)))
 
 
 @functools.lru_cache(maxsize=64)

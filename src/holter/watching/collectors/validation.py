@@ -7,7 +7,13 @@ import torch
 from torch import Tensor
 
 from holter.record.evaluations import owner_of
-from holter.record.signals import VAL_ACCURACY, VAL_GRAPH_FRACTION, VAL_LOSS, Signal
+from holter.record.signals import (
+    VAL_ACCURACY,
+    VAL_GRAPH_FRACTION,
+    VAL_LOSS,
+    VAL_LOSS_OF_BATCHES,
+    Signal,
+)
 from holter.watching.collectors import Reading
 from holter.watching.collectors.elements import Total, number, total
 from holter.watching.collectors.inputs import as_values
@@ -20,13 +26,19 @@ _Key = tuple[str, str]  # loss function and data
 class Validation:
     """Averages losses without a backward pass between two training steps, by element."""
 
-    emits: ClassVar[tuple[Signal, ...]] = (VAL_LOSS, VAL_ACCURACY, VAL_GRAPH_FRACTION)
+    emits: ClassVar[tuple[Signal, ...]] = (
+        VAL_LOSS,
+        VAL_LOSS_OF_BATCHES,
+        VAL_ACCURACY,
+        VAL_GRAPH_FRACTION,
+    )
     at: ClassVar[tuple[type, ...]] = (ValidationLoss, Logged, StepEnds)
     depth: ClassVar[Depth] = Depth.LIGHT
     wakes_at: ClassVar[tuple[type, ...]] = (ValidationLoss, Logged)
 
     def __init__(self) -> None:
         self._totals: dict[_Key, Total] = {}
+        self._batches: dict[_Key, Total] = {}  # the means of batches, and their number
         self._hits: dict[_Key, Hits] = {}
         self._graphs: dict[_Key, list[bool]] = {}  # of each loss: whether it had one
         self._logged: Tensor | None = None
@@ -49,11 +61,8 @@ class Validation:
         call = total(moment.function, moment.arguments, moment.loss, moment.samples)
         if call is None:  # the number of elements is unknown: per sample
             call = Total(number(moment.loss.detach().sum()), moment.samples)
-        before = self._totals.get(key)
-        if before is None:
-            self._totals[key] = call
-        elif before.is_with(call):
-            self._totals[key] = before + call
+        _increase(self._totals, key, call)
+        _increase(self._batches, key, Total(call.mean, 1))
 
     def _count(self, key: _Key, moment: ValidationLoss) -> None:
         call = given(moment.function, moment.arguments)
@@ -71,6 +80,7 @@ class Validation:
         for key, losses in self._totals.items():
             owner = self._owners.setdefault(key, (owner_of(*key),))
             yield Reading(VAL_LOSS, owner, as_values(losses.mean))
+            yield Reading(VAL_LOSS_OF_BATCHES, owner, as_values(self._batches[key].mean))
         for key, hits in self._hits.items():
             yield Reading(VAL_ACCURACY, self._owners[key], share([hits]))
         for key, graphs in self._graphs.items():
@@ -78,5 +88,15 @@ class Validation:
             if not (in_eval and any(graphs)):
                 yield Reading(VAL_GRAPH_FRACTION, self._owners[key], [sum(graphs) / len(graphs)])
         self._totals.clear()
+        self._batches.clear()
         self._hits.clear()
         self._graphs.clear()
+
+
+def _increase(totals: dict[_Key, Total], key: _Key, more: Total) -> None:
+    """Add to a total, unless it is on another device."""
+    before = totals.get(key)
+    if before is None:
+        totals[key] = more
+    elif before.is_with(more):
+        totals[key] = before + more

@@ -1,20 +1,34 @@
 """CheckpointListener: what a training continues from."""
 
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
+from holter.record.events import StateLoaded
 from holter.watching.collectors.moments import CheckpointRead, WeightsLoaded
+from holter.watching.frames import Frames, place
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
 
+_TOLD = 32  # loads that become events
+_NAMES = 4096  # of a state that are compared
+
 
 class CheckpointListener:
-    """Hears of checkpoints until training begins: one that is loaded later is another matter."""
+    """Hears of checkpoints: their content until training begins, and which names fit at any time.
+
+    A training may begin with that of a teacher, or of a model whose weights another one is given.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self.shield = loop.shield
         self._stepper = loop.stepper
+        self._recorder = loop.recorder
+        self._frames = Frames()
+        self._numbers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
+        self._told = 0
 
     @shielded
     def checkpoint_read(self, content: object) -> None:
@@ -23,7 +37,46 @@ class CheckpointListener:
             self._stepper.publish(CheckpointRead(content))
 
     @shielded
-    def weights_loaded(self, module: nn.Module, state: Any) -> None:
-        """Publish what was loaded into a module."""
+    def weights_loaded(self, module: nn.Module, state: Any, result: Any) -> None:
+        """Publish what was loaded into a module, and tell which of its names were found."""
         if not self._stepper.has_trained:
             self._stepper.publish(WeightsLoaded(module, state))
+        missing = getattr(result, "missing_keys", None)
+        unexpected = getattr(result, "unexpected_keys", None)
+        if missing is None or unexpected is None or not isinstance(state, Mapping):
+            return  # a library's own way of loading
+        number = self._numbers.setdefault(module, self._told)
+        self._told += 1
+        if self._told <= _TOLD:
+            where = next((place(frame) for frame in self._frames.all()), "")
+            self._recorder.event(
+                StateLoaded(
+                    f"{type(module).__name__} {number}",
+                    found=len(state) - len(unexpected),
+                    missing=len(missing),
+                    unexpected=len(unexpected),
+                    renamed=_renamed(missing, unexpected),
+                    example=_example(missing, unexpected),
+                    where=where,
+                )
+            )
+
+
+def _renamed(missing: Sequence[str], unexpected: Sequence[str]) -> int:
+    """How many of the missing names are in the state under a longer or a shorter name."""
+    given = set(unexpected[:_NAMES])
+    ends = {end for name in given for end in _ends(name)}
+    return sum(
+        name in ends or any(end in given for end in _ends(name)) for name in missing[:_NAMES]
+    )
+
+
+def _ends(name: str) -> list[str]:
+    """The name without its first parts, one after the other; its last part says too little."""
+    parts = name.split(".")
+    return [".".join(parts[start:]) for start in range(1, len(parts) - 1)]
+
+
+def _example(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, ...]:
+    """A name of the module and one of the state that were not found."""
+    return (missing[0], unexpected[0]) if missing and unexpected else ()

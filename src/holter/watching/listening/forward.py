@@ -1,6 +1,7 @@
 """ForwardListener: what a training loop does before it calls backward."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,7 +10,8 @@ from torch.utils.data import DataLoader
 
 from holter.record.events import DeviceRead, ModeChanged, PassBegan
 from holter.record.signals import Signal
-from holter.watching.collectors.lane import Delivery
+from holter.watching.collectors.graphs.constants import keep_loss
+from holter.watching.collectors.lane import Delivery, Evaluated
 from holter.watching.collectors.moments import (
     Attended,
     EvaluationBegins,
@@ -85,6 +87,8 @@ class ForwardListener:
         count = samples(batch)
         self._lane.tell(self._lane.at_fetch, iteration.label, count, waited)
         if not torch.is_grad_enabled() or evaluating:
+            evaluated = Evaluated(iteration.label, batch, self._stepper.roster, self._foresee)
+            self._lane.tell(self._lane.at_evaluated, evaluated)
             return
         delivery = Delivery(iteration.label, iteration, iteration.batches, count, batch)
         self._lane.tell(self._lane.at_batch, delivery)
@@ -161,20 +165,34 @@ class ForwardListener:
         """Tell the loss of a validation batch from one that is trained on."""
         self._loop.has_called_loss |= call.has_graph
         if not call.has_graph and not torch.is_grad_enabled():
+            self._lane.tell(self._lane.at_scored)
             self._loop.validation_loss(self._evaluated(call))
         elif call.has_graph and self.is_evaluating:
+            self._lane.tell(self._lane.at_scored)
             before = self._loop.evaluation.postpone(self._evaluated(call))
             if before is not None:
                 self._loop.validation_loss(before)
         elif call.has_graph:
             self._passes.trained()
             self._loop.loss_function = call.function
+            keep_loss(call.loss)
             kept = call.detached()
             if self._loop.black_box is not None:
                 self._loop.black_box.loss_computed(call.function)
             self._stepper.publish_forward(
                 LossComputed(kept.function, kept.loss, kept.samples, kept.arguments)
             )
+
+    def _foresee(self, function: str, arguments: Mapping[str, Any]) -> Callable[[Tensor], None]:
+        """Return what publishes a loss of the batch that was fetched last."""
+        scores: Tensor = arguments["input"]
+        call = TappedLoss(function, scores, len(scores), has_graph=False, arguments=arguments)
+        data = self._evaluated(call).data
+
+        def publish(loss: Tensor) -> None:
+            self._loop.validation_loss(EvaluatedLoss(replace(call, loss=loss), data))
+
+        return publish
 
     def _evaluated(self, call: TappedLoss) -> EvaluatedLoss:
         step, evaluating = self._stepper.coming_step, self.is_evaluating

@@ -14,8 +14,8 @@ class CheckpointListener(Protocol):
     def checkpoint_read(self, content: object) -> None:
         """`torch.load` returned something."""
 
-    def weights_loaded(self, module: nn.Module, state: Any) -> None:
-        """`load_state_dict` of a module was given a state, and has returned."""
+    def weights_loaded(self, module: nn.Module, state: Any, result: Any) -> None:
+        """`load_state_dict` of a module was given a state, and has returned a result."""
 
 
 def tap_checkpoints(listener: CheckpointListener) -> list[Tap]:
@@ -32,7 +32,7 @@ def tap_checkpoints(listener: CheckpointListener) -> list[Tap]:
     def fill(original: Call) -> Call:
         def load_state_dict(self: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(self, state_dict, *args, **kwargs)
-            listener.weights_loaded(self, state_dict)
+            listener.weights_loaded(self, state_dict, result)
             return result
 
         return load_state_dict

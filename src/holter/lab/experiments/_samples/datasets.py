@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -27,7 +27,7 @@ from holter.lab.calls import own_targets
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import DatasetSample, array, sample_of
 from holter.lab.inapplicable import InapplicableError
-from holter.lab.setup import Setup
+from holter.lab.setup import Roles, Setup
 
 _NAMES = {"train": "training", "valid": "validation"}
 _MOST = 200_000  # positions taken from a sampler of an unknown kind
@@ -92,10 +92,19 @@ def read(
     chosen = np.random.default_rng(0).choice(len(positions), count, replace=False)
     wanted = [positions[each] for each in chosen.tolist()]
     with left_alone(known.dataset):
-        found = _fetched(known.dataset, wanted, seconds, ignored)
+        found = _fetched(known.dataset, wanted, seconds, ignored, setup.roles)
     if not found:
         raise InapplicableError(f"the {_NAMES[split]} loader serves no samples")
     return Split(split, len(positions), tuple(found), known, _arrives(setup.loaders[split], found))
+
+
+def _limit(seconds: float) -> Callable[[], bool]:
+    """Return what tells that so much time of the processor, or twice as much in all, is over.
+
+    What is read must not depend on what else a machine does.
+    """
+    processor, clock = time.thread_time() + seconds, time.perf_counter() + 2 * seconds
+    return lambda: time.thread_time() > processor or time.perf_counter() > clock
 
 
 def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
@@ -119,16 +128,16 @@ def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
 
 
 def _fetched(
-    dataset: Any, wanted: list[int], seconds: float, ignored: int | None
+    dataset: Any, wanted: list[int], seconds: float, ignored: int | None, roles: Roles | None
 ) -> list[DatasetSample]:
-    until = time.perf_counter() + seconds
+    is_over = _limit(seconds)
     begun = [(each, fetch(dataset, each)) for each in wanted[:_TRIED]]
-    spare = _index_places(begun, dataset)
+    spare = _index_places(begun, dataset) if roles is None else frozenset()
     found: list[DatasetSample] = []
     for index, value in chain(begun, ((each, fetch(dataset, each)) for each in wanted[_TRIED:])):
         kept, show = _without(value, spare), len(found) < _SHOWN
-        found.append(sample_of(kept, index, ignored=ignored, show=show))
-        if time.perf_counter() > until:
+        found.append(sample_of(kept, index, ignored=ignored, show=show, roles=roles))
+        if is_over():
             break
     return found
 
@@ -175,7 +184,7 @@ def _read_batches(
     batches = setup.train if split == "train" else setup.valid
     if batches is None:
         raise InapplicableError(f"there is no {_NAMES[split]} data")
-    until = time.perf_counter() + seconds
+    is_over = _limit(seconds)
     found: list[DatasetSample] = []
     begun: list[bytes | None] = []
     aims: tuple[int, ...] | None = None
@@ -191,7 +200,7 @@ def _read_batches(
             del found[first:]
             break
         begun = begun or read
-        if len(found) >= samples or time.perf_counter() > until:
+        if len(found) >= samples or is_over():
             break
     if not found:
         raise InapplicableError(f"there are no {_NAMES[split]} batches")
@@ -200,6 +209,8 @@ def _read_batches(
 
 def _targets(setup: Setup, batch: Any) -> tuple[int, ...]:
     """Which tensors of a batch the model is not given; none where that does not tell."""
+    if setup.roles is not None and setup.roles.target in leaves(batch):
+        return (list(leaves(batch)).index(setup.roles.target),)
     try:
         aims = {id(each) for each in own_targets(setup, batch)}
     except Exception:  # whether the step works at all is for other experiments to tell

@@ -1,7 +1,7 @@
 """Samples taken apart: inputs and targets, their digests, and the little that is kept of them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from holter.lab.setup import Roles
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
@@ -21,6 +23,9 @@ _TARGETS = frozenset(
     )
 )
 _PROBED = 64  # elements of an input that are kept to count its different values
+_CHANNELS = (2, 3, 4)
+_LENGTH = 512  # of a sequence that is kept whole
+_BUCKETS = 61  # of tokens
 _COLUMNS = 512  # of a row that is kept whole
 _LONG = 48  # characters of a sample on the screen
 
@@ -37,6 +42,9 @@ class DatasetSample:
     extremes: tuple[int, int] | None  # lowest and highest class of the target, whatever its shape
     row: Floats | None  # the input, if it is a row of a table
     probe: Floats | None
+    bag: Floats | None  # how often tokens occur, in so many classes of them
+    sequence: tuple[Array, Array] | None  # tokens, and a label for each
+    channels: Floats | None  # the mean of each, if it is an image that has several
     dimensions: int
     nonfinite: tuple[int, int]  # elements of inputs and of targets
     moments: tuple[int, float, float, float]  # count, sum, sum of squares, largest
@@ -46,10 +54,16 @@ class DatasetSample:
 
 
 def sample_of(
-    value: Any, index: int, *, ignored: int | None = None, show: bool = False
+    value: Any,
+    index: int,
+    *,
+    ignored: int | None = None,
+    show: bool = False,
+    roles: Roles | None = None,
 ) -> DatasetSample:
     """What is to be kept of a sample; `ignored` is a class that stands for none."""
-    inputs, targets = ([_arrayed(each) for each in part] for part in parts(value))
+    held = _by_roles(value, roles) or parts(value)
+    inputs, targets = ([_arrayed(each) for each in part] for part in held)
     largest = largest_array(inputs)
     target = array(targets[0]) if len(targets) == 1 else None
     label = float(target.reshape(-1)[0]) if target is not None and target.size == 1 else None
@@ -62,10 +76,13 @@ def sample_of(
         _extremes(target, ignored),
         _row(inputs),
         _probe(largest),
+        _bag(largest),
+        _sequence(largest, target),
+        _channels(largest),
         0 if largest is None else largest.ndim,
         (_nonfinite(inputs), _nonfinite(targets)),
         _moments(largest),
-        _keys(value),
+        _keys(value, "" if roles is None else roles.target),
         ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in inputs)),
         (_shown(inputs), _shown(targets)) if show else ("", ""),
     )
@@ -94,6 +111,29 @@ def parts(value: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(value, tuple | list) and not (isinstance(value, list) and _is_numbers(value)):
         return [leaf for each in value[:-1] for leaf in leaves(each)], leaves(value[-1])
     return leaves(value), []
+
+
+def _by_roles(value: Any, roles: Roles | None) -> tuple[list[Any], list[Any]] | None:
+    """Inputs and targets as the training uses them; None where a sample is not made that way."""
+    if roles is None:
+        return None
+    held = dict(paths(value))
+    if roles.target not in held or any(path not in held for path in roles.inputs):
+        return None
+    given = roles.inputs or tuple(path for path in held if path != roles.target)
+    return [held[path] for path in given], [held[roles.target]]
+
+
+def paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a sample, each with the path it has in a batch of such samples."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from paths(each, f"{path}[{name!r}]")
+    elif isinstance(value, tuple | list) and not _is_numbers(value):
+        for place, each in enumerate(value):
+            yield from paths(each, f"{path}[{place}]")
+    else:
+        yield path, np.asarray(value) if isinstance(value, tuple | list) else value
 
 
 def leaves(value: Any) -> list[Any]:
@@ -146,21 +186,25 @@ def largest_array(held: list[Any]) -> Array | None:
     return max(arrays, key=lambda each: each.size, default=None)
 
 
-def _keys(value: Any) -> dict[str, float | str]:
+def _keys(value: Any, target: str) -> dict[str, float | str]:
     """Return the single numbers and texts of a sample that are not its target."""
     if isinstance(value, Mapping):
-        named = {str(name): each for name, each in value.items()}
         found: dict[str, float | str] = {}
-        for name, each in named.items():
-            if name.lower() not in _TARGETS and (key := _key(each)) is not None:
-                found[name] = key
+        for name, each in value.items():
+            is_target = str(name).lower() in _TARGETS or target.endswith(f"[{name!r}]")
+            if not is_target and (key := _key(each)) is not None:
+                found[str(name)] = key
         return found
     if not isinstance(value, tuple | list) or _is_numbers(value):
         return {}
     if len(value) == 1 or isinstance(value[0], Mapping):
-        return _keys(value[0])
+        return _keys(value[0], target)
     parts = value[0] if isinstance(value[0], tuple | list) else value[:-1]
-    known = {f"part {place}": _key(each) for place, each in enumerate(parts)}
+    known = {
+        f"part {place}": _key(each)
+        for place, each in enumerate(parts)
+        if parts is value[0] or target != f"[{place}]"
+    }
     return {name: key for name, key in known.items() if key is not None}
 
 
@@ -208,6 +252,36 @@ def _probe(made: Array | None) -> Floats | None:
     places = ((np.arange(_PROBED) + 0.5) * flat.size / _PROBED).astype(int)
     kept: Floats = flat[np.unique(places)].astype(np.float64)
     return kept
+
+
+def _bag(made: Array | None) -> Floats | None:
+    """Count tokens by their remainder, so that sequences of any length can be compared."""
+    if made is None or made.ndim != 1 or made.size < 2 or made.dtype.kind not in "iu":
+        return None
+    return np.bincount(made.astype(np.int64) % _BUCKETS, minlength=_BUCKETS).astype(np.float64)
+
+
+def _sequence(made: Array | None, target: Array | None) -> tuple[Array, Array] | None:
+    if made is None or target is None or made.ndim != 1 or made.shape != target.shape:
+        return None
+    if (
+        made.dtype.kind not in "iu"
+        or target.dtype.kind not in "iu"
+        or not 3 <= made.size <= _LENGTH
+    ):
+        return None
+    return made.astype(np.int64), target.astype(np.int64)
+
+
+def _channels(made: Array | None) -> Floats | None:
+    """Return the mean of each channel of an image, which may come first or last."""
+    if made is None or made.ndim != 3 or made.dtype.kind not in "fu":
+        return None
+    axis = next((axis for axis in (0, 2) if made.shape[axis] in _CHANNELS), None)
+    if axis is None:
+        return None
+    means: Floats = made.astype(np.float64).mean(axis=tuple({0, 1, 2} - {axis}))
+    return means
 
 
 def _nonfinite(held: list[Any]) -> int:

@@ -31,17 +31,24 @@ class Kept(NamedTuple):
     samples: int | None  # that the model was given
 
 
-def keep(arguments: Any, output: Any) -> None:
-    """Attach the first tensors of what a model returned to the nodes that computed them."""
+def keep(arguments: Any, output: Any) -> int:
+    """Attach the first tensors of what a model returned to the nodes that computed them.
+
+    Return the number of their elements. A single number is left out: it is a loss that a module
+    computes, and the model ends below it.
+    """
     given = next((tensor for tensor in _tensors(arguments, _DEPTH) if tensor.dim() > 1), None)
     samples = None if given is None else len(given)
+    elements = 0
     for tensor in _tensors(output, _DEPTH)[:_MOST]:
-        place = place_of(tensor)
+        place = place_of(tensor) if tensor.dim() else None
         if place is not None:
             is_kept = tensor.numel() <= _LARGEST and tensor.dtype in _FLOATS
             value = tensor.detach() if is_kept else None
             kept = place.node.metadata.setdefault(_KEY, {})
             kept[place.output] = Kept(value, tensor._version, samples)  # noqa: SLF001
+            elements += tensor.numel()
+    return elements
 
 
 def kept_at(place: Place) -> Kept | None:

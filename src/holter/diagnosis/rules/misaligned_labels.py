@@ -1,0 +1,77 @@
+"""Labels belong to another position of the sequence, and little was learned."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.data_sets import series, why_absent
+from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import DATASET_ALIGNMENT, LOSS
+
+_OWN = 2  # the place of the label's own position
+
+
+@rule(severity=Severity.WARNING, level=Level.DATA, needs=(LOSS,), preview=True)
+def misaligned_labels(
+    facts: Facts,
+    *,
+    min_share: Annotated[float, "share of the labels' entropy that another token tells"] = 0.2,
+    min_ratio: Annotated[float, "how many times more it tells than the own token"] = 3.0,
+    max_learned: Annotated[float, "loss at the end over the best constant prediction"] = 0.7,
+) -> Iterator[Verdict]:
+    """Labels belong to another position of the sequence, and little was learned.
+
+    ## What it does
+    Measures how much tokens tell of the labels one and two positions before and after them, over
+    the training samples. It reports if another position tells far more than the own one and the
+    loss stayed near the best constant prediction.
+
+    ## Why it matters
+    A label that stands one position too early belongs to a token that a causal model has not seen
+    yet; one that stands too late has to be remembered.
+
+    ## Example
+    ```python
+    ids, labels = [BOS] + words, tags + [IGNORE]    # bad
+    ids, labels = [BOS] + words, [IGNORE] + tags    # good
+    ```
+
+    ## What to do
+    Print one sample, tokens and labels below each other. Special tokens at the beginning shift all
+    tokens but no label; padding and truncation at the left do the same.
+
+    ## When it is wrong
+    Tasks in which the label of a position is about the next or the previous token on purpose.
+
+    ## How to confirm
+    - Print the tokens of one sample beside their labels.
+    - Shift the labels by the reported number of positions, and train again.
+    """
+    found = series(facts.run, DATASET_ALIGNMENT, "train")
+    if found is None:
+        why = why_absent(facts.run, DATASET_ALIGNMENT, "the data sets were not examined")
+        yield misaligned_labels.not_examined(why)
+        return
+    best = int(np.argmax(found.values))
+    offset, told, own = best - _OWN, float(found.values[best]), float(found.values[_OWN])
+    measured = f"a token tells {percent(max(own, 0.0))} of its own label"
+    if told < min_share or told < min_ratio * own:
+        yield misaligned_labels.clear(measured)
+        return
+    where = "before" if offset > 0 else "after"
+    measured += f", and {percent(told)} of the label {abs(offset)} positions {where} it"
+    chance = facts.chance
+    if isinstance(chance, str) or chance.level < max_learned * chance.constant:
+        yield misaligned_labels.harmless(f"{measured}, but {facts.run_outcome.says}")
+        return
+    yield misaligned_labels.finding(
+        measured,
+        confidence=Confidence.HINT,
+        onset=0,
+        evidence=(Evidence(DATASET_ALIGNMENT, (0, 4), measured, "train"),),
+        fix=f"shift the labels by {abs(offset)}: print the tokens of one sample beside its labels",
+    )

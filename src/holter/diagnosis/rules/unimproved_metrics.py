@@ -1,0 +1,146 @@
+"""The loss falls, and the metrics that the script shows do not improve."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.figures import Meaning, Metric, metrics_shown
+from holter.diagnosis.facts.outcome import OutcomeState
+from holter.diagnosis.rule import rule
+from holter.diagnosis.wording import percent
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import LOSS
+
+_CHANCE = {Meaning.ABOVE_ZERO: 0.0, Meaning.ABOVE_HALF: 0.5}
+_BASE = {
+    Meaning.ABOVE_ZERO: "the best constant prediction has 0",
+    Meaning.ABOVE_HALF: "a random order has 0.5",
+}
+_SEEMS_WELL = (
+    OutcomeState.LEARNED,
+    OutcomeState.FALLING,
+    OutcomeState.STALLED,
+    OutcomeState.UNKNOWN,
+)
+
+
+@rule(
+    severity=Severity.WARNING,
+    level=Level.DATA,
+    needs=(LOSS,),
+    symptom=True,
+    preview=True,
+)
+def unimproved_metrics(
+    facts: Facts,
+    *,
+    min_values: Annotated[int, "values of a metric needed"] = 3,
+    min_steps: Annotated[int, "steps of training needed"] = 50,
+    min_fall: Annotated[float, "fall of the loss, as a share"] = 0.1,
+    min_gain: Annotated[float, "gain of a metric that is an improvement"] = 0.05,
+    max_share: Annotated[float, "share of what is right that is far from good"] = 0.35,
+    lost: Annotated[float, "share of its first value to which a metric fell"] = 0.7,
+    min_rewards: Annotated[int, "values of a reward needed"] = 6,
+    min_rise: Annotated[float, "rise of rewards, in their standard deviations"] = 0.2,
+) -> Iterator[Verdict]:
+    """The loss falls, and the metrics that the script shows do not improve.
+
+    ## What it does
+    Reads the numbers that the script prints after words such as `acc`, `recall`, `R2` or `auc`, or
+    passes to `log()`. It reports a metric that ends where a constant prediction or a random order
+    is by definition (R² at 0, AUC at 0.5), rewards that do not rise, and metrics of which none
+    improves, and one is low or falls, while the training loss falls.
+
+    ## Why it matters
+    The loss is not what is wanted, but the metric is. A loss that falls without it is computed from
+    other outputs or targets than the metric, has a wrong sign or a wrong order of arguments, or is
+    lowered by something other than the task.
+
+    ## Example
+    ```python
+    loss = F.relu(d_negative - d_positive + margin).mean()   # bad
+    loss = F.relu(d_positive - d_negative + margin).mean()   # good
+    ```
+
+    ## What to do
+    Compute the metric on a training batch, from the very tensors that the loss is given. If it is
+    bad there, the loss is wrong: check its signs and the order of its arguments. If it is good, the
+    evaluation differs: its mode, its inputs, the weights that it uses.
+
+    ## When it is wrong
+    A metric that improves only after a long time, such as exact matches of long sequences, or one
+    that cannot be improved because the task is nearly random.
+
+    ## How to confirm
+    - Evaluate on the training data: a working setup gets good there first.
+    - Run `holter doctor train.py`.
+    """
+    metrics = [
+        each
+        for each in metrics_shown(facts.run)
+        if len(each.values) >= (min_rewards if each.meaning is Meaning.REWARD else min_values)
+    ]
+    if not metrics:
+        yield unimproved_metrics.not_examined("the script shows no metric under a known name")
+        return
+    outcome = facts.run_outcome
+    if facts.run.steps < min_steps or outcome.state not in _SEEMS_WELL:
+        yield unimproved_metrics.not_examined(
+            f"{facts.run.steps} of the {min_steps} steps needed"
+            if facts.run.steps < min_steps
+            else f"the loss tells already: {outcome.says}"
+        )
+        return
+    rewards = [each for each in metrics if each.meaning is Meaning.REWARD]
+    metrics = [each for each in metrics if each.meaning is not Meaning.REWARD]
+    if rewards and not metrics and all(each.gain < min_rise for each in rewards):
+        yield _finding(facts, rewards[0], ": it does not rise")
+        return
+    if not metrics:
+        best = max(rewards, key=lambda each: each.gain)
+        yield unimproved_metrics.clear(
+            f"`{best.name}` goes from {best.values[0]:.3g} to {best.last:.3g}"
+        )
+        return
+    useless = [each for each in metrics if _is_useless(each, min_gain)]
+    stuck = _stuck(metrics, min_gain, max_share, lost)
+    if useless:
+        worst = min(useless, key=lambda each: each.last - _CHANCE[each.meaning])
+        yield _finding(facts, worst, f"; {_BASE[worst.meaning]}")
+    elif stuck is not None and outcome.fall >= min_fall:
+        yield _finding(facts, stuck, f", while the loss falls by {percent(outcome.fall)}")
+    else:
+        best = max(metrics, key=lambda each: each.gain)
+        yield unimproved_metrics.clear(
+            f"`{best.name}` goes from {best.values[0]:.3g} to {best.last:.3g}"
+        )
+
+
+def _is_useless(metric: Metric, min_gain: float) -> bool:
+    """Whether a metric ends where it is by definition without any knowledge of the inputs."""
+    chance = _CHANCE.get(metric.meaning)
+    return chance is not None and float(metric.values.max()) <= chance + min_gain
+
+
+def _stuck(metrics: list[Metric], min_gain: float, max_share: float, lost: float) -> Metric | None:
+    """Return a metric that is low or falls, if no metric improves; else None."""
+    if any(each.gain > min_gain for each in metrics):
+        return None
+    shares = [each for each in metrics if each.meaning is Meaning.SHARE]
+    bad = [e for e in shares if e.last <= max_share or e.last < lost * float(e.values[0])]
+    bad += [each for each in metrics if each.meaning is Meaning.ERROR and not shares]
+    return bad[0] if bad else None
+
+
+def _finding(facts: Facts, metric: Metric, against: str) -> Verdict:
+    first, last = int(metric.steps[0]), int(metric.steps[-1])
+    course = f"`{metric.name}` goes from {metric.values[0]:.3g} to {metric.last:.3g}"
+    span = (min(first, facts.run.steps - 1), min(last, facts.run.steps - 1))
+    return unimproved_metrics.finding(
+        f"the script's own figure {course}{against}",
+        confidence=Confidence.HINT,
+        onset=span[0],
+        evidence=(Evidence(LOSS, span, f"{facts.run_outcome.says}; {course}"),),
+        fix="compute the metric on a training batch from the tensors that the loss is given, and"
+        " check the signs and the order of arguments in the loss",
+    )

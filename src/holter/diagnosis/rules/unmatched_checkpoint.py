@@ -1,0 +1,83 @@
+"""A checkpoint was loaded, and none or few of its names are in the model."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.rule import rule
+from holter.record import Event
+from holter.record.events import StateLoaded
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import LOSS
+
+
+@rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(LOSS,))
+def unmatched_checkpoint(
+    facts: Facts,
+    *,
+    min_missing: Annotated[float, "share of the module's names: fewer may be a new head"] = 0.1,
+    min_renamed: Annotated[float, "share of the missing names that another prefix explains"] = 0.5,
+) -> Iterator[Verdict]:
+    """A checkpoint was loaded, and none or few of its names are in the model.
+
+    ## What it does
+    Reads what `load_state_dict` reports for each module, as it was loaded last. It reports a state
+    of which the module has no name at all, and one in which most of the missing names stand with
+    another prefix, such as `module.`: these weights were left as they were initialised.
+
+    ## Why it matters
+    With `strict=False` nothing else says so. A teacher, a backbone or a model to be fine-tuned
+    keeps its random weights: the training imitates noise, or starts from scratch.
+
+    ## Example
+    ```python
+    model.load_state_dict(state, strict=False)                                        # bad
+    model.load_state_dict({k.removeprefix("module."): v for k, v in state.items()})   # good
+    ```
+
+    ## What to do
+    Rename the entries of the state so that they fit, and load with `strict=True`. Where a head is
+    meant to be new, compare `missing_keys` and `unexpected_keys` with its names.
+
+    ## When it is wrong
+    The weights that were not found are loaded in another way afterwards, or belong to a part that
+    is meant to start from scratch although the checkpoint has one of that name.
+
+    ## How to confirm
+    - Print what `load_state_dict` returns.
+    """
+    latest: dict[str, Event[StateLoaded]] = {
+        event.what.module: event for event in facts.run.events_of(StateLoaded)
+    }
+    if not latest:
+        yield unmatched_checkpoint.not_examined("`load_state_dict` of a model was not called")
+    for event in latest.values():
+        loaded = event.what
+        fits = f"{loaded.found} of {loaded.found + loaded.unexpected} names of the state"
+        found_none = not loaded.found and loaded.unexpected > 0 and loaded.missing > 0
+        is_renamed = (
+            loaded.missing > min_missing * (loaded.missing + loaded.found)
+            and loaded.renamed >= min_renamed * loaded.missing
+        )
+        if found_none or is_renamed:
+            yield _finding(event, fits, certain=found_none)
+        else:
+            yield unmatched_checkpoint.clear(f"{loaded.module.split()[0]} has {fits}")
+
+
+def _finding(event: Event[StateLoaded], fits: str, *, certain: bool) -> Verdict:
+    loaded = event.what
+    model, where = loaded.module.split()[0], f" ({loaded.where})" if loaded.where else ""
+    example = ""
+    if loaded.example:
+        missing, unexpected = loaded.example
+        example = f": the model has `{missing}`, the state `{unexpected}`"
+    return unmatched_checkpoint.finding(
+        f"{model} has {fits} that it was given{where}; {loaded.missing} of its weights and buffers"
+        " keep their initial values",
+        confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
+        onset=event.step,
+        evidence=(Evidence(LOSS, (event.step, event.step), f"{loaded.missing} missing{example}"),),
+        fix="rename the entries so that they fit, and load with `strict=True`: `{k.removeprefix("
+        '"module."): v for k, v in state.items()}`',
+    )

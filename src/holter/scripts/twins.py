@@ -1,0 +1,79 @@
+"""Twins: copies of a model that the script leaves, and how far each has followed it."""
+
+import gc
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from holter.record.events import CopyCompared
+
+_ELEMENTS = 64  # of each parameter that are kept from the start
+_COPIES = 8  # that are compared
+
+Sketch = list[Tensor]
+
+
+def sketch_of(model: nn.Module) -> Sketch:
+    """Return some elements of each parameter of floating point, as they are now.
+
+    Sharded, sparse and empty ones are left out: what they hold is not here.
+    """
+    return [_some(each).clone() for each in model.parameters() if _is_plain(each)]
+
+
+def _is_plain(parameter: Tensor) -> bool:
+    is_dense = parameter.layout is torch.strided and not parameter.is_meta
+    is_float = parameter.is_floating_point() and parameter.numel() > 0
+    return is_dense and is_float and type(parameter.detach()) is Tensor
+
+
+def _some(parameter: Tensor) -> Tensor:
+    flat = parameter.detach().reshape(-1)
+    return flat[:: max(len(flat) // _ELEMENTS, 1)][:_ELEMENTS].to(torch.float32)
+
+
+def compared(
+    model: nn.Module, initial: Sketch, copies: Iterable[nn.Module]
+) -> Iterator[CopyCompared]:
+    """Compare copies of a model with it, and with the weights that it began with."""
+    now = sketch_of(model)
+    if [each.shape for each in now] != [each.shape for each in initial]:
+        return  # layers were added or frozen in another form
+    way = _distance(now, initial)
+    if not way > 0:
+        return
+    for copy in copies:
+        own = sketch_of(copy)
+        if [each.shape for each in own] == [each.shape for each in now]:
+            written = min((each._version for each in copy.parameters()), default=0)  # noqa: SLF001
+            yield CopyCompared(
+                type(model).__name__,
+                behind=_distance(own, now) / way,
+                moved=_distance(own, initial) / way,
+                written=written,
+            )
+
+
+def copies_of(model: nn.Module) -> list[nn.Module]:
+    """Return the other modules of that class with parameters of the same shapes, or some of them.
+
+    It looks at all objects there are: to be asked once.
+    """
+    shapes = [each.shape for each in model.parameters()]
+    kind = type(model)
+    if kind.__module__.startswith("torch.") and kind is not nn.Sequential:
+        return []  # a layer, not a model
+    inside = set(map(id, model.modules()))
+    return [
+        each
+        for each in gc.get_objects()
+        if type(each) is kind
+        and id(each) not in inside
+        and [p.shape for p in each.parameters()] == shapes
+    ][:_COPIES]
+
+
+def _distance(one: Sketch, other: Sketch) -> float:
+    squares = [(a - b.to(a.device)).square().sum().cpu() for a, b in zip(one, other, strict=True)]
+    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0

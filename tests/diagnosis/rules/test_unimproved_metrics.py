@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from holter.diagnosis.facts.figures import Meaning, meaning_of
+from holter.diagnosis.rules.unimproved_metrics import unimproved_metrics
+from holter.record import Event, Run
+from holter.record.events import FigurePrinted
+from holter.record.findings import Clear, Confidence, Finding, NotExamined, Verdict
+from holter.record.signals import LOSS
+from synthetic import run_of, said
+
+STEPS = 200
+FALLING = np.geomspace(2, 0.2, STEPS)
+
+
+def shown(loss: np.ndarray = FALLING, **metrics: list[float]) -> Run:
+    events = []
+    for name, values in metrics.items():
+        steps = np.linspace(10, STEPS - 1, len(values)).astype(int)
+        figure = FigurePrinted(name.replace("_", " "), tuple(map(int, steps)), tuple(values))
+        events.append(Event(STEPS - 1, 0.0, figure))
+    return run_of({LOSS: {"": loss}}, events=events)
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"recall@1": [0.03, 0.02, 0.03, 0.025]},
+        {"val_accuracy": [0.5, 0.3, 0.1, 0.07]},
+        {"val_acc": [45.0, 21.0, 9.0, 8.0]},  # in per cent
+        {"val_R2": [-0.1, 0.01, 0.0, 0.002], "acc": [0.3, 0.6, 0.8, 0.9]},
+        {"auc": [0.5, 0.51, 0.49, 0.5]},
+        {"relative_error": [0.8, 0.81, 0.79, 0.8]},
+        {"mean_return": [-20.0, -23.0, -21.0, -19.0, -22.0, -21.0]},
+        {"reward": [0.0] * 8},
+    ],
+)
+def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[float]]) -> None:
+    (verdict,) = said(unimproved_metrics, shown(**metrics))
+    assert isinstance(verdict, Finding)
+    assert verdict.confidence is Confidence.HINT
+
+
+@pytest.mark.parametrize(
+    ("metrics", "kind"),
+    [
+        ({"acc": [0.3, 0.5, 0.7, 0.8]}, Clear),
+        ({"acc": [0.86, 0.87, 0.85, 0.86]}, Clear),  # as good as it gets
+        ({"exact": [0.0, 0.0, 0.0, 0.0], "token_acc": [0.2, 0.3, 0.5, 0.6]}, Clear),
+        ({"R2": [0.1, 0.4, 0.6, 0.8]}, Clear),
+        ({"relative_error": [0.8, 0.5, 0.3, 0.2]}, Clear),
+        ({"mean_return": [-20.0, -18.0, -21.0, -5.0, -7.0, 3.0]}, Clear),
+        ({"acc": [0.1, 0.1]}, NotExamined),
+        ({"reward": [0.0, 0.0, 0.0]}, NotExamined),
+        ({"temperature": [0.1, 0.1, 0.1]}, NotExamined),
+        ({"val_loss": [0.1, 0.1, 0.1]}, NotExamined),
+        ({"correct": [310.0, 312.0, 309.0]}, NotExamined),  # a count
+    ],
+)
+def test_silent(metrics: dict[str, list[float]], kind: type[Verdict]) -> None:
+    (verdict,) = said(unimproved_metrics, shown(**metrics))
+    assert isinstance(verdict, kind)
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        (np.geomspace(2, 0.2, 30), NotExamined),  # a short run
+        (np.full(STEPS, 2.0), NotExamined),  # the loss tells already
+        (np.concatenate((np.geomspace(2, 0.5, 20), np.full(STEPS - 20, 0.5))), Finding),
+    ],
+)
+def test_the_loss_beside_it(loss: np.ndarray, kind: type[Verdict]) -> None:
+    (verdict,) = said(unimproved_metrics, shown(loss, acc=[0.2, 0.2, 0.2, 0.2]))
+    assert isinstance(verdict, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [
+        ("val pair accuracy", Meaning.SHARE),
+        ("macro-f1", Meaning.SHARE),
+        ("val ndcg@5", Meaning.SHARE),
+        ("val/roc_auc", Meaning.ABOVE_HALF),
+        ("r2 price", Meaning.ABOVE_ZERO),
+        ("relative l2 error", Meaning.ERROR),
+        ("accuracy loss", None),
+        ("step", None),
+    ],
+)
+def test_what_a_name_means(name: str, meaning: Meaning | None) -> None:
+    assert meaning_of(name) is meaning
