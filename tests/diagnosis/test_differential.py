@@ -3,7 +3,15 @@
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup, named_rule
 from holter.record.findings import Clear, Confidence, Evidence, Finding, NotExamined, Severity
-from holter.record.signals import GRAD_TOTAL_NORM, LOSS, LR, WEIGHT_TOTAL_NORM, Signal
+from holter.record.signals import (
+    GRAD_TOTAL_NORM,
+    INPUT_NONFINITE,
+    LOSS,
+    LR,
+    UPDATE_RATIO,
+    WEIGHT_TOTAL_NORM,
+    Signal,
+)
 
 
 def finding(
@@ -151,9 +159,11 @@ def test_what_began_with_a_captured_failure_does_not_explain_it() -> None:
     loss = finding("diverging-loss", 40, confidence=Confidence.LIKELY)
     before = finding("huge-updates", 39, confidence=Confidence.LIKELY)
     assert diagnose(Checkup((before, loss), captured=40)).leading is before
-    with_it = finding("huge-updates", 40, confidence=Confidence.LIKELY)
+    with_it = finding("huge-updates", 40, UPDATE_RATIO, confidence=Confidence.LIKELY)
     diagnosis = diagnose(Checkup((with_it, loss), captured=40))
     assert diagnosis.leading is loss and not diagnosis.known
     assert diagnose(Checkup((with_it, loss))).leading is with_it
+    given = finding("nonfinite-inputs", 40, INPUT_NONFINITE, confidence=Confidence.LIKELY)
+    assert diagnose(Checkup((given, loss), captured=40)).leading is given
     later = finding("huge-updates", 90, confidence=Confidence.LIKELY, until=200)
     assert diagnose(Checkup((later, loss), captured=40)).leading is later

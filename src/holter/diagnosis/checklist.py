@@ -65,8 +65,8 @@ CHECKS = (
     ),
     Check(
         "splits",
-        "Are training and validation disjoint?",
-        ("overlapping-splits", "related-splits"),
+        "Are training and validation disjoint, and of the same classes?",
+        ("overlapping-splits", "related-splits", "unseen-classes"),
     ),
     Check(
         "preprocessing",
@@ -122,7 +122,7 @@ CHECKS = (
     Check(
         "alignment",
         "Do predictions and targets belong together?",
-        ("scrambled-predictions", "misordered-targets", "shifted-targets"),
+        ("scrambled-predictions", "misordered-targets", "shifted-targets", "mispaired-batches"),
     ),
     Check(
         "labels-matter",

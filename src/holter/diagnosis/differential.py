@@ -8,6 +8,7 @@ from holter.diagnosis.causes import explained_by, reach
 from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
+from holter.record.signals import LOSS
 
 _NONFINITE = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights")
 _SOON = 20  # steps after a captured failure in which its effects begin
@@ -103,12 +104,13 @@ def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
 
 
 def _may_follow(cause: Finding, checkup: Checkup) -> bool:
-    """Whether a cause that is not certain began with a captured failure, or soon after it."""
+    """Whether a cause that is not certain began soon after the loss of a captured failure."""
     rule = all_rules().get(cause.rule)
     if checkup.captured is None or rule is None or rule.symptom:
         return False
-    late = 0 <= cause.onset - checkup.captured <= _SOON
-    return late and cause.confidence < Confidence.CERTAIN
+    soon = cause.onset <= checkup.captured + _SOON
+    late = moved(cause) > (checkup.captured, LOSS.phase)  # what the step was given came before
+    return soon and late and cause.confidence < Confidence.CERTAIN
 
 
 def _advised(advice: str, experiments: Sequence[str]) -> tuple[str, ...]:

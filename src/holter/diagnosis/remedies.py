@@ -63,6 +63,8 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
     if birth.phase == "backward" and birth.kind == "half range":
         return f"{place}{_OVERFLOWING_GRADIENT}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
+    if unguarded and replay.is_data and not birth.samples:  # or what the script carries along
+        return f"{place}{safe_form(birth)}; or check the batch of step {replay.failing}"
     if unguarded and replay.is_data:
         them = "it" if birth.sample_count == 1 else "them"
         return f"check {_samples(birth)}, and fix or leave {them} out where the data is loaded"
@@ -73,8 +75,6 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
 def _samples(birth: Birth) -> str:
     """Return the samples of a birth by their indices in the data set, or in the batch."""
     names = list(map(str, birth.indices or birth.samples))
-    if not names:
-        return "the samples of this batch"
     more = birth.sample_count - len(names)
     rest = f" and {more} more" if more > 0 else ""
     of = "data set" if birth.indices else "batch"

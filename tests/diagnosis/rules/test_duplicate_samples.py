@@ -6,7 +6,7 @@ import pytest
 from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.duplicate_samples import duplicate_samples
 from holter.record import Event, Run
-from holter.record.events import SamplesFound
+from holter.record.events import ExperimentsChosen, SamplesFound
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import (
     DATASET_CONFLICTS,
@@ -33,6 +33,7 @@ def training_set(
     values: float | None = 5000,
     dimensions: int = 1,
     loss: np.ndarray | None = None,
+    asked: bool = False,
 ) -> Run:
     signals: dict[Signal, Any] = {
         **({} if loss is None else {LOSS: {"": loss}}),
@@ -50,6 +51,8 @@ def training_set(
         Event(0, 0.0, SamplesFound(what, "train", indices=([5, 99],)))
         for what in ("duplicates", "conflicts")
     ]
+    if asked:
+        return run_of(signals, events=[*events, Event(0, 0.0, ExperimentsChosen(("data",)))])
     return run_of(signals, events=events)
 
 
@@ -111,3 +114,7 @@ def test_after_a_training_only_if_it_failed() -> None:
     assert note.exception == NO_DAMAGE
     (finding,) = said(duplicate_samples, training_set(1.0, 1.0, distinct=500, loss=falling[::-1]))
     assert isinstance(finding, Finding)
+    (verdict,) = said(
+        duplicate_samples, training_set(1.0, 1.0, distinct=500, loss=falling, asked=True)
+    )
+    assert isinstance(verdict, Finding)

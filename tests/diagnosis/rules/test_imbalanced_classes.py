@@ -5,7 +5,8 @@ import pytest
 
 from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.imbalanced_classes import imbalanced_classes
-from holter.record import Run
+from holter.record import Event, Run
+from holter.record.events import ExperimentsChosen
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import (
     DATASET_CLASS,
@@ -17,14 +18,16 @@ from holter.record.signals import (
 from synthetic import run_of, said
 
 
-def counted(*counts: float, weighted: bool = False, loss: np.ndarray | None = None) -> Run:
+def counted(
+    *counts: float, weighted: bool = False, loss: np.ndarray | None = None, asked: bool = False
+) -> Run:
     signals: dict[Signal, Any] = {
         **({} if loss is None else {LOSS: {"": loss}}),
         DATASET_CLASS: {"train": [float(each) for each in range(len(counts))]},
         DATASET_CLASS_COUNT: {"train": list(counts)},
         DATASET_CLASS_WEIGHTS: {"train": [float(weighted)]},
     }
-    return run_of(signals)
+    return run_of(signals, events=[Event(0, 0.0, ExperimentsChosen(("data",)))] if asked else [])
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,5 @@ def test_after_a_training_only_if_it_failed() -> None:
     assert note.exception == NO_DAMAGE
     (finding,) = said(imbalanced_classes, counted(990, 10, loss=falling[::-1]))
     assert isinstance(finding, Finding)
+    (verdict,) = said(imbalanced_classes, counted(990, 10, loss=falling, asked=True))
+    assert isinstance(verdict, Finding)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from holter.record import Run, Series
-from holter.record.events import NotApplicable, SamplesFound
+from holter.record.events import ExperimentsChosen, NotApplicable, SamplesFound
 from holter.record.signals import (
     DATASET_DIMENSIONS,
     DATASET_DISTINCT,
@@ -38,6 +38,11 @@ def why_absent(run: Run, signal: Signal, otherwise: str) -> str:
         if signal.name in event.what.signals:
             return event.what.why
     return otherwise
+
+
+def was_asked_for(run: Run) -> bool:
+    """Whether `holter try` was asked about the data; otherwise they are read after each script."""
+    return any(True for _ in run.events_of(ExperimentsChosen))
 
 
 def unread(run: Run, split: str) -> float:

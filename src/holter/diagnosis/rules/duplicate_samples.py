@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread
+from holter.diagnosis.facts.data_sets import is_continuous, measured, named, unread, was_asked_for
 from holter.diagnosis.facts.stream import failed
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent, portion
@@ -68,8 +68,8 @@ def duplicate_samples(
 
     ## What it does
     Compares training inputs bit by bit. It reports inputs that occur with several classes, and data
-    sets in which most distinct inputs occur more than once. Once a training has ended, it reports
-    them only if the training failed.
+    sets in which most distinct inputs occur more than once. Under `holter run`
+    it reports them only if the training failed.
 
     ## Why it matters
     Of an input with two labels at least one label is wrong. In a data set that was read twice an
@@ -112,7 +112,7 @@ def duplicate_samples(
         yield duplicate_samples.clear(str(duplicates))
     elif (excuse := duplicate_samples.excused(facts, duplicates, min_distinct)) is not None:
         yield excuse
-    elif LOSS in facts.run and failed(facts) is None:
+    elif not was_asked_for(facts.run) and LOSS in facts.run and failed(facts) is None:
         yield duplicate_samples.harmless(f"{duplicates}, but {facts.run_outcome.says}")
     elif conflicting:
         yield _finding(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.data_sets import measured, series
+from holter.diagnosis.facts.data_sets import measured, series, was_asked_for
 from holter.diagnosis.facts.stream import failed
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent
@@ -37,7 +37,8 @@ def imbalanced_classes(
 
     ## What it does
     Counts the classes of training samples as often as the loader serves them, and reports if nearly
-    all are of one class. Once a training has ended, it reports this only if the training failed.
+    all are of one class. Under `holter run` it reports this only if the training
+    failed.
 
     ## Why it matters
     A model that always predicts the most frequent class is then nearly always right, and training
@@ -89,7 +90,7 @@ def imbalanced_classes(
     if excuse is not None:
         yield excuse
         return
-    if LOSS in facts.run and failed(facts) is None:
+    if not was_asked_for(facts.run) and LOSS in facts.run and failed(facts) is None:
         yield imbalanced_classes.harmless(f"{shares}, but {facts.run_outcome.says}")
         return
     yield imbalanced_classes.finding(

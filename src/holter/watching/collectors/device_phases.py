@@ -107,10 +107,10 @@ class DevicePhases:
             self._row[self._places[SYNC_CALLS]] = len(self._syncs)
         self._syncs = []
         self._step += 1
-        self._is_full = depth is Depth.FULL
+        was_full, self._is_full = self._is_full, depth is Depth.FULL
         is_due = self._step >= self._due
-        # Steps that are read whole are slowed down by our own kernels, and say little.
-        self._is_timed = is_due and depth < Depth.FULL
+        # Steps that are read whole are slowed down by our own kernels, which reach into the next.
+        self._is_timed = is_due and not self._is_full and not was_full
         if self._is_timed:
             self._due = self._step + _EVERY
         self._last = None

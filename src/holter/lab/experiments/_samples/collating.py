@@ -12,10 +12,9 @@ import torch
 from torch.utils.data import DataLoader, default_collate
 
 from holter.lab.batches import leaves
-from holter.lab.calls import own_targets
 from holter.lab.experiments._samples.datasets import Split
 from holter.lab.experiments._samples.holdings import left_alone
-from holter.lab.experiments._samples.parts import Array, array, paths
+from holter.lab.experiments._samples.parts import TARGET_NAMES, Array, array, paths
 from holter.lab.setup import Roles, Setup
 
 _SAMPLES = 16
@@ -23,7 +22,7 @@ _SAMPLES = 16
 
 def mispaired(setup: Setup, loader: DataLoader[Any], split: Split) -> float | None:
     """Return the share of samples that get the target of another one; None if it is not known."""
-    if loader.collate_fn is default_collate or (roles := _roles(setup)) is None:
+    if loader.collate_fn is default_collate:
         return None
     indices = [sample.index for sample in split.samples[:_SAMPLES]]
     if split.served is None or len(indices) < 4:
@@ -32,8 +31,9 @@ def mispaired(setup: Setup, loader: DataLoader[Any], split: Split) -> float | No
         samples = [loader.dataset[index] for index in indices]
         held = [{path: array(leaf) for path, leaf in paths(sample)} for sample in samples]
         batch = leaves(loader.collate_fn(copy.deepcopy(samples)))
-    target = batch.get(roles.target)
-    if target is None or len(target) != len(held):
+    roles = setup.roles or _guessed(batch)
+    target = None if roles is None else batch.get(roles.target)
+    if roles is None or target is None or len(target) != len(held):
         return None
     aims = _origins(target, held)
     places = [path for path in roles.inputs or batch if path != roles.target and path in batch]
@@ -46,17 +46,14 @@ def mispaired(setup: Setup, loader: DataLoader[Any], split: Split) -> float | No
     return None
 
 
-def _roles(setup: Setup) -> Roles | None:
-    """Which tensor of a batch is the target: the only one that the model is not given, or known."""
-    if setup.roles is not None:
-        return setup.roles
-    try:
-        batch = setup.batches(1)[0]
-        own = {id(each) for each in own_targets(setup, batch)}
-    except Exception:  # whether the step works at all is for other experiments to tell
+def _guessed(batch: dict[str, torch.Tensor]) -> Roles | None:
+    """Return which tensor is the target by its name, or else because it is the last."""
+    names = {path: path.strip("[]'\".").lower() for path in batch}
+    aims = [path for path, name in names.items() if name in TARGET_NAMES]
+    is_tuple = all(name.isdigit() for name in names.values())
+    if len(batch) < 2 or not (len(aims) == 1 or is_tuple):
         return None
-    aims = [path for path, leaf in leaves(batch).items() if id(leaf) in own]
-    return Roles(aims[0]) if len(aims) == 1 and len(leaves(batch)) > 1 else None
+    return Roles(aims[0] if aims else list(batch)[-1])
 
 
 def _origins(rows: torch.Tensor, held: list[dict[str, Array | None]]) -> list[set[int]] | None:

@@ -16,7 +16,7 @@ from holter.lab.setup import Roles
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
-_TARGETS = frozenset(
+TARGET_NAMES = frozenset(
     (
         *("y", "ys", "yb", "y_batch", "batch_y", "label", "labels", "target", "targets", "tgt"),
         *("class", "classes", "answer", "answers"),
@@ -97,7 +97,7 @@ def parts(value: Any) -> tuple[list[Any], list[Any]]:
         inputs: list[Any] = []
         targets: list[Any] = []
         for name, each in value.items():
-            if str(name).lower() in _TARGETS:
+            if str(name).lower() in TARGET_NAMES:
                 targets += leaves(each)
             elif _is_pair(each):
                 more = parts(each)
@@ -191,7 +191,7 @@ def _keys(value: Any, target: str) -> dict[str, float | str]:
     if isinstance(value, Mapping):
         found: dict[str, float | str] = {}
         for name, each in value.items():
-            is_target = str(name).lower() in _TARGETS or target.endswith(f"[{name!r}]")
+            is_target = str(name).lower() in TARGET_NAMES or target.endswith(f"[{name!r}]")
             if not is_target and (key := _key(each)) is not None:
                 found[str(name)] = key
         return found
