@@ -64,7 +64,7 @@ def _strengthened(finding: Finding, cures: Cures) -> Finding:
     helping = [
         change
         for change in cures.tried.values()
-        if change.effect is Effect.HELPS
+        if change.effect in (Effect.HELPS, Effect.CURES)
         and change.confirmed
         and not change.cause.is_swap
         and finding.rule in change.cause.implies
