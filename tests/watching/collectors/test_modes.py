@@ -105,3 +105,23 @@ def test_unfreezing_later_ends_the_excuse(tmp_path):
             model(torch.randn(4, 3)).sum().backward()
             optimizer.step()
     assert values(Run.load(tmp_path / "run"), MODE_EVAL_FRACTION, "Sequential")[-1] == 1
+
+
+def test_steps_of_another_optimizer_have_no_mode_of_this_model(tmp_path):
+    """A probe that is trained while the encoder is in eval mode."""
+    encoder, probe = layers(nn.Dropout(0.5)), nn.Linear(1, 2)
+    optimizers = {
+        "encoder": torch.optim.SGD(encoder.parameters(), lr=0.1),
+        "probe": torch.optim.SGD(probe.parameters(), lr=0.1),
+    }
+    with watching(tmp_path / "run", {"encoder": encoder, "probe": probe}, optimizers):
+        for name in ("encoder", "probe", "encoder", "probe"):
+            encoder.train(name == "encoder")
+            features = encoder(torch.randn(4, 3))
+            outputs = features if name == "encoder" else probe(features.detach())
+            optimizers[name].zero_grad()
+            outputs.sum().backward()
+            optimizers[name].step()
+    modes = Run.load(tmp_path / "run")[MODE_TRAINING]
+    assert (modes["encoder"].steps.tolist(), modes["encoder"].values.tolist()) == ([0, 2], [1, 1])
+    assert modes["probe"].steps.tolist() == [1, 3]

@@ -19,6 +19,7 @@ from holter.lab.randomness import same_randomness
 from holter.lab.setup import Batch, Setup
 
 _ULPS = 4  # units in the last place that are put down to rounding
+_BEYOND = 1e5  # times the largest other value: what lies there, and is constant, is a mask
 _REPEATS = 10  # times the difference of two equal calls that is put down to rounding
 _ELEMENTS = 2**23  # of an output that are looked at
 _TRACED = 2**28  # elements of the outputs of all modules that are kept
@@ -214,8 +215,7 @@ def per_slice(changes: Tensor, dim: int) -> Tensor:
 
 def spread(output: Tensor) -> float:
     """The standard deviation of an output, or its size where it is constant."""
-    values = _exact(output)
-    values = values[values.isfinite()]
+    values = _ordinary(output)
     if not len(values):
         return 1.0
     size = float(values.abs().max())
@@ -223,12 +223,24 @@ def spread(output: Tensor) -> float:
     return wide if wide > 1e-6 * size else size or 1.0
 
 
+def _ordinary(output: Tensor) -> Tensor:
+    """The finite values of an output, without those of a mask: one constant far beyond the rest."""
+    values = _exact(output)
+    values = values[values.isfinite()]
+    if len(values):
+        size = float(values.abs().max())
+        is_beyond = values.abs() > size / _BEYOND
+        beyond = values[is_beyond]
+        if len(beyond) < len(values) and float(beyond.max() - beyond.min()) < size / _BEYOND:
+            return values[~is_beyond]
+    return values
+
+
 def rounding(one: Tensor, again: Tensor) -> float:
     """The difference of two calls that may be rounding: by measurement, and by the data type."""
     measured = float(difference(one, again).max()) if one.numel() else 0.0
-    finite = _exact(one)
-    finite = finite[finite.isfinite()]
-    size = float(finite.abs().max()) if len(finite) else 1.0
+    values = _ordinary(one)
+    size = float(values.abs().max()) if len(values) else 1.0
     return max(_REPEATS * measured, _ULPS * torch.finfo(one.dtype).eps * size / spread(one))
 
 
