@@ -6,7 +6,16 @@ from holter.diagnosis.damage import UNEXPLAINED
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rules.unexplained_failure import unexplained_failure
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
-from holter.record.signals import LOSS, UPDATE_RATIO
+from holter.record.signals import (
+    ACCURACY,
+    LOSS,
+    LOSS_ROOT_SHARE,
+    OUTPUT_SPREAD,
+    TARGET_CLASSES,
+    TARGET_ENTROPY,
+    TARGET_LARGEST_CLASS_FRACTION,
+    UPDATE_RATIO,
+)
 from layered import broken, falling, flat
 from synthetic import found, run_of, said
 from validations import validated
@@ -72,3 +81,28 @@ def test_overfitting_is_an_outcome_but_no_failure() -> None:
     assert checkup.outcome.state is OutcomeState.OVERFITS
     assert checkup.outcome.title.startswith("overfits since step")
     assert not checkup.outcome.bad
+
+
+@pytest.mark.parametrize(("accuracy", "is_reported"), [(0.05, True), (0.9, False)])
+def test_a_run_that_ends_before_it_learned_is_a_hint(accuracy: float, is_reported: bool) -> None:
+    """A loss that falls towards the best constant prediction, and is above it at the end."""
+    steps, owner = 300, "cross_entropy"
+    noise = 0.01 * np.random.default_rng(0).normal(size=steps)
+    run = run_of(
+        {
+            LOSS: {"": np.linspace(3.6, 3.3, steps) + noise},
+            LOSS_ROOT_SHARE: {"": np.ones(steps)},
+            TARGET_ENTROPY: {owner: np.full(steps, 3.1)},
+            TARGET_CLASSES: {owner: np.full(steps, 30.0)},
+            TARGET_LARGEST_CLASS_FRACTION: {owner: np.full(steps, 0.1)},
+            OUTPUT_SPREAD: {owner: np.full(steps, 0.15)},
+            ACCURACY: {owner: np.full(steps, accuracy)},
+        }
+    )
+    if is_reported:
+        assert check(run).outcome.state is OutcomeState.FALLING
+        (verdict,) = found(unexplained_failure, run)
+        assert verdict.confidence is Confidence.HINT
+        assert "lr-range" in verdict.fix
+    else:
+        assert not found(unexplained_failure, run)

@@ -18,3 +18,8 @@ def test_a_mask_does_not_hide_changes(mask: float) -> None:
 def test_large_values_that_differ_are_no_mask() -> None:
     values = torch.tensor([0.1, -0.2, 0.3, 4e7, -9e7])
     assert spread(values) > 1e7
+
+
+def test_outputs_that_are_all_zero_have_a_spread() -> None:
+    assert spread(torch.zeros(3)) == 1.0
+    assert rounding(torch.zeros(3), torch.zeros(3)) < 1e-5

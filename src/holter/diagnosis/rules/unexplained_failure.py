@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.ending import exception_line
-from holter.diagnosis.facts.outcome import OutcomeState
+from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Level, Severity, Verdict
 from holter.record.signals import LOSS
+
+_LITTLE = 0.1  # of the way from chance to always right
 
 
 @rule(
@@ -20,9 +22,10 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
     """The training failed, and no other rule reports why.
 
     ## What it does
-    Takes the outcome of the run: it learned nothing, diverged, broke, collapsed, or learned only
-    the training data. If no finding is this failure or explains it, the failure itself is reported,
-    with an unknown cause. It is a hint where the best constant prediction is unknown.
+    Takes the outcome of the run: it learned nothing, diverged, broke, collapsed, learned only the
+    training data, or ended before it was as good as a constant prediction. If no finding is this
+    failure or explains it, the failure itself is reported, with an unknown cause. It is a hint
+    where the best constant prediction is unknown, or the loss was still falling towards it.
 
     ## Why it matters
     The weights at the end are no better than those at the start, or than a constant prediction,
@@ -54,6 +57,16 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
         yield unexplained_failure.not_examined("an exception ended the training")
     elif outcome.state is OutcomeState.UNKNOWN:
         yield unexplained_failure.not_examined(outcome.says)
+    elif outcome.state is OutcomeState.FALLING and _is_at_chance(outcome):
+        yield unexplained_failure.finding(
+            f"the training ended before it learned anything: {outcome.says}",
+            confidence=Confidence.HINT,
+            severity=Severity.WARNING,
+            onset=outcome.steps[0],
+            evidence=(outcome.evidence,),
+            fix="train for longer, or with a larger learning rate: `holter try lr-range` measures"
+            " which rates work",
+        )
     elif not outcome.bad:
         yield unexplained_failure.clear(outcome.says)
     else:
@@ -66,3 +79,9 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
             fix="print a few inputs beside their targets; then train on one small batch, and with a"
             " tenth of the learning rate",
         )
+
+
+def _is_at_chance(outcome: Outcome) -> bool:
+    """Whether the accuracy, where there is one, says no more than the loss."""
+    accuracy, chance = outcome.accuracy, outcome.chance_accuracy
+    return accuracy is None or chance is None or accuracy <= chance + _LITTLE * (1 - chance)

@@ -91,20 +91,21 @@ def _whole_changes(
     """What exchanging each of several inputs changes, in eval mode or, if nothing, in training.
 
     Inputs that are the same in all samples are left out, and targets: a model may be given those
-    for another purpose.
+    for another purpose. A loss that the model computes itself is an output, too.
     """
     if len(samples.dims) < 2:
         return
-    outputs = probe.outputs()
+    outputs = probe.outputs(scalars=True)
     for name, dim in samples.dims.items():
         whole = probe.inputs[name]
         exchanged = whole.roll(1, dim)
         if torch.equal(exchanged, whole) or any(_equal(whole, each) for each in targets):
             continue
-        change = _change(probe, outputs, {name: exchanged})
+        change = _change(probe, outputs, {name: exchanged}, scalars=True)
         if not change:
-            trained, made = probed(setup, batch, as_trained=True)
-            change = _change(trained, made, {name: exchanged})
+            trained, _ = probed(setup, batch, as_trained=True)
+            made = trained.outputs(scalars=True)
+            change = _change(trained, made, {name: exchanged}, scalars=True)
         yield name, change
 
 
@@ -112,9 +113,9 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.equal(one, other.to(one.device))
 
 
-def _change(probe: Probe, outputs: Tensors, changes: Tensors) -> float:
+def _change(probe: Probe, outputs: Tensors, changes: Tensors, *, scalars: bool = False) -> float:
     """The largest change of an output that has still its shape."""
-    made = probe.outputs(changes)
+    made = probe.outputs(changes, scalars=scalars)
     pairs = [(outputs[each], made[each]) for each in outputs if each in made]
     return max(
         (float(difference(*pair).max()) for pair in pairs if pair[0].shape == pair[1].shape),

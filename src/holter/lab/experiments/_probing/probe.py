@@ -63,11 +63,16 @@ class Probe:
             kinds = [f"{name} is {kind}" for name, kind in self.opaque.items()]
             raise InapplicableError(f"the model gets no dense tensor{_beside(kinds)}")
 
-    def outputs(self, changes: Mapping[str, Tensor] | None = None) -> Tensors:
-        """The floating-point tensors that come out, by name, with some inputs changed."""
+    def outputs(
+        self, changes: Mapping[str, Tensor] | None = None, *, scalars: bool = False
+    ) -> Tensors:
+        """The floating-point tensors that come out, by name, with some inputs changed.
+
+        With `scalars`, single numbers are among them, such as a loss that the model computes.
+        """
         with same_randomness(self._setup):
             self._way = self._way or self._simplest_way()
-        return outputs_of(self._call(changes or {}, self._way))
+        return outputs_of(self._call(changes or {}, self._way), scalars=scalars)
 
     def traced(self, changes: Mapping[str, Tensor] | None = None) -> list[tuple[str, Tensor]]:
         """What each module inside gives out, in the order in which they finish."""
@@ -174,12 +179,12 @@ def some_batches(setup: Setup, count: int) -> list[Batch]:
     return batches
 
 
-def outputs_of(value: Any) -> Tensors:
+def outputs_of(value: Any, *, scalars: bool = False) -> Tensors:
     """The floating-point tensors in an output, which may be a tensor, or hold some."""
     return {
         name: _thinned(each)
         for name, each in leaves(value).items()
-        if each.is_floating_point() and each.dim()
+        if each.is_floating_point() and (scalars or each.dim())
     }
 
 
@@ -227,8 +232,8 @@ def _ordinary(output: Tensor) -> Tensor:
     """The finite values of an output, without those of a mask: one constant far beyond the rest."""
     values = _exact(output)
     values = values[values.isfinite()]
-    if len(values):
-        size = float(values.abs().max())
+    size = float(values.abs().max()) if len(values) else 0.0
+    if size:
         is_beyond = values.abs() > size / _BEYOND
         beyond = values[is_beyond]
         if len(beyond) < len(values) and float(beyond.max() - beyond.min()) < size / _BEYOND:
