@@ -1,4 +1,4 @@
-"""A model takes the logarithm of 0 in its own loss once a sigmoid rounds to 1."""
+"""A model returns the logarithm of 0 once its sigmoid rounds to 1."""
 
 import torch
 from torch import nn
@@ -13,9 +13,9 @@ class Classifier(nn.Module):
         super().__init__()
         self.body = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
 
-    def forward(self, x, y):
+    def forward(self, x):
         p = torch.sigmoid(self.body(x)[:, 0])
-        return -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()
+        return torch.log(p), torch.log(1 - p)
 
 
 model = Classifier()
@@ -24,7 +24,8 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 for epoch in range(40):
     for index in torch.randperm(len(x)).split(128):
         optimizer.zero_grad()
-        loss = model(x[index], y[index])
+        yes, no = model(x[index])
+        loss = -(y[index] * yes + (1 - y[index]) * no).mean()
         loss.backward()
         optimizer.step()
     print(f"epoch {epoch}: loss {loss.item():.4f}")
