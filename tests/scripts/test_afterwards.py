@@ -239,5 +239,6 @@ def test_a_data_set_that_blocks_or_fails_after_the_end_is_left_alone(here: Path)
     ended, run = ran(here, script + "everything.closed = True\n")
     assert ended.code == 0
     reasons = {event.what.experiment: event.what.why for event in run.events_of(NotApplicable)}
-    assert "after the script had ended" in reasons["data"]
+    assert "after the script had ended" in reasons["augmentation"]  # which reads it first
+    assert "pairing" in {event.what.experiment for event in run.events_of(ExperimentMade)}
     assert run.meta.status == "finished"

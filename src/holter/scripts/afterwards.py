@@ -61,7 +61,7 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
         return
     limit = min(max(_SHARE * seconds, _LEAST), _MOST)
     setup = _setup(model, call, keepsake.loaders(*watch.splits()))
-    with Lab(path) as lab, _quiet(), _restored(setup), _at_most(2 * limit + 1.0):
+    with Lab(path) as lab, _quiet(), _restored(setup):
         if keepsake.initial is not None:
             for comparison in compared(model, keepsake.initial, keepsake.copies):
                 lab.event(comparison)
@@ -69,10 +69,11 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
             module.training = name in call.training
         for planned in (_of_data(setup, limit), _planned(setup, call, limit)):
             until = time.perf_counter() + limit
-            for experiment, make in planned:
-                if time.perf_counter() > until:
-                    break
-                _make(experiment, make, lab)
+            with _at_most(limit + 0.5):
+                for experiment, make in planned:
+                    if time.perf_counter() > until:
+                        break
+                    _make(experiment, make, lab)
 
 
 def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None:
