@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -375,7 +376,7 @@ def trainer_setup() -> holter.Setup:
             return torch.utils.data.SequentialSampler(self.train_dataset)
 
     arguments = transformers.TrainingArguments(
-        output_dir="nowhere",
+        output_dir=tempfile.mkdtemp(),  # which it makes
         per_device_train_batch_size=16,
         learning_rate=RATE,
         max_grad_norm=CLIP,

@@ -66,7 +66,7 @@ def test_mlflow(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     client = mlflow.MlflowClient()
     (run,) = client.search_runs(["0"])
     assert "nonfinite" in run.data.tags["holter.diagnosis"]
-    name = next(each for each in run.data.metrics if each.startswith("holter/loss"))
+    name = next(each for each in run.data.metrics if _is_loss(each))
     assert len(client.get_metric_history(run.info.run_id, name)) == STEPS
     assert [each.path for each in client.list_artifacts(run.info.run_id)] == ["holter.html"]
 
