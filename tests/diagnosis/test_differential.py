@@ -167,12 +167,3 @@ def test_what_began_with_a_captured_failure_does_not_explain_it() -> None:
     assert diagnose(Checkup((given, loss), captured=40)).leading is given
     later = finding("huge-updates", 90, confidence=Confidence.LIKELY, until=200)
     assert diagnose(Checkup((later, loss), captured=40)).leading is later
-
-
-def test_a_rule_in_preview_does_not_explain_what_a_proven_rule_names() -> None:
-    preview = finding("independent-labels")  # a rule in preview
-    proven, symptom = finding("unrelated-labels"), finding("flat-loss")
-    assert diagnose(Checkup((preview, proven))).leading is proven
-    diagnosis = diagnose(Checkup((preview, symptom)))
-    assert diagnosis.leading is preview
-    assert symptom not in diagnosis.others

@@ -107,10 +107,14 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("misused-sampler-weights",), ("few-distinct-samples", "repeated-batches")),
     (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
     (("duplicated-workers",), ("bad-validation",)),
-    (("unrelated-labels",), ("no-learning", "bad-validation", "missing-warmup")),
     (
-        ("mispaired-batches", "independent-labels", "misaligned-labels"),
-        ("no-learning", "bad-validation", "unrelated-labels"),
+        ("unrelated-labels",),
+        ("no-learning", "bad-validation", "missing-warmup", "independent-labels"),
+    ),
+    (("independent-labels",), ("no-learning", "bad-validation")),
+    (
+        ("mispaired-batches", "misaligned-labels"),
+        ("no-learning", "bad-validation", "unrelated-labels", "independent-labels"),
     ),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (

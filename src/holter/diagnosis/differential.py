@@ -91,14 +91,11 @@ def _is_sure(finding: Finding) -> bool:
 def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
     """Return what follows from a finding.
 
-    A rule in preview explains symptoms, but no cause that a proven rule names. A hint does not
-    explain a value that is not finite while its capture waits to be replayed: the replay names the
-    operation in seconds. Nor does what may itself follow from that failure.
+    A hint does not explain a value that is not finite while its capture waits to be replayed: the
+    replay names the operation in seconds. Nor does what may itself follow from that failure.
     """
     rules = all_rules()
     effects = effects_of(cause, checkup.findings, rules)
-    if cause.preview:
-        effects = [each for each in effects if each.preview or rules[each.rule].symptom]
     if _may_follow(cause, checkup):
         return [each for each in effects if each.rule in rules and not rules[each.rule].symptom]
     if checkup.captured is not None and cause.confidence is Confidence.HINT:
