@@ -140,6 +140,7 @@ def test_an_update_by_hand_of_a_tensor_in_no_module(tmp_path: Path) -> None:
     assert report["diagnosis"]["leading"]["rule"] == "nonfinite-birth"
 
 
+@pytest.mark.exhaustive
 def test_a_weight_that_the_script_spoils_between_steps(tmp_path: Path) -> None:
     report = replayed(tmp_path, EDITED)
     replay = report["replay"]

@@ -125,7 +125,7 @@ def test_seeds_come_back_and_a_lost_one_is_retried(cluster: str, tmp_path: Path)
     assert Run.load(tmp_path / "sweep/A/seed-1").steps == 48
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_trials_come_back_and_a_lost_one_is_retried(cluster: str, tmp_path: Path) -> None:
     lost = tmp_path.parent / f"{tmp_path.name}-lost"  # what a trial writes beside it is deleted
     (tmp_path / "train.py").write_text(CURABLE.format(lost=str(lost)))
