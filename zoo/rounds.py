@@ -3,8 +3,7 @@
 Each folder of `zoo/blind` is one round: healthy scripts, and in `truths.json` the faults as edits
 of them, with the author's own words. `causes` are the rules that say the same; they were chosen
 from these words before the round was measured. Rules that came later are appended. Rounds of
-scripts that break are for `bench.blind_failures`; f2 is one that has not been measured yet: it
-must not be read before it is.
+scripts that break (failures, f2) are for `bench.blind_failures`.
 """
 
 import json
