@@ -121,3 +121,13 @@ def test_a_report_that_cannot_be_written_is_one_sentence_and_the_run_is_kept(tin
 
 def _losses(path: Path) -> list[float]:
     return holter.Run.load(path)[LOSS][""].values.tolist()
+
+
+@pytest.mark.parametrize("share", ["x", "0", "2", "nan"])
+def test_a_budget_that_is_no_share_is_one_sentence(
+    share: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--budget", share, "train.py"])
+    assert ended.value.code == 2
+    assert f"'{share}' is not a share between 0 and 1" in capsys.readouterr().err

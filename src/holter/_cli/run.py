@@ -1,6 +1,7 @@
 """`holter run`: run an unmodified training script, record it, and diagnose it."""
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -179,7 +180,12 @@ def _seconds(given: str) -> float:
 def _budget(given: str) -> float | None:
     if given == "none":
         return None
-    share = float(given)
+    try:
+        share = float(given)
+    except ValueError:
+        share = math.nan
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError("must be between 0 and 1, for example 0.01, or `none`")
+        raise argparse.ArgumentTypeError(
+            f"'{given}' is not a share between 0 and 1, such as 0.01, and not `none`"
+        )
     return share
