@@ -1,15 +1,11 @@
 """Figures: the numbers that a script prints, each with the words before it."""
 
-import re
+import math
 from collections.abc import Callable
 
+from holter.imports.readers.text import numbers
 from holter.record.events import FigurePrinted
 
-_TOKEN = re.compile(
-    r"(?P<word>[A-Za-z_][\w@/²^-]*)"
-    r"|(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?:\s?(?P<percent>%)|/(?P<of>\d+))?"
-    r"|(?P<other>[^\s:='\"])"
-)
 _WORDS = 4  # before a number that make its name
 _NAMES = 64  # that are told apart
 _MOST = 128  # values of one name; beyond, every second one is dropped
@@ -45,20 +41,10 @@ class Figures:
 
 
 def figures_in(text: str) -> list[tuple[str, float]]:
-    """Return the numbers of a line that words stand before, with those words.
-
-    A bracket, a comma or a number ends the words; a colon or an equals sign does not. `30/40` and
-    `75 %` are 0.75.
-    """
-    found: list[tuple[str, float]] = []
-    words: list[str] = []
-    for token in _TOKEN.finditer(text):
-        if token["word"]:
-            words.append(token["word"].lower())
-        else:
-            if token["number"] and words:
-                whole = 100.0 if token["percent"] else float(token["of"] or 1)
-                value = float(token["number"]) / (whole or 1)
-                found.append((" ".join(words[-_WORDS:]), value))
-            words = []
-    return found
+    """Return the numbers of a text that words stand before, with the last of those words."""
+    return [
+        (" ".join(word.strip("._-/").lower() for word in words[-_WORDS:]), value)
+        for line in text.splitlines()
+        for words, _, value in numbers(line)
+        if math.isfinite(value)
+    ]

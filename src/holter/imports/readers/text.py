@@ -24,8 +24,8 @@ _TOKEN = re.compile(
     # Digits are bounded and never given back: a long row of them takes no longer to refuse.
     r"(?P<number>(?<![\w.])[-+]?(?>\d{1,40}(?:\.\d{0,40})?+|\.\d{1,40})(?:[eE][-+]?\d{1,4})?+(?!\w)"
     r"|(?<!\w)[-+]?(?:nan|inf)\b)"
-    r"(?:\s?/\s?(?P<of>\d{1,40}))?+"
-    r"|(?P<word>[A-Za-z_][\w./@-]*)|(?P<end>[,;|)\]}\t]|[-=]{2,})|(?P<other>[^\s\w])",
+    r"(?:\s?/\s?(?P<of>\d{1,40})|\s?(?P<percent>%))?+"
+    r"|(?P<word>[A-Za-z_][\w./@^-]*)|(?P<end>[,;|)\]}\t]|[-=]{2,})|(?P<other>[^\s\w])",
     re.IGNORECASE,
 )
 _COUNTERS = {
@@ -73,11 +73,11 @@ def _row(line: str, log: Log) -> Row:
 def numbers(line: str) -> Iterator[tuple[list[str], str, float]]:
     """Yield each number of a line with the words before it, and the split it belongs to.
 
-    A count such as `372/400` is a share.
+    A count such as `372/400` is a share, and so is `93 %`.
     """
     for words, split, token in _numbers(line):
-        value, whole = float(token["number"]), float(token["of"] or 0)
-        yield words, split, value / whole if whole else value
+        whole = 100.0 if token["percent"] else float(token["of"] or 0)
+        yield words, split, float(token["number"]) / (whole or 1)
 
 
 def _numbers(line: str) -> Iterator[tuple[list[str], str, re.Match[str]]]:
