@@ -215,7 +215,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("partial-resume",), ("erratic-validation", "exploding-gradients", "overfitting")),
     (("lagging-average",), ("bad-validation",)),
-    (("unmatched-checkpoint",), (*_LEARNING, "unstable", "large-initial-loss", "unrelated-labels")),
+    (
+        ("unmatched-checkpoint",),
+        ("no-learning", "bad-validation", "unstable", "large-initial-loss", "unrelated-labels"),
+    ),
     (
         ("restarted-schedule", "reset-optimizer-state"),
         ("erratic-validation", "exploding-gradients"),

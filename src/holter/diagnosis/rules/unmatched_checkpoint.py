@@ -71,13 +71,13 @@ def _finding(event: Event[StateLoaded], fits: str, *, certain: bool) -> Verdict:
     example = ""
     if loaded.example:
         missing, unexpected = loaded.example
-        example = f": the model has `{missing}`, the state `{unexpected}`"
+        example = f": `{missing}` is `{unexpected}` there"
     return unmatched_checkpoint.finding(
-        f"{model} has {fits} that it was given{where}; {loaded.missing} of its weights and buffers"
-        " keep their initial values",
+        f"{model} has {fits} that it was given{where}{example}; {loaded.missing} of its weights and"
+        " buffers keep their initial values",
         confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
         onset=event.step,
-        evidence=(Evidence(LOSS, (event.step, event.step), f"{loaded.missing} missing{example}"),),
+        evidence=(Evidence(LOSS, (event.step, event.step), "trained with these weights"),),
         fix="rename the entries so that they fit, and load with `strict=True`: `{k.removeprefix("
         '"module."): v for k, v in state.items()}`',
     )
