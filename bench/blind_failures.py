@@ -2,26 +2,30 @@
 
 Runs `holter run` and `holter try replay` on every script of a round (a folder with `truths.json`)
 and prints what was found beside the truth, then a table. Steps and lines are compared; whether a
-cause and a cure are right is left to the reader, because the truths are sentences. `--json` keeps
-the answers. `docs/blind-failures.md` has the judgement of the first round at first sight.
+cause and a cure are right is left to the reader, because the truths are sentences. A script that
+takes longer than `--limit` is stopped and the others go on; the answers are in a JSON file after
+each script (`--json`, or `blind_failures.json` in the folder that the variable OUT names).
+`docs/blind-failures.md` has the judgements of all rounds at first sight.
 """
 
 import argparse
 import fnmatch
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FIRST = ROOT / "zoo" / "blind" / "failures"
-LIMIT = 600  # seconds that one command may take
+LIMIT = 240  # seconds that one script may take, recorded and replayed
 NEAR = 2  # steps between the true step of a failure and the step that is named
 
 
@@ -53,8 +57,11 @@ class Answer:
     operation: str
     line: str
     samples: tuple[int, ...]
+    says: str  # of the birth
     cure: str
     others: tuple[str, ...]  # changes that cure as well
+    seconds: float = 0.0
+    stopped: bool = False  # the limit ended one of the commands
 
 
 def main() -> int:
@@ -63,25 +70,44 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("round", nargs="?", type=Path, default=FIRST, help="folder of a round")
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="names of scripts")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="PATTERN", help="names begin so")
     parser.add_argument("--workers", type=int, default=2, help="scripts at a time")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recorded runs here")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answers to a file")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each script")
+    parser.add_argument(
+        "--json", type=Path, default=_usual_json(), metavar="FILE", help="write the answers here"
+    )
     args = parser.parse_args()
-    chosen = [t for t in truths(args.round) if fnmatch.fnmatch(t.script.stem, f"{args.only}*")]
+    chosen = [
+        truth
+        for truth in truths(args.round)
+        if any(fnmatch.fnmatch(truth.script.stem, f"{pattern}*") for pattern in args.only)
+    ]
     with tempfile.TemporaryDirectory(prefix="holter-") as scratch:
         place = args.keep or Path(scratch)
+        pairs: list[tuple[Truth, Answer]] = []
         with ThreadPoolExecutor(args.workers) as pool:
-            pairs: list[tuple[Truth, Answer]] = []
-            for truth, told in zip(
-                chosen, pool.map(lambda t: answer(t, place / t.script.stem), chosen), strict=True
-            ):
-                pairs.append((truth, told))
-                print("\n".join(lines(truth, told)), flush=True)
+            waiting = {
+                pool.submit(answer, truth, place / truth.script.stem, args.limit): truth
+                for truth in chosen
+            }
+            for done in as_completed(waiting):
+                pairs.append((waiting[done], done.result()))
+                print("\n".join(lines(*pairs[-1])), flush=True)
+                if args.json is not None:
+                    _write(args.json, pairs)
     print("\n".join(table(pairs)))
-    if args.json is not None:
-        args.json.write_text(json.dumps([asdict(told) for _, told in pairs], indent=1) + "\n")
     return 0
+
+
+def _usual_json() -> Path | None:
+    folder = os.environ.get("OUT")
+    return Path(folder, "blind_failures.json") if folder else None
+
+
+def _write(file: Path, pairs: Sequence[tuple[Truth, Answer]]) -> None:
+    answers = [asdict(told) for _, told in sorted(pairs, key=lambda pair: pair[1].name)]
+    file.write_text(json.dumps(answers, indent=1) + "\n")
 
 
 def truths(folder: Path) -> list[Truth]:
@@ -125,13 +151,16 @@ def _first_truth(folder: Path, told: dict[str, Any]) -> Truth:
     )
 
 
-def answer(truth: Truth, folder: Path) -> Answer:
-    """Record a script and replay its failure, if it has one."""
+def answer(truth: Truth, folder: Path, limit: float = LIMIT) -> Answer:
+    """Record a script and replay its failure, if it has one, within a number of seconds."""
     folder.mkdir(parents=True)
     (folder / "train.py").write_text(truth.script.read_text())
-    _holter(folder, "run", "--no-check", "--out", "run", "train.py")
-    alone = _report(_holter(folder, "check", "--format", "json", "run"))
-    replayed = _report(_holter(folder, "try", "replay", "--json", "run")) or alone
+    start = time.monotonic()
+    end = start + limit
+    _holter(folder, end, "run", "--no-check", "--out", "run", "train.py")
+    alone = _report(_holter(folder, end, "check", "--format", "json", "run"))
+    replayed = _report(_holter(folder, end, "try", "replay", "--json", "run")) or alone
+    seconds = time.monotonic() - start
     replay = replayed.get("replay") or {}
     reproduction, birth = replay.get("reproduction") or {}, replay.get("birth") or {}
     ladder = [each["change"] for each in replay.get("ladder", ()) if each["outcome"] == "cures"]
@@ -142,10 +171,13 @@ def answer(truth: Truth, folder: Path) -> Answer:
         leads=_cause(replayed),
         fix=str(leading.get("fix") or ""),
         reproduced=str(reproduction.get("verdict") or "no replay"),
-        failing=reproduction.get("failing"),
+        seconds=round(seconds, 1),
+        stopped=seconds >= limit,
+        failing=birth.get("step", reproduction.get("failing")),
         operation=f"{birth['kind']}: {birth['operation']}" if birth else "",
         line=str(birth.get("line") or ""),
         samples=tuple(birth.get("indices") or birth.get("samples") or ()),
+        says=str(birth.get("says") or ""),
         cure=str(replay.get("smallest_cure") or ""),
         others=tuple(change for change in ladder if change != replay.get("smallest_cure")),
     )
@@ -153,11 +185,12 @@ def answer(truth: Truth, folder: Path) -> Answer:
 
 def lines(truth: Truth, told: Answer) -> Iterator[str]:
     """What holter says of a script, and the truth."""
-    yield f"## {told.name}"
+    yield f"## {told.name} ({told.seconds:.0f} s{', stopped at the limit' * told.stopped})"
     yield f"- run alone: {told.alone}"
     if truth.fails or told.reproduced != "no replay":
         yield f"- replay: {told.leads}; {told.reproduced}"
         yield f"- born at step {told.failing}: {told.operation} `{told.line}` {list(told.samples)}"
+        yield f"- {told.says or 'no birth'}"
         yield f"- smallest cure: {told.cure or 'none'}; also {', '.join(told.others) or 'none'}"
         yield f"- fix: {told.fix}"
     yield f"- TRUTH: {truth.cause}"
@@ -188,6 +221,8 @@ def table(pairs: Sequence[tuple[Truth, Answer]]) -> Iterator[str]:
         yield f"| {title} | {len(hits)} of {len(of)} | {', '.join(missed)} |"
     healthy = [(truth, told) for truth, told in pairs if not truth.fails]
     alarms = [told.name for _, told in healthy if told.alone != "none"]
+    stopped = [told.name for _, told in pairs if told.stopped]
+    yield f"| stopped at the limit | {len(stopped)} of {len(pairs)} | {', '.join(stopped)} |"
     yield f"| alarms on healthy scripts | {len(alarms)} of {len(healthy)} | {', '.join(alarms)} |"
 
 
@@ -201,10 +236,10 @@ def _near(truth: Truth, told: Answer) -> bool:
 
 
 def _same(truth: Truth, told: Answer) -> bool:
-    """Whether one of the lines is, or holds, the line that is named."""
-    named = "".join(told.line.split())
+    """Whether one of the lines is, or holds, the line that is named, or is in the sentence."""
+    named, says = "".join(told.line.split()), "".join(told.says.split())
     known = ["".join(line.split()) for line in truth.lines]
-    return bool(named) and any(named in line or line in named for line in known if line)
+    return bool(named) and any(named in k or k in named or k in says for k in known if k)
 
 
 def _cause(report: dict[str, Any]) -> str:
@@ -235,23 +270,26 @@ def _shown(told: Sequence[object]) -> str:
     return " | ".join(map(str, told)) or "-"
 
 
-def _holter(folder: Path, *arguments: str) -> str:
-    """Standard output of a command; nothing if it could not answer."""
+def _holter(folder: Path, end: float, *arguments: str) -> str:
+    """Standard output of a command; nothing if it could not answer before the end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holter", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,  # a replay has children, which are stopped with it
+    )
     try:
-        ran = subprocess.run(
-            [sys.executable, "-m", "holter", *arguments],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
+        output, _ = process.communicate(timeout=max(end - time.monotonic(), 0.0))
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         return ""
-    return ran.stdout if ran.returncode in (0, 1) else ""
+    return output if process.returncode in (0, 1) else ""
 
 
 if __name__ == "__main__":

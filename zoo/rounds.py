@@ -3,7 +3,7 @@
 Each folder of `zoo/blind` is one round: healthy scripts, and in `truths.json` the faults as edits
 of them, with the author's own words. `causes` are the rules that say the same; they were chosen
 from these words before the round was measured. Rules that came later are appended. Rounds of
-scripts that break (failures, f2) are for `bench.blind_failures`.
+scripts that break (failures, f2, f3) are for `bench.blind_failures`.
 """
 
 import json
