@@ -6,6 +6,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import holter
 from holter import HolterError, Run
 from holter.imports import import_log
+from holter.imports.finding import READERS, reader_of
 from holter.imports.readers import tensorboard
 from holter.record.signals import LOSS
 
@@ -57,15 +59,15 @@ def offline_run() -> bytes:
 
 
 def database() -> bytes:
-    store = sqlite3.connect(":memory:")
-    store.execute(
-        "CREATE TABLE metrics (key TEXT, value FLOAT, timestamp BIGINT, run_uuid TEXT,"
-        " step BIGINT, is_nan BOOLEAN)"
-    )
-    rows = [("loss", loss_at(step), step, "a", step, False) for step in range(STEPS)]
-    store.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
-    store.commit()
-    return store.serialize()
+    with closing(sqlite3.connect(":memory:")) as store:
+        store.execute(
+            "CREATE TABLE metrics (key TEXT, value FLOAT, timestamp BIGINT, run_uuid TEXT,"
+            " step BIGINT, is_nan BOOLEAN)"
+        )
+        rows = [("loss", loss_at(step), step, "a", step, False) for step in range(STEPS)]
+        store.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        store.commit()
+        return store.serialize()
 
 
 def lines(row: Callable[[int, float], str], head: str = "") -> bytes:
@@ -81,6 +83,7 @@ FILES = {
     "tensorboard": event_file,
     "wandb": offline_run,
     "mlflow": database,
+    "mlflow files": lambda: lines(lambda step, loss: f"{step} {loss} {step}"),
     "trainer_state": state,
     "json lines": lambda: lines(lambda step, loss: json.dumps({"step": step, "loss": loss})),
     "csv": lambda: lines(
@@ -91,6 +94,26 @@ FILES = {
     ),
 }
 CHECKED = ("tensorboard", "wandb")  # every reading is covered by a checksum
+
+
+def placed(kind: str, data: bytes, folder: Path) -> Path:
+    """Write a log as its tool lays it out; return what is imported."""
+    path = folder / "log"
+    if kind != "mlflow files":
+        path.write_bytes(data)
+        return path
+    (path / "metrics").mkdir(parents=True, exist_ok=True)
+    (path / "meta.yaml").write_text("run_id: a\n")
+    (path / "metrics" / "loss").write_bytes(data)
+    return path
+
+
+def test_every_reader_has_a_file(tmp_path: Path) -> None:
+    read = set()
+    for kind, made in FILES.items():
+        (folder := tmp_path / kind).mkdir()
+        read.add(reader_of(placed(kind, made(), folder)))
+    assert read == set(READERS)
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
@@ -120,10 +143,9 @@ def examine(kind: str, count: int, folder: Path) -> tuple[int, int]:
     """Import mutated files; return how many were imported and how many refused."""
     chance = random.Random(f"holter {kind}")
     original = FILES[kind]()
-    path = folder / "log"
     imported = refused = 0
     for number in range(count):
-        path.write_bytes(mutated(original, chance))
+        path = placed(kind, mutated(original, chance), folder)
         try:
             run = import_log(path)
         except HolterError as error:
@@ -148,8 +170,7 @@ def require_sound(run: Run, *, whole: bool) -> None:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_mutated_files(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "whole").write_bytes(FILES[kind]())
-    assert import_log(tmp_path / "whole").steps == STEPS
+    assert import_log(placed(kind, FILES[kind](), tmp_path)).steps == STEPS
     imported, refused = examine(kind, FEW, tmp_path)
     assert imported > 0
     assert refused > 0

@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,19 @@ def test_names_are_mapped_and_what_was_ignored_is_told(tmp_path: Path) -> None:
         import_log(bare)
 
 
+def test_printed_names_that_are_unknown_are_told(tmp_path: Path) -> None:
+    lines = [f"step {n} loss {2 / (n + 1):.3f} fluency: {n} took 3 s" for n in range(30)]
+    run = import_log(written(tmp_path / "a.log", "\n".join(lines)))
+    assert summary(run).endswith("loss from loss; ignored fluency")
+    bare = written(tmp_path / "b.log", "\n".join(f"step {n} Objective {n}" for n in range(30)))
+    with pytest.raises(HolterError, match=r"--map loss=NAME.*Objective"):
+        import_log(bare)
+    assert import_log(bare, parse_mapping(["loss=Objective"])).steps == 30
+    played = [f"step {n} reward {n} loss 2.3" for n in range(300)]
+    checkup = holter.check(import_log(written(tmp_path / "c.log", "\n".join(played))))
+    assert checkup.outcome.state is OutcomeState.UNKNOWN  # its loss need not fall
+
+
 def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
     rows = [{"step": n, "loss\x1b": 1.0, "\x1b]0;x\x07": 1.0} for n in range(3)]
     run = import_log(written(tmp_path / "log.json", json.dumps(rows)))
@@ -111,7 +125,7 @@ def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
 
 def test_a_database_of_mlflow(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    with sqlite3.connect(path) as store:  # the columns of its table, of any version
+    with closing(sqlite3.connect(path)) as store, store:  # the columns of its table, of any version
         store.execute(
             "CREATE TABLE metrics (key VARCHAR(250), value FLOAT, timestamp BIGINT,"
             " run_uuid VARCHAR(32), step BIGINT, is_nan BOOLEAN)"
@@ -127,7 +141,7 @@ def test_a_database_of_mlflow(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["mlflow.db"]
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as store:
+    with closing(sqlite3.connect(other)) as store, store:
         store.execute("CREATE VIEW metrics AS SELECT 1 AS key")
     with pytest.raises(HolterError, match="without the table"):
         import_log(other)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from holter.record import notices
+
 pytest.importorskip("IPython")
 pytest.importorskip("torch")
 
@@ -66,13 +68,17 @@ def test_an_error_in_a_cell_stays_the_error_of_the_cell(
     assert view.run.meta.status == "failed"
 
 
-def test_an_experiment(shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment(
+    shell: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "_RARELY", 0.0)
     shell.run_cell(MODEL.format(rate=0.5))
     shell.run_cell(
         "import holter\n"
         "setup = holter.Setup.of(model, optimizer, nn.functional.cross_entropy, [(x, y)])"
     )
     view = shell.run_cell("%holter_try overfit-batch setup steps=100").result
+    assert "holter: experiment 1/1: overfit-batch" in capsys.readouterr().err  # its progress
     assert view.checkup.findings == ()
     assert any(verdict.rule == "unfittable-batch" for verdict in view.checkup.clear)
     assert shell.run_cell("%holter_try overfit-batch model").result is None

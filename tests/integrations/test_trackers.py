@@ -1,5 +1,6 @@
 """Runs that are sent to the real trackers, and read back by their own readers."""
 
+import json
 import os
 import subprocess
 import sys
@@ -42,6 +43,9 @@ def test_all_readings_of_steps_are_sent_and_none_of_parameters(path: Path) -> No
     assert {"holter/loss", "holter/grad.total_norm"} <= {name.split("/Linear")[0] for name in names}
     assert not any(name.endswith(".weight") for name in names)
     assert len(list(what.by_step())) == STEPS
+    findings = {(name, step): value for name, step, value in what.scalars() if "/finding/" in name}
+    assert findings["holter/finding/nonfinite-loss", 20] == 1
+    assert len(findings) == len(what.checkup.findings)
     assert "nonfinite" in what.summary
 
 
@@ -54,7 +58,9 @@ def test_tensorboard(path: Path) -> None:
     values = events.Scalars(name)
     assert [each.step for each in values] == list(range(STEPS))
     assert any(each.value != each.value for each in values)  # NaN
+    assert [each.step for each in events.Scalars("holter/finding/nonfinite-loss")] == [20]
     assert any("diagnosis" in tag for tag in events.Tags()["tensors"])
+    assert "<html" in (path / "tensorboard" / "holter.html").read_text(encoding="utf-8")
 
 
 def test_mlflow(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +72,8 @@ def test_mlflow(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     client = mlflow.MlflowClient()
     (run,) = client.search_runs(["0"])
     assert "nonfinite" in run.data.tags["holter.diagnosis"]
+    assert "holter.nonfinite-loss" in run.data.tags
+    assert run.data.metrics["holter/finding/nonfinite-loss"] == 1
     name = next(each for each in run.data.metrics if _is_loss(each))
     assert len(client.get_metric_history(run.info.run_id, name)) == STEPS
     assert [each.path for each in client.list_artifacts(run.info.run_id)] == ["holter.html"]
@@ -100,8 +108,49 @@ def test_wandb_offline(path: Path, tmp_path: Path) -> None:
         timeout=120,
     )
     (log,) = tmp_path.rglob("*.wandb")
+    kept = log.read_bytes()
+    assert b"holter: nonfinite-loss" in kept  # the alert
+    assert b"holter-report" in kept  # the artifact
+    assert b"holter/finding/nonfinite-loss" in kept
     checkup = holter.check(holter.import_log(log, {_loss_of(path): LOSS}))
     assert "nonfinite-loss" in {finding.rule for finding in checkup.findings}
+
+
+TRACKIO = """\
+import json, sys
+from pathlib import Path
+from holter.integrations.trackers import sender
+sender("trackio")(Path(sys.argv[1]))
+import trackio
+from trackio.sqlite_storage import SQLiteStorage
+(run,) = trackio.Api().runs("holter")
+rows = SQLiteStorage.get_logs("holter", run.name)
+print(json.dumps({
+    "diagnosis": run.config["diagnosis"],
+    "steps": sorted({row["step"] for row in rows}),
+    "names": sorted({name for row in rows for name in row}),
+    "alerts": [[alert["title"], alert["level"]] for alert in run.alerts()],
+}))
+"""
+
+
+def test_trackio(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TRACKIO, str(path)],
+        env={**os.environ, "TRACKIO_DIR": str(tmp_path), "HF_HUB_OFFLINE": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(done.stdout.splitlines()[-1])
+    assert "nonfinite" in kept["diagnosis"]
+    assert kept["steps"] == list(range(STEPS))
+    assert {_loss_of(path), "holter/finding/nonfinite-loss"} <= set(kept["names"])
+    assert ["holter: nonfinite-loss", "error"] in kept["alerts"]
+    stored = [file for file in (tmp_path / "artifacts").rglob("*") if file.is_file()]
+    assert any(b"<html" in file.read_bytes() for file in stored)
 
 
 def _loss_of(path: Path) -> str:
@@ -123,6 +172,41 @@ def test_one_option_of_watch_turns_it_on(tmp_path: Path) -> None:
             optimizer.step()
             optimizer.zero_grad()
     assert list((tmp_path / "run" / "tensorboard").iterdir())
+
+
+SCRIPT = """\
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(5):
+    model(torch.randn(4, 2)).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_one_option_of_run_turns_it_on(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+
+    def run(tracker: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "holter", "run", "--out", "run", "--to", tracker, "train.py"],
+            cwd=tmp_path,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+
+    refused = run("comet")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("holter: There is no tracker 'comet'")
+    assert not (tmp_path / "run").exists()  # before the training begins
+    done = run("tensorboard")
+    assert done.returncode == 0, done.stderr
+    assert f"sent to {Path('run', 'tensorboard')}" in done.stderr
+    sent = {path.name.split(".")[0] for path in (tmp_path / "run" / "tensorboard").iterdir()}
+    assert sent == {"events", "holter"}
 
 
 def test_an_unknown_tracker_is_one_sentence() -> None:

@@ -1,5 +1,6 @@
 """The pytest plugin, by tests that pytest runs with it."""
 
+import shlex
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -10,11 +11,13 @@ import torch
 from torch import nn
 
 import holter
+from holter._cli import make_parser
 from holter.testing import assert_overfits_batch, assert_trains
 
 pytest_plugins = ["pytester"]
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "ci" / "test_training.py"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "ci"
+EXAMPLE = EXAMPLES / "test_training.py"
 LOST = """
 
 def test_lost(holter_trains):
@@ -61,6 +64,17 @@ def test_the_fixtures_in_a_test_of_a_team(pytester: pytest.Pytester) -> None:
     done = pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider")
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines(["*parameters-outside-model*"])
+
+
+def test_the_commands_of_the_example_workflow_are_right() -> None:
+    yaml = pytest.importorskip("yaml")
+    workflow = yaml.safe_load((EXAMPLES / "training.yml").read_text())
+    assert "workflow_call" in workflow[True]  # YAML reads the key `on` as true
+    steps = workflow["jobs"]["training"]["steps"]
+    commands = [step["run"] for step in steps if step.get("run", "").startswith("holter ")]
+    parsed = [make_parser().parse_args(shlex.split(each, comments=True)[1:]) for each in commands]
+    assert [args.command for args in parsed] == ["run", "check", "check"]
+    assert [getattr(args, "format", None) for args in parsed[1:]] == ["github", "sarif"]
 
 
 def test_the_plugin_costs_other_tests_nothing() -> None:

@@ -83,6 +83,16 @@ class Log:
             self._rows.extend((step, epoch))
             self._count_reading()
 
+    def ignore(self, name: str) -> None:
+        """Remember a name that stands for no signal."""
+        self._look_for_competing(name)
+        if len(self.ignored) < MOST_NAMES:
+            self.ignored[name[:_LONGEST_NAME]] = None
+
+    def _look_for_competing(self, name: str) -> None:
+        if not self.competing and speaks_of_competing_losses(name):
+            self.competing = name[:_LONGEST_NAME]
+
     def finish(self) -> None:
         """Give the readings of rows their steps."""
         if not self._rows:
@@ -99,11 +109,9 @@ class Log:
         if column is None:
             if name in self.ignored:
                 return False
-            if not self.competing and speaks_of_competing_losses(name):
-                self.competing = name[:_LONGEST_NAME]
+            self._look_for_competing(name)
             if name not in self.mapping and role_of(name[:_LONGEST_NAME]) is None:
-                if len(self.ignored) < MOST_NAMES:
-                    self.ignored[name[:_LONGEST_NAME]] = None
+                self.ignore(name)
                 return False
             column = self.columns[name] = Column()
         column.places.append(place)

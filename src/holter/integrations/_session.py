@@ -7,32 +7,47 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from holter.diagnosis.engine import check
 from holter.record import Run
 from holter.record.notices import tell
 from holter.reports import report
+from holter.scripts.discovery import recording
 from holter.watching.watch import Watch, watch
 
 
 class Session:
-    """What every callback holds: options of `holter.watch`, and the watch while it trains."""
+    """What every callback holds: options of `holter.watch`, and the watch while it trains.
+
+    Where holter records the whole script, as `holter run` and experiments do, it opens none.
+    """
 
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
         self.path: Path | None = None  # of the run, once there is one
         self._out, self._show, self._options = out, show, options
         self._watch: Watch | None = None
+        self._has_run = False  # in `path`, of its own
 
     def begin(self, model: nn.Module, optimizers: Iterable[Optimizer]) -> None:
         """Open the watch; a second training goes on in the same run."""
-        if self._watch is None:
-            plain = [unwrapped(each) for each in optimizers]
-            resume = self.path is not None
-            out = self.path or self._out
-            self._watch = watch(model, plain, out, resume=resume, **self._options)
-            self.path = self._watch.path
+        if self._watch is not None:
+            return
+        around = recording()
+        if around is not None and not self._has_run:
+            self.path = around.path
+            return
+        plain = [unwrapped(each) for each in optimizers]
+        out = self.path if self._has_run else self._out
+        self._watch = watch(model, plain, out, resume=self._has_run, **self._options)
+        self.path, self._has_run = self._watch.path, True
+
+    def log(self, **values: Tensor | float) -> None:
+        """Record what the framework logs for the step; also where the whole script is recorded."""
+        watch = recording() if self._watch is None else self._watch
+        if watch is not None:
+            watch.log(**values)
 
     def aside(self) -> AbstractContextManager[None]:
         """Record nothing meanwhile: experiments are no part of the training."""

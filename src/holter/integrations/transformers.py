@@ -40,6 +40,12 @@ class HolterCallback(TrainerCallback, KnowsSetup):
         """Open the watch: the optimizer exists from here on."""
         self._session.begin(objects["model"], [objects["optimizer"]])
 
+    def on_log(self, args: Any, state: Any, control: Any, **objects: Any) -> None:  # noqa: ARG002
+        """Record the loss that the Trainer logs: it may hide NaN."""
+        logged = (objects.get("logs") or {}).get("loss")
+        if isinstance(logged, float | int | Tensor):
+            self._session.log(loss=logged)
+
     def on_train_end(self, args: Any, state: Any, control: Any, **objects: Any) -> None:  # noqa: ARG002
         """Close the watch."""
         self._session.end()

@@ -5,10 +5,11 @@ holds for the rest of its line.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from holter.imports.log import Log, Row
+from holter.imports.log import MOST_NAMES, Log, Row
 from holter.imports.names import role_of
 from holter.record.evaluations import is_split, split_of
 from holter.record.signals import ACCURACY, VAL_ACCURACY
@@ -19,6 +20,8 @@ FILES = ("*.log", "*.out")
 _LONGEST_LINE = 1 << 14  # bytes; longer ones are no sentence of a training loop
 _MOST_NUMBERS = 100  # in a line
 _KEY_WORDS = 3  # that may name a number
+_OFTEN = 3  # numbers after which an unknown word is a name
+_NO_NAME = re.compile(r"\w\w?|about|after|and|for|from|last|over|than|the|top|took|was|with", re.I)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TOKEN = re.compile(
     # Digits are bounded and never given back: a long row of them takes no longer to refuse.
@@ -52,21 +55,29 @@ def recognises(head: bytes) -> bool:
 def read(path: Path, log: Log) -> None:
     """Read the lines that name a loss, a rate or an accuracy, and a number for it."""
     epoch = None
+    unknown: Counter[str] = Counter()
     with path.open("rb") as file:
         while line := file.readline(_LONGEST_LINE):
             text = _ANSI.sub("", line.decode("utf-8", "replace"))
             for part in text.split("\r"):  # a progress bar is rewritten in place
-                row = _row(part, log)
+                row = _row(part, log, unknown)
                 epoch = row.setdefault("epoch", epoch)
                 if set(row) - {"step", "epoch"}:
                     log.add_row(row)
+    for name, count in unknown.items():
+        if count >= _OFTEN:
+            log.ignore(name)
 
 
-def _row(line: str, log: Log) -> Row:
-    """Return the readings of a line, with its step and epoch."""
+def _row(line: str, log: Log, unknown: Counter[str]) -> Row:
+    """Return the readings of a line, with its step and epoch; count the words that name others."""
     row: Row = {}
     for words, split, token in _numbers(line):
-        _assign(row, words, split, token, log)
+        name = words[-1]
+        if _assign(row, words, split, token, log) or _NO_NAME.fullmatch(name):
+            continue
+        if name in unknown or len(unknown) < MOST_NAMES:
+            unknown[name] += 1
     return row
 
 
@@ -100,18 +111,18 @@ def _numbers(line: str) -> Iterator[tuple[list[str], str, re.Match[str]]]:
             words = []
 
 
-def _assign(row: Row, words: list[str], split: str, token: re.Match[str], log: Log) -> None:
-    """Add a number under the longest of its names that stands for something."""
+def _assign(row: Row, words: list[str], split: str, token: re.Match[str], log: Log) -> bool:
+    """Add a number under the longest of its names that stands for something, if there is one."""
     number = token["number"]
     counter = _COUNTERS.get(words[-1].lower().strip("._-/"))
     if counter is not None:
         row.setdefault(counter, number)
-        return
+        return True
     for length in range(min(len(words), _KEY_WORDS), 0, -1):
         name = " ".join(words[-length:])
         if name in log.mapping:
             row.setdefault(name, number)
-            return
+            return True
         role, name = role_of(name), name.lower()
         if role is not None:
             is_share = role.signal in (ACCURACY, VAL_ACCURACY) and float(token["of"] or 0) > 0
@@ -119,4 +130,5 @@ def _assign(row: Row, words: list[str], split: str, token: re.Match[str], log: L
             row.setdefault(
                 name if split_of(name) or not split else f"{split.lower()} {name}", value
             )
-            return
+            return True
+    return False

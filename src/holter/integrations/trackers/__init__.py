@@ -12,6 +12,7 @@ from typing import Protocol
 from holter.diagnosis.engine import Checkup, check
 from holter.record import Run
 from holter.record.errors import HolterError
+from holter.record.findings import Confidence, Finding, Severity
 from holter.record.notices import tell
 from holter.record.signals import CATALOGUE, Per
 from holter.reports import REPORTS, report
@@ -28,7 +29,17 @@ class Sendable:
     checkup: Checkup
 
     def scalars(self) -> Iterator[tuple[str, int, float]]:
-        """All readings that belong to no parameter or module: name, step, value."""
+        """Yield readings that belong to no parameter or module, and findings: name, step, value.
+
+        A finding is 1 at the step where it begins, or at the last one if it has no beginning.
+        """
+        for finding in self.checkup.findings:
+            last = max(self.run.steps - 1, 0)
+            yield (
+                f"holter/finding/{finding.rule}",
+                last if finding.onset is None else finding.onset,
+                1.0,
+            )
         for signal in CATALOGUE.values():
             if signal not in self.run or signal.per in _WIDE or signal.bins > 1:
                 continue
@@ -43,6 +54,15 @@ class Sendable:
         for name, step, value in self.scalars():
             steps.setdefault(step, {})[name] = value
         yield from sorted(steps.items())
+
+    @property
+    def alerts(self) -> list[tuple[Finding, str]]:
+        """Warnings and errors that are likely or certain, each with its level: WARN or ERROR."""
+        return [
+            (finding, "ERROR" if finding.severity is Severity.ERROR else "WARN")
+            for finding in self.checkup.findings
+            if finding.severity >= Severity.WARNING and finding.confidence > Confidence.HINT
+        ]
 
     @property
     def page(self) -> tuple[str, str]:

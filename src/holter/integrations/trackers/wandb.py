@@ -3,7 +3,6 @@
 import wandb
 
 from holter.integrations.trackers import Sendable
-from holter.record.findings import Confidence, Severity
 
 
 def send(what: Sendable) -> str:
@@ -16,10 +15,8 @@ def send(what: Sendable) -> str:
     for step, values in what.by_step():
         run.log({"holter/step": step, **values})
     run.summary["holter/diagnosis"] = what.summary
-    for finding in what.checkup.findings:
-        if finding.severity >= Severity.WARNING and finding.confidence > Confidence.HINT:
-            level = "ERROR" if finding.severity is Severity.ERROR else "WARN"
-            run.alert(title=f"holter: {finding.rule}", text=finding.summary, level=level)
+    for finding, level in what.alerts:
+        run.alert(title=f"holter: {finding.rule}", text=finding.summary, level=level)
     name, text = what.page
     artifact = wandb.Artifact("holter-report", type="report")
     with artifact.new_file(name) as file:
