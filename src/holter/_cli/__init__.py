@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from holter import __version__
+from holter._cli.parsing import parse
 from holter.record.errors import HolterError
 
 COMMANDS = (
@@ -54,7 +55,7 @@ exit codes: 0 no finding at or above --fail-on, 1 at least one finding, 2 usage 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error is printed as one sentence."""
     parser = make_parser()
-    args = parser.parse_args(argv)
+    args = parse(parser, argv)
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
@@ -94,7 +95,8 @@ def make_parser() -> argparse.ArgumentParser:
     for name in COMMANDS:
         command = import_module(f"{__name__}.{name}")
         command.add(subparsers)
-        subparsers.choices[name].set_defaults(execute=command.execute)
+        own = subparsers.choices[name]
+        own.set_defaults(execute=command.execute, parser=own)
     return parser
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holter._cli.trust import trusted_command
+from holter._cli.values import is_function, is_run
 from holter._cli.workers import require_one_process, workers_of
 from holter.record.notices import tell
 
@@ -29,7 +30,6 @@ RUN_SHARE = 0.25  # share of `--minutes` after which the recorded run is ended
 
 def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
     """Record the script, or take a recorded run, then try changes on it."""
-    from holter.lab.setup_functions import is_function
     from holter.record import Run
     from holter.record.folders import new_folder, require_free
 
@@ -38,7 +38,7 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         require_one_process(args, "the trials of a setup run in one process; name a script.")
         return report(_on_setup(args, seconds))
     folder = Path(args.target)
-    if (folder / "meta.json").is_file():
+    if is_run(args.target):
         command = command_of(Run.load(folder), folder, trust=args.trust)
     else:
         command = command_from(args)

@@ -9,13 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holter._cli.options import (
-    EXIT_CODES,
-    add_checking,
-    add_script,
-    check_and_report,
-    settings_of,
-)
+from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter._cli.script_arguments import add_script, tell_passed_on
 from holter._cli.values import positive, positive_whole
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.notices import tell
@@ -84,7 +79,6 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     depth.add_argument(
         "--out", type=Path, metavar="RUN", help="folder of the run (default: in ./holter-runs)"
     )
-    depth.add_argument("--json", action="store_true", help="same as --format json")
     add_checking(parser)
 
 
@@ -94,9 +88,8 @@ def execute(args: argparse.Namespace) -> int:
 
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
-    if args.json:
-        args.format = "json"
     settings = settings_of(args)
+    tell_passed_on(args.target, args, as_module=args.as_module)
     from holter.record import Run
 
     path = _examined(args)

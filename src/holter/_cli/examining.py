@@ -4,6 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holter.record.notices import tell
+
 if TYPE_CHECKING:
     from holter.scripts.cures.trial import Command
 
@@ -24,6 +26,8 @@ def preflight(command: "Command", run: Path, steps: int, seconds: float, *, fail
         chosen.sort(key=lambda experiment: experiment.name not in _TELLING)
 
     def then(recognised: Recognised) -> int:
+        for note in recognised.notes:
+            tell(note)
         with Lab(run) as lab:
             conduct(chosen, recognised.setup, lab)
         return 0

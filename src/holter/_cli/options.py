@@ -30,6 +30,13 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         " preflight), json, github (workflow annotations) or sarif (code scanning)",
     )
     shown.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="same as --format json",
+    )
+    shown.add_argument(
         "-o",
         "--output",
         type=Path,
@@ -71,14 +78,6 @@ def add_checking(parser: argparse.ArgumentParser) -> None:
         choices=tuple(FAIL_ON),
         help="minimum severity for exit code 1 (default: error)",
     )
-
-
-def add_script(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add a script, whose own arguments follow it, and `-m`."""
-    parser.add_argument(name, metavar="SCRIPT", help="script to run, or with -m a module")
-    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    rest.required = False  # or argparse asks for arguments where the script is missing
-    parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

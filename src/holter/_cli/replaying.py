@@ -72,7 +72,7 @@ def _on_script(
         with contextlib.chdir(here):
             try:
                 if rerun or recognised.setup.prepare is not None:
-                    enough = _investigate(recognised.setup, run, capture, args, drawn)
+                    enough = _investigate(recognised.setup, run, capture, args, drawn, later=later)
                 else:  # the steps are given more than the loader delivers
                     enough = False
             except HolterError as error:  # the captured state does not fit, or cannot be run
@@ -102,7 +102,8 @@ def _on_script(
     script, *arguments = trusted_command(run, folder, trust=args.trust)
     module = run.meta.environment.module
     here, scratch = Path.cwd(), Path(tempfile.mkdtemp(prefix="holter-"))
-    last = capture.steps[-1].step + 1
+    later = _later(folder, capture)
+    last = (capture if later is None else later).steps[-1].step + 1
     # Without a loader only the script itself can produce the inputs of its steps.
     fed = any(step.fetches for step in capture.steps)
     rerun = args.rerun or not fed
@@ -117,7 +118,7 @@ def _on_script(
                 as_module=bool(module),
                 steps=last if rerun else 3 * len(capture.plain),
                 seconds=math.inf if rerun else 600,
-                last=len(capture.steps) if rerun else None,
+                last=last - capture.steps[0].step if rerun else None,
                 out=scratch / "first-steps",
                 then=then,
                 otherwise=otherwise,
@@ -142,6 +143,7 @@ def _has_origin(args: argparse.Namespace, folder: Path) -> bool:
         and replay.is_reproduced
         and replay.birth is not None
         and replay.birth.is_from_outside
+        and not replay.is_born_later
     )
 
 
@@ -169,7 +171,7 @@ def _run_whole(
     here = Path.cwd()
     with Lab(path, quiet=False) as lab, _in_folder(run):
         try:
-            found = RerunInvestigation(again, run, capture, lab)
+            found = RerunInvestigation(again, run, capture, lab, later=_later(path, capture))
             replay, ladder = replayed(run), not args.no_ladder
             if args.origin and replay is not None:
                 told = found.find_origin(replay, ladder=ladder)
@@ -197,13 +199,36 @@ def _capture(run: "Run", folder: Path, name: str | None) -> "Capture":
     if not captures:
         raise HolterError(f"{folder} has no capture: {_why_none(run)}")
     if name is None:  # failures before captures on demand
-        return load_capture(min(captures, key=lambda path: path.name.endswith("asked")))
+        return load_capture(_of_failure(run, captures))
     for path in captures:
         if path.name == name or path.name.startswith(f"step-{name.zfill(8)}"):
             return load_capture(path)
     raise HolterError(
         f"{folder} has no capture {name}; it has {', '.join(path.name for path in captures)}."
     )
+
+
+def _of_failure(run: "Run", captures: Sequence[Path]) -> Path:
+    """Return the first capture of a failure, or that of a value that ended a level course.
+
+    A loss that rose before, and was level again when the training broke, did not break it.
+    """
+    from holter.diagnosis.facts.breaks import breaks_suddenly
+
+    ends = [path for path in captures if path.name.partition("-rank-")[0].endswith("nonfinite")]
+    if ends and breaks_suddenly(run):
+        return ends[0]
+    return min(captures, key=lambda path: path.name.endswith("asked"))
+
+
+def _later(folder: Path, capture: "Capture") -> "Capture | None":
+    """Return the capture of what is not finite after a loss left its course, if there is one."""
+    from holter.watching.blackbox.capture import captures_in, load_capture
+
+    if capture.alarm.kind != "spike":
+        return None
+    others = [load_capture(path) for path in captures_in(folder) if path.name.endswith("nonfinite")]
+    return next((each for each in others if each.alarm.step > capture.alarm.step), None)
 
 
 def _why_none(run: "Run") -> str:
@@ -245,6 +270,8 @@ def _investigate(
     capture: "Capture",
     args: argparse.Namespace,
     drawn: Mapping[int, Sequence[Any]] | None = None,
+    *,
+    later: "Capture | None" = None,
 ) -> bool:
     """Run the investigation; return whether that is all: it reproduced, or was interrupted."""
     from holter.diagnosis.facts.replays import replayed
@@ -255,10 +282,11 @@ def _investigate(
 
     assert run.path is not None
     window = FailureWindow(setup, capture, run, drawn=drawn)
+    end = None if later is None else FailureWindow(setup, later, run, drawn=drawn)
     interrupted = False
     with lab_of(args, run.path) as lab, kept(setup):
         try:
-            for line in whole(window, lab, ladder=not args.no_ladder):
+            for line in whole(window, lab, ladder=not args.no_ladder, later=end):
                 tell(line)
         except KeyboardInterrupt:
             interrupted = True

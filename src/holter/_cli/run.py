@@ -8,13 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holter._cli.options import (
-    EXIT_CODES,
-    add_checking,
-    add_script,
-    check_and_report,
-    settings_of,
-)
+from holter._cli.options import EXIT_CODES, add_checking, check_and_report, settings_of
+from holter._cli.script_arguments import add_script, tell_passed_on
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -135,6 +130,7 @@ def execute(args: argparse.Namespace) -> int:
     from holter.scripts.launching import launch
 
     settings = settings_of(args)
+    tell_passed_on(args.script, args, as_module=args.as_module)
     send = None
     if args.to is not None:
         from holter.integrations.trackers import sender

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holter._cli.script_arguments import PassedOn, tell_passed_on
 from holter._cli.values import positive_whole
 from holter._cli.workers import add_workers, workers_of
 from holter.record.errors import HolterError
@@ -57,7 +58,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         usage="holter seeds [options] -- python SCRIPT [script arguments ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("words", nargs="*", metavar="COMMAND", help="python, a script, arguments")
+    parser.set_defaults(advice="the command and its arguments follow `--`: -- python train.py")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        action=PassedOn,
+        metavar="COMMAND",
+        help="python, a script, arguments",
+    )
     runs = parser.add_argument_group("runs")
     runs.add_argument("--n", type=positive_whole, default=5, help="number of seeds (default: 5)")
     runs.add_argument(
@@ -111,13 +119,16 @@ def execute(args: argparse.Namespace) -> int:
 
 def _sweep(args: argparse.Namespace) -> "Sweep":
     from holter.record.folders import new_folder
-    from holter.scripts.sweeps.plan import PLAN, Sweep, variants_of
+    from holter.scripts.sweeps.plan import PLAN, Sweep, script_of, variants_of
 
     if not args.words:
         if args.out is None or not (args.out / PLAN).exists():
             raise HolterError("Give a command: `holter seeds --n 5 -- python train.py`.")
         return Sweep.load(args.out)
     variants = variants_of(args.words, _varied(args.vary), args.against)
+    own = script_of(args.words)
+    as_module = own[0] == "-m"
+    tell_passed_on(own[int(as_module)], args, as_module=as_module)
     folder = args.out or new_folder("seeds")
     return Sweep(folder, variants, tuple(range(args.n)))
 

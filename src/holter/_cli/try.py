@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holter._cli.options import check_and_report, settings_of
+from holter._cli.parsing import parse
+from holter._cli.script_arguments import tell_passed_on
 from holter._cli.shares import hand_out, is_shared, lab_of
 from holter._cli.try_options import EVALUATED_SECONDS, SECONDS, STEPS, parser_of
-from holter._cli.values import cast, kind
+from holter._cli.values import cast, is_function, is_run, kind
 from holter._cli.workers import require_one_process
 from holter.record.errors import NEEDS_TORCH, HolterError
 from holter.record.events import ExperimentsChosen
@@ -42,11 +44,20 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     named = bool(words) and not words[0].startswith("-")
-    parser = parser_of(script=not named or words[0] != REPLAY)
-    args = parser.parse_args(words[1:] if named else words)
-    args.experiment = words[0] if named else None
+    rest = words[1:] if named else words
+    experiment = words[0] if named else None
+    args = parse(parser_of(script=True), rest)
+    if args.target is not None and not _is_script(experiment, args):
+        args = parse(parser_of(script=False), rest)
+    args.experiment = experiment
     args.words = list(words[1:])  # for an experiment that starts itself again
     return args
+
+
+def _is_script(experiment: str | None, args: argparse.Namespace) -> bool:
+    """Whether what follows the target are its own arguments."""
+    is_other = experiment == REPLAY or is_function(args.target) or is_run(args.target)
+    return args.as_module or not is_other
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -56,14 +67,14 @@ def execute(args: argparse.Namespace) -> int:
 
     began = time.perf_counter()
     args = _parse(args.words)
-    if args.json:
-        args.format = "json"
     if importlib.util.find_spec("torch") is None:
         raise HolterError(NEEDS_TORCH)
     if args.experiment is None:
         return _list(as_json=args.format == "json")
     if args.experiment == REPLAY:
         return _replay(args)
+    if args.target is not None and args.share is None and args.elsewhere is None:
+        tell_passed_on(args.target, args, as_module=args.as_module)
     if args.experiment == CURES and args.target is not None:
         return _cures(args)
     if args.experiment not in (PREFLIGHT, CURES):
@@ -82,7 +93,7 @@ def execute(args: argparse.Namespace) -> int:
     settings = settings_of(args)
     if args.format == "text" and args.experiment == PREFLIGHT:
         args.format = "checklist"
-    from holter.lab.setup_functions import is_function, setup_from
+    from holter.lab.setup_functions import setup_from
     from holter.record import Run
 
     def report(path: Path) -> int:
@@ -94,7 +105,6 @@ def execute(args: argparse.Namespace) -> int:
         return check_and_report(run, args, settings)
 
     if is_function(args.target):
-        _require_nothing_after(args)
         return report(_on_function(args, setup_from(args.target), chosen, options, began))
     from holter.scripts.recognition import Recognised, recognise
 
@@ -132,11 +142,6 @@ def _share_sweeps(args: argparse.Namespace) -> int:
     words += [word for option in args.option for word in ("--option", option)]
     words += ["-m"] if args.as_module else []
     return hand_out(args, folder, [*words, args.target, *args.arguments], count)
-
-
-def _require_nothing_after(args: argparse.Namespace) -> None:
-    if args.arguments:
-        raise HolterError(f"{args.arguments[0]} follows {args.target}; put options before it.")
 
 
 def _plot(experiment: str, run: "Run", path: Path) -> None:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from holter._cli.options import add_checking
+from holter._cli.script_arguments import add_script_arguments
 from holter._cli.values import positive, positive_whole
 from holter._cli.workers import add_workers
 
@@ -49,7 +50,7 @@ exit codes:
 
 
 def parser_of(*, script: bool) -> argparse.ArgumentParser:
-    """Return the parser; what follows a script is the script's."""
+    """Return the parser; what follows a script is the script's, what follows a run is not."""
     parser = argparse.ArgumentParser(
         prog="holter try",
         description="Run an experiment on a training script and report the result.",
@@ -64,7 +65,9 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="a script, or module:function that returns a setup",
     )
     if script:
-        parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        add_script_arguments(parser)
+    else:
+        parser.set_defaults(arguments=[])
     parser.add_argument("-m", dest="as_module", action="store_true", help="SCRIPT is a module name")
     trial = parser.add_argument_group("experiment")
     trial.add_argument(
@@ -118,7 +121,6 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         help="data, preflight: store so many samples of each split as text and show them (default:"
         " none are stored)",
     )
-    trial.add_argument("--json", action="store_true", help="same as --format json")
     evaluation = parser.add_argument_group("evaluate", "options of `holter try evaluate`")
     evaluation.add_argument(
         "--slice",

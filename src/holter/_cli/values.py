@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from pathlib import Path
 
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -41,3 +42,14 @@ def positive_whole(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def is_function(target: str) -> bool:
+    """Whether a target names a function, and not a script."""
+    name = target.rpartition(":")[2]
+    return ":" in target and name.isidentifier() and not Path(target).exists()
+
+
+def is_run(target: str) -> bool:
+    """Whether a target is the folder of a run, and not a script."""
+    return (Path(target) / "meta.json").is_file()
