@@ -7,6 +7,7 @@ in it: `bench/replays.py` alone measures them.
 
 from dataclasses import dataclass
 
+from holter.record.births import SINGULAR
 from zoo.specimens import Edit, Specimen
 
 NONE = "nothing"  # every batch fails on any weights: the code has to change
@@ -15,6 +16,7 @@ NONE = "nothing"  # every batch fails on any weights: the code has to change
 LOG, ROOT, EXP, DIV, SOFTMAX = (
     f"guarded {operation}" for operation in ("log", "sqrt", "exp", "div", "softmax")
 )
+MEAN = "guarded nll_loss"
 BATCH = ("step skipped", "previous batch", "another batch")
 SMALLER = ("learning rate x 0.333", "learning rate x 0.1", "clip to 1")
 EDITS = "edits of weights left out"  # of those that the script makes between steps
@@ -37,6 +39,11 @@ class Truth:
     cures: tuple[str, ...]
     of: str = ""
 
+    @property
+    def is_singular(self) -> bool:
+        """Whether the operation has no value for such operands, however large they are."""
+        return self.kind in SINGULAR
+
 
 TRUTHS = {
     "critic-log-of-zero": Truth("log of zero", "log", (NONE, LOG)),
@@ -47,14 +54,15 @@ TRUTHS = {
     "encoder-empty-text": Truth("masked row", "", BATCH, DATA),
     "finetuning-log-of-zero": Truth("log of zero", "log", (LOG, *BATCH, *SMALLER)),
     "gan-log-of-zero": Truth("log of zero", "log", (LOG, *BATCH, *SMALLER)),
-    "tagger-unlabelled-batches": Truth("empty mean", "", BATCH, DATA),
-    "tagger-empty-mean": Truth("zero by zero", "sum", BATCH, DATA),
+    # Several batches have no label, which a floor for the count cures as well as leaving them out.
+    "tagger-unlabelled-batches": Truth("empty mean", "", (*BATCH, MEAN), DATA),
+    "tagger-empty-mean": Truth("zero by zero", "sum", (*BATCH, DIV), DATA),
     "lstm-missing-readings": Truth("bad input", "", BATCH, DATA),
     "regression-square-root-at-zero": Truth("root at zero", "sqrt", (NONE, ROOT, *BATCH)),
     "resnet-log-of-zero": Truth("log of zero", "log", (NONE, LOG)),
     "tabular-missing-values": Truth("bad input", "", BATCH, DATA),
     "tabular-constant-column": Truth("bad input", "", (NONE,)),
-    "tabular-unlabelled-batches": Truth("empty mean", "", BATCH, DATA),
+    "tabular-unlabelled-batches": Truth("empty mean", "", (*BATCH, MEAN), DATA),
     "vae-exponential-overflow": Truth("exp overflow", "exp", (NONE, EXP, *SMALLER, *BATCH)),
     "regression-lr-too-high": Truth("overflow", "", SMALLER, STATE),
 }

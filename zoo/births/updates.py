@@ -42,6 +42,14 @@ def adagrad_without_eps() -> Step:
     return _unused_input(lambda model: Adagrad(model.parameters(), eps=0.0))
 
 
+@born("addcdiv", "bad setting", phase="update")
+def learning_rate_that_is_no_number() -> Step:
+    """A schedule takes the root of a negative number, in numpy."""
+    made = _unused_input(lambda model: Adam(model.parameters()))
+    made.optimizers[0].param_groups[0]["lr"] = float("nan")
+    return made
+
+
 @born("addcmul", "half range", phase="update", dtype="float16")
 def second_moment_in_float16() -> Step:
     """A gradient of 10,000 is finite in float16, 0.001 times its square is not."""

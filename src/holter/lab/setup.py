@@ -120,6 +120,7 @@ class Setup:
     reached: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
     roles: Roles | None = None  # of what is in a batch, where it is known
+    samples: int | None = None  # of a batch, where an index of the script tells and no loader does
 
     @classmethod
     def of(

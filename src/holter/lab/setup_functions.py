@@ -17,12 +17,6 @@ def setup():
     return holter.Setup.of(model, optimizer, torch.nn.CrossEntropyLoss(), train_loader)"""
 
 
-def is_function(target: str) -> bool:
-    """Whether a target names a function, and not a script."""
-    name = target.rpartition(":")[2]
-    return ":" in target and name.isidentifier() and not Path(target).exists()
-
-
 def setup_from(target: str) -> Setup:
     """Call the function that `target` names and return its setup."""
     place, _, name = target.rpartition(":")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-_SINGULAR = (
+SINGULAR = (
     *("log of zero", "zero by zero", "division by zero", "root at zero", "zero norm"),
     *("outside domain", "masked row", "empty mean"),
 )
@@ -61,7 +61,7 @@ class Birth:
     @property
     def is_singular(self) -> bool:
         """Whether the operation cannot be given such operands, however large they are."""
-        return self.kind in _SINGULAR
+        return self.kind in SINGULAR
 
     @property
     def is_in_own_backward(self) -> bool:

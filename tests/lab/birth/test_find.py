@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -179,13 +180,14 @@ def test_a_scale_that_is_small_already_is_no_excuse() -> None:
     assert (birth.kind, birth.phase) == ("half range", "backward")
 
 
-def test_a_learning_rate_that_is_nan_is_told() -> None:
+@pytest.mark.parametrize("kind", [SGD, Adam])
+def test_a_learning_rate_that_is_nan_is_told(kind: type[SGD] | type[Adam]) -> None:
     model, x = nn.Linear(2, 1), torch.ones(3, 2)
-    optimizer = SGD(model.parameters(), lr=0.1)
+    optimizer = kind(model.parameters(), lr=0.1)
     optimizer.param_groups[0]["lr"] = math.nan
     birth = find(lambda: model(x).mean(), {"": model}, [optimizer], samples=3)
     assert birth is not None
-    assert (birth.phase, birth.kind, birth.module) == ("update", "unknown", "Linear")
+    assert (birth.phase, birth.kind, birth.module) == ("update", "bad setting", "Linear")
     assert "nan" in birth.says
 
 
@@ -261,3 +263,34 @@ def test_an_infinite_learning_rate_is_no_mask() -> None:
     found = find(lambda: model(x).pow(2).mean(), {"": model}, (optimizer,), samples=8)
     assert found is not None and found.phase == "update"
     assert "alpha = -inf" in found.says
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        (lambda p: p.log().sum(), ("log of zero", "backward", "log")),
+        (lambda p: (1 / p).sum(), ("division by zero", "forward", "reciprocal")),
+        (lambda p: (2.0 * p.log() / 2.0).sum(), ("log of zero", "backward", "log")),
+    ],
+    ids=["log", "quotient", "inside"],
+)
+def test_next_to_a_singularity_is_at_it(
+    loss: Callable[[Tensor], Tensor], told: tuple[str, str, str]
+) -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(model.weight, 1e-42)
+    birth = find(lambda: loss(model(torch.ones(1, 1))), {"": model}, samples=1)
+    assert birth is not None
+    assert (birth.kind, birth.phase, birth.operation) == told
+
+
+def test_a_singular_matrix_has_the_logarithm_of_zero() -> None:
+    model, x = nn.Linear(3, 2), torch.ones(4, 3)
+
+    def step() -> Tensor:
+        centred = model(x) - model(x).mean(0)
+        return -torch.linalg.slogdet(centred.T @ centred)[1]
+
+    birth = find(step, {"": model}, samples=4)
+    assert birth is not None
+    assert (birth.operation, birth.kind) == ("slogdet", "log of zero")

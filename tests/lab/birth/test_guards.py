@@ -134,3 +134,26 @@ def test_an_overflow_is_no_fault_of_the_operation(loss: Loss) -> None:
     assert birth is not None
     assert birth.kind == "overflow"
     assert not OperationGuard.exists_for(birth)
+
+
+def test_an_operand_that_passed_through_zero_is_kept_well_away_from_it() -> None:
+    """At the smallest number its loss is finite, and out of all proportion."""
+
+    def likelihood(model: nn.Module, x: Tensor) -> Tensor:
+        variance = model(x)[:, 0] * 0 + spread
+        sigma = torch.sqrt(variance)
+        return (0.5 * (0.1 / sigma) ** 2 + torch.log(sigma)).mean()
+
+    spread = 0.05
+    setup, x = setup_of(likelihood)
+    before = setup.loss(x).item()
+    spread = -0.001
+    birth = find(lambda: setup.loss(x), setup.models, setup.optimizers, samples=6)
+    assert birth is not None
+    assert birth.kind == "outside domain"
+    guard = OperationGuard(birth)
+    with guard.change.on_setup.applied(setup) as guarded:
+        spread = 0.05
+        assert guarded.loss(x).item() == before
+        spread = -0.001
+        assert guarded.loss(x).item() < 10

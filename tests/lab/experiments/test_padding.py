@@ -56,8 +56,55 @@ def test_finds_attention_to_padding_and_means_over_it(
     model: Callable[[], nn.Module], tmp_path: Path
 ) -> None:
     (finding,) = checkup(classified(model()), tmp_path / "run").findings
-    assert finding.confidence is Confidence.LIKELY
+    assert finding.confidence is Confidence.HINT  # all batches are padded to the same length
     assert finding.evidence[0].signal is PADDING_CHANGE
+
+
+def cut_to_the_longest(samples: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    tokens, y = (torch.stack(each) for each in zip(*samples, strict=True))
+    return tokens[:, : int((tokens != 0).sum(1).max())], y
+
+
+def test_batches_of_several_lengths_make_it_likely(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    tokens, _, y = sentences()
+    model = Encoder(masked=False)
+    batches = loader(tokens, y, batch=3, collate_fn=cut_to_the_longest)
+    setup = Setup.of(model, adam(model), nn.CrossEntropyLoss(), batches)
+    (finding,) = checkup(setup, tmp_path / "run").findings
+    assert finding.confidence is Confidence.LIKELY
+
+
+class Translator(nn.Module):
+    """A decoder over the states of an encoder that skips padding, until the target has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(30, 12, padding_idx=0)
+        self.head = nn.Linear(24, 30)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        real = (source != 0)[..., None]
+        memory = (self.embed(source) * real).sum(1) / real.sum(1)
+        late = (target == 0)[..., None] * source.shape[1]  # what no target trains
+        states = self.embed(target) + late
+        return self.head(torch.cat((states, memory[:, None].expand_as(states)), 2))
+
+
+def test_outputs_that_no_target_scores_may_depend_on_padding(tmp_path: Path) -> None:
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        source, target = batch
+        scores = model(source, target[:, :-1]).transpose(1, 2)
+        return functional.cross_entropy(scores, target[:, 1:], ignore_index=0)
+
+    torch.manual_seed(0)
+    source, _, _ = sentences()
+    target = torch.randint(1, 30, (len(source), 9))
+    target[torch.arange(9) >= torch.randint(3, 10, (len(source), 1))] = 0
+    model = Translator()
+    said = checkup(Setup.of(model, adam(model), loss, loader(source, target)), tmp_path / "run")
+    assert said.findings == ()
+    assert said.clear
 
 
 class Pooled(nn.Module):

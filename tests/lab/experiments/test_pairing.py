@@ -10,7 +10,15 @@ from torch.nn import functional
 
 from holter.lab.running import run
 from holter.lab.setup import Setup
-from holter.record.signals import PAIRING_ORDER, PAIRING_ROWS, PAIRING_SHIFT, USE_CHANGE
+from holter.record.signals import (
+    PAIRING_NOISE_ALIKE,
+    PAIRING_NOISE_WHITE,
+    PAIRING_ORDER,
+    PAIRING_ROWS,
+    PAIRING_SHIFT,
+    USE_CHANGE,
+    USE_SCALE,
+)
 from lab.experiments.trainings import HEALTHY, adam, checked, loader
 
 RULES = ("scrambled-predictions", "misordered-targets", "shifted-targets")
@@ -114,3 +122,38 @@ def test_finds_positions_without_effect(place: int, used: int, tmp_path: Path) -
     assert int((changes > 1e-6).sum()) == used
     said = checked("input-use", "unused-inputs", setup, tmp_path / "again")
     assert bool(said.findings) is (used == 1)
+
+
+def denoised(noise: Tensor, *, smooth: bool = False) -> Setup:
+    """Waves with noise, or with a slope, that is to be removed."""
+    torch.manual_seed(0)
+    phase = 6 * torch.rand(64, 1)
+    clean = torch.sin(phase + 0.2 * torch.arange(64))
+    noisy = clean + (noise.sort(1).values if smooth else noise)
+    model = nn.Linear(64, 64)
+    return Setup.of(model, adam(model), nn.MSELoss(), loader(noisy, clean))
+
+
+@pytest.mark.parametrize(
+    ("rows", "smooth", "alike", "white"),
+    [(1, False, True, True), (64, False, False, True), (1, True, True, False)],
+    ids=["the same noise", "independent noise", "the same slope"],
+)
+def test_noise_between_inputs_and_targets(
+    rows: int, *, smooth: bool, alike: bool, white: bool, tmp_path: Path
+) -> None:
+    noise = torch.randn(rows, 64, generator=torch.Generator().manual_seed(1)).expand(64, 64)
+    made = run("pairing", denoised(noise, smooth=smooth), tmp_path / "run")
+    assert bool(made[PAIRING_NOISE_ALIKE][""].values[0] > 0.9) is alike
+    assert bool(abs(made[PAIRING_NOISE_WHITE][""].values[0]) < 0.3) is white
+
+
+def test_columns_of_numbers_have_a_scale(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(256, 3) * torch.tensor([1.0, 0.01, 1.0])
+    x[:, 2] = x[:, 2].sign()  # a category
+    model = nn.Linear(3, 1)
+    setup = Setup.of(model, adam(model), nn.MSELoss(), loader(x, x[:, :1]))
+    scales = run("input-use", setup, tmp_path / "run")[USE_SCALE]["columns of input"]
+    assert scales.steps.tolist() == [0, 1]
+    assert scales.values == pytest.approx([1.0, 0.01], rel=0.5)

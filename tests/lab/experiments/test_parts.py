@@ -77,6 +77,22 @@ def test_what_is_kept_of_a_row() -> None:
     assert sample.shown == ("[1 nan 3] (3)", "7")
 
 
+@pytest.mark.parametrize(
+    ("inputs", "columns"),
+    [
+        ((torch.tensor([3, 1]), torch.rand(4)), 4),  # categories beside numbers
+        ((torch.rand(3), torch.rand(4)), None),
+        ((torch.tensor([3, 1]), torch.rand(4, 2)), None),
+        ((torch.tensor(3), torch.rand(1)), None),
+    ],
+)
+def test_the_numbers_beside_categories_are_the_row(
+    inputs: tuple[torch.Tensor, ...], columns: int | None
+) -> None:
+    row = sample_of((*inputs, torch.tensor(1)), 0).row
+    assert (None if row is None else len(row)) == columns
+
+
 def test_what_is_kept_of_a_picture() -> None:
     image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
     mask = torch.full((8, 8), 255)

@@ -1,7 +1,9 @@
 """Births in updates and under accumulation, as a replay of a captured failure names them."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from failures import failed, window
@@ -13,8 +15,10 @@ from holter import check, diagnose
 from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.lab.replay.dataset_indices import dataset_indices
 from holter.lab.replay.investigating import whole
+from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Setup
 from holter.lab.writing import Lab
+from holter.watching.blackbox.capture import captures_in, load_capture
 
 ROWS, TOGETHER = 8, 4
 BAD = 8 * 41 + 5  # sample 5 of the second batch of step 10
@@ -112,8 +116,60 @@ def test_indices_are_those_of_samples_that_stand_there_once() -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
+class Arrays(Dataset[tuple[Any, int]]):
+    """Samples as numpy has them."""
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return np.full(3, index, np.float32), index % 2
+
+
+def test_indices_of_arrays_and_numbers_are_found() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    setup = Setup.of(model, optimizer, nn.CrossEntropyLoss(), DataLoader(Arrays(), 10))
+    batch = [torch.tensor([[7.0] * 3, [8.0] * 3]), torch.tensor([1, 0])]
+    assert dataset_indices(setup, batch, (0, 1)) == (7, 8)
+
+
 def test_a_sample_that_is_not_in_the_data_set_has_no_index() -> None:
     setup = accumulating()
     inputs, targets = next(iter(setup.train))
     assert dataset_indices(setup, [inputs, targets], (3,)) == (3,)
     assert dataset_indices(setup, [inputs + 1, targets], (3,)) == ()
+
+
+def steps_that_grow() -> Setup:
+    torch.manual_seed(0)
+    x = torch.randn(4096, 4)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    data = TensorDataset(x, x.sum(1, keepdim=True) + 0.1 * torch.randn(4096, 1))
+    return Setup.of(model, optimizer, nn.MSELoss(), DataLoader(data, 16))
+
+
+def test_a_training_that_left_its_course_names_what_it_ends_in(tmp_path: Path) -> None:
+    setup, path = steps_that_grow(), tmp_path / "run"
+    (optimizer,) = setup.optimizers
+    with holter.watch(setup.model, optimizer, path, quiet=True, budget=None):
+        for step, batch in enumerate(setup.train):
+            optimizer.param_groups[0]["lr"] = 0.05 if step < 80 else 1.5
+            optimizer.zero_grad()
+            setup.loss(batch).backward()
+            optimizer.step()
+    rise, end = [load_capture(each) for each in captures_in(path)]
+    assert (rise.alarm.kind, end.alarm.kind) == ("spike", "nonfinite")
+    again, run = steps_that_grow(), holter.Run.load(path)
+    windows = [FailureWindow(again, each, run) for each in (rise, end)]
+    with Lab(path) as lab:
+        list(whole(windows[0], lab, later=windows[1]))
+    told = replayed(holter.Run.load(path))
+    assert told is not None
+    assert told.birth is not None
+    assert told.is_born_later
+    assert told.born_at == end.alarm.step > told.failing >= 80
+    leading = diagnose(check(holter.Run.load(path))).leading
+    assert leading is not None
+    assert leading.rule == "oversized-steps"

@@ -57,7 +57,9 @@ def test_it_names_line_sample_and_cure_and_exports(failed: Path) -> None:
         (["run", "--capture"], "expected one argument"),
         (["--capture", "7", "run"], "has no capture 7"),
         (["nowhere"], "no folder nowhere"),
-        (["--setup", "mine:setup", "run"], "no module mine"),
+        pytest.param(
+            ["--setup", "mine:setup", "run"], "no module mine", marks=pytest.mark.exhaustive
+        ),
     ],
 )
 def test_wrong_use_is_one_sentence(failed: Path, arguments: list[str], told: str) -> None:
@@ -75,6 +77,7 @@ def test_a_run_without_a_capture_says_so(failed: Path) -> None:
     assert "has no capture" in ran.stderr
 
 
+@pytest.mark.exhaustive
 def test_without_a_capture_the_reason_is_told(tmp_path: Path) -> None:
     """Of a run that was killed, and of one whose capture found no room on the disk."""
     source = (CASES / "nonfinite-birth" / "sick.py").read_text()
@@ -92,6 +95,7 @@ def test_without_a_capture_the_reason_is_told(tmp_path: Path) -> None:
     assert "could not be written" in full.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_module_is_run_again_as_a_module(tmp_path: Path) -> None:
     package = tmp_path / "mine"
     package.mkdir()

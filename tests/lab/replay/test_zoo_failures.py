@@ -70,6 +70,7 @@ def test_a_hand_written_optimizer_is_named_with_the_line_that_calls_it(tmp_path:
     assert told.minimal_cure.name == "guarded sqrt"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_an_accumulation_that_changes_is_no_poisonous_batch(tmp_path: Path) -> None:
     told = found(tmp_path, "regression-changed-accumulation")
@@ -80,6 +81,7 @@ def test_an_accumulation_that_changes_is_no_poisonous_batch(tmp_path: Path) -> N
     assert leading.rule == "changed-accumulation"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_rate_of_before_cures_a_schedule_that_jumps(tmp_path: Path) -> None:
     told = found(tmp_path, "gan-raised-rate")
@@ -92,6 +94,7 @@ def test_the_rate_of_before_cures_a_schedule_that_jumps(tmp_path: Path) -> None:
     assert told.triage.says.startswith("state")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_clamped_critic_is_clamped_again_and_its_phases_take_turns(tmp_path: Path) -> None:
     told = found(tmp_path, "gan-clamped-critic")
@@ -100,6 +103,7 @@ def test_a_clamped_critic_is_clamped_again_and_its_phases_take_turns(tmp_path: P
     assert told.is_data
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_loss_scale_by_hand_is_known_from_a_second_run(tmp_path: Path) -> None:
     told = found(tmp_path, "regression-hand-written-scaler")

@@ -42,9 +42,10 @@ def birth(trace: Trace, course: Course, stepped_at: str = "") -> Birth | None:
     told = _told(trace.events, origin, owner, hidden=not (course.of_loss or course.error))
     if told.phase == "update":
         told = _in_update(told, stepped_at)
+    if told.phase != "backward" or told.kind != "half range":
+        return told
     # A scaler that finds such gradients skips the step and halves its scale: that is its business.
-    scaled = course.scale > 1 and told.kind == "half range" and told.phase == "backward"
-    return None if scaled else told
+    return None if course.scale > 1 else _applied(told, stepped_at)
 
 
 def _is_blamed(error: Exception) -> bool:
@@ -143,6 +144,17 @@ def _in_update(told: Birth, stepped_at: str) -> Birth:
     if own:
         return replace(told, stepped_at=where, says=says)
     return replace(told, where=where, line=line, stepped_at=where, says=says)
+
+
+def _applied(told: Birth, stepped_at: str) -> Birth:
+    """Name the line of the script that applies a gradient although it overflowed."""
+    if not stepped_at:
+        return told
+    file, _, number = stepped_at.rpartition(":")
+    where = f"{shortened(file)}:{number}"
+    line = linecache.getline(file, int(number)).strip()
+    says = f"{told.says.removesuffix('.')}; `{line}` at {where} applies it all the same."
+    return replace(told, stepped_at=where, says=says)
 
 
 def _given(

@@ -58,7 +58,7 @@ class Call:
     @property
     def constant(self) -> bool:
         """Whether it is given a plain number that is not finite."""
-        return any(isinstance(e, float) and not math.isfinite(e) for e in self.settings.values())
+        return any(True for _ in not_finite(self.settings))
 
     @property
     def is_random(self) -> bool:
@@ -117,3 +117,12 @@ def _arguments(
     if kwargs:
         known = {each.name: each for each in schema}
         yield from ((known[name], value) for name, value in kwargs.items())
+
+
+def not_finite(settings: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the settings that are, or in a list hold, a plain number that is not finite."""
+    for name, value in settings.items():
+        for number in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                yield name, number
+                break

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from holter.lab.birth.calls import not_finite
 from holter.lab.birth.descent import Origin
 from holter.lab.birth.events import Detail, TracedOperation
 from holter.lab.birth.operations import (
@@ -23,7 +24,7 @@ KINDS = (
     *("log of zero", "zero by zero", "division by zero", "root at zero", "zero norm"),
     *("outside domain", "exp overflow", "overflow", "half range", "masked row", "empty mean"),
     *("zero times infinity", "infinity minus infinity"),
-    *("bad input", "spoiled weights", "in-place edit", "unknown"),
+    *("bad input", "spoiled weights", "in-place edit", "bad setting", "unknown"),
 )
 _SUMMED = ("add", "clamp", "clamp_min", "maximum", "expand", "repeat")  # may stand behind a norm
 
@@ -54,12 +55,21 @@ def classify(event: TracedOperation, origin: Origin) -> Class:
     if detail is None:
         return Class("unknown", "what it was given is not known")
     return (
-        _of_mask(event)
+        _of_setting(event, detail)
+        or _of_mask(event)
         or _of_precision(event, detail)
         or _of_gradient(event, detail)
         or _of_operation(event.operation, detail)
         or _of_range(event, detail)
     )
+
+
+def _of_setting(event: TracedOperation, detail: Detail) -> Class | None:
+    """A number that an optimizer computes from its settings: a learning rate, as a rule."""
+    if event.phase != "update" or not event.constant:
+        return None
+    name, value = next(not_finite(detail.settings))
+    return Class("bad setting", f"a setting of the optimizer is not finite, {name} = {value:g}")
 
 
 def _of_mask(event: TracedOperation) -> Class | None:
@@ -109,19 +119,31 @@ def _of_gradient(event: TracedOperation, detail: Detail) -> Class | None:
     if forward in SPREADS:
         return Class("empty mean", "the spread of a single value has no gradient")
     zero = 0 in detail.values or (event.operation == "pow" and _base(detail) == 0)
-    if not zero:
+    least = 0.0 if zero else _next_to_zero(event.operation, detail)
+    if least is None:
         return None
+    limit = f"is above {detail.limit:.3g}, where {detail.glance.dtype} ends"
+    infinite = limit if least else "is infinite"
     if forward == "pow" and (_exponent(detail) or 0) <= -1:
         return Class("division by zero", "0 has no negative power")
     if forward in ROOTS:
-        return Class("root at zero", f"the gradient of {forward} at 0 is infinite")
+        return Class("root at zero", f"the gradient of {forward} at {least:.3g} {infinite}")
     if forward in LOGARITHMS:
-        return Class("log of zero", f"the gradient of {forward} at 0 is infinite")
+        return Class("log of zero", f"the gradient of {forward} at {least:.3g} {infinite}")
     if forward in BOUNDED:
         return Class(
             "outside domain", f"the gradient of {forward} at the end of its domain is infinite"
         )
     return None
+
+
+def _next_to_zero(operation: str, detail: Detail) -> float | None:
+    """Return a divisor, or the base of a power, that is so small that a quotient overflows."""
+    if operation == "pow":
+        small = _base(detail)
+    else:
+        small = detail.values[-1] if operation in DIVISIONS and detail.values else None
+    return small if small and abs(small) < 1 / math.sqrt(detail.limit) else None
 
 
 def _of_operation(operation: str, detail: Detail) -> Class | None:
@@ -193,7 +215,9 @@ def _division(operation: str, detail: Detail) -> Class | None:
     if "other" in detail.settings:  # it is divided by a plain number
         below, above, chain = _number(detail.settings["other"]), below, ()
     if below != 0:
-        return None
+        small = None if "other" in detail.settings else _next_to_zero("div", detail)
+        why = f"it is divided by {_shown(small)}"
+        return None if small is None else Class("division by zero", why)
     if _is_norm(chain):
         return Class("zero norm", "the norm that it is divided by is 0")
     if above == 0:
@@ -211,8 +235,8 @@ def _power(detail: Detail) -> Class | None:
     base, exponent = _base(detail), _exponent(detail)
     if base is None or exponent is None:
         return None
-    if base == 0 and exponent < 0:
-        return Class("division by zero", f"0 to the power of {exponent:g}")
+    if exponent < 0 and (base == 0 or _next_to_zero("pow", detail)):
+        return Class("division by zero", f"{base:.3g} to the power of {exponent:g}")
     if base < 0 and exponent != int(exponent):
         return Class("outside domain", f"{base:g} to the power of {exponent:g}")
     return None

@@ -22,6 +22,7 @@ from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
 
 _SMALL = 1e-3  # times what is typical of a denominator: the least that it may be
+_FLOOR, _SHARE = 1e-3, 0.1  # of operands that left their domain, and of what is typical of them
 
 
 def _epsilon(tensor: Tensor) -> float:
@@ -123,6 +124,8 @@ class OperationGuard:
     def __init__(self, birth: Birth) -> None:
         self.operation, self.where = birth.operation, birth.where
         self.calls = 0  # that were guarded
+        self._left = birth.kind == "outside domain"
+        self._typical = 0.0  # operand, the largest of all calls: it may be on its way to zero
         self._widens = birth.kind == "overflow"
         self.change = TappedChange(
             TrialName(TrialKind.GUARDED, self.operation),
@@ -176,11 +179,26 @@ class OperationGuard:
         if not given.is_floating_point() and self.operation != "div":
             return args
         self.calls += 1
-        safe = _GUARDS[self.operation](given)
+        safe = self._safe(given)
         if name.endswith("_") and not name.startswith("_") and place == 0:  # changed in place
             args[0].data.copy_(safe.detach())
             return args
         return (*args[:place], safe, *args[place + 1 :])
+
+    def _safe(self, given: Tensor) -> Tensor:
+        """Return an operand within the domain.
+
+        An operand that passed through zero, as a learned variance does, is kept well away from it:
+        next to zero its loss is finite and out of all proportion.
+        """
+        guard = _GUARDS[self.operation]
+        if guard is not _positive or not self._left:
+            return guard(given)
+        sizes = given.detach().abs()
+        finite = sizes[sizes.isfinite()]
+        if finite.numel():
+            self._typical = max(self._typical, float(finite.median()))
+        return given.clamp_min(max(min(_SHARE * self._typical, _FLOOR), _epsilon(given)))
 
     def _is_here(self) -> bool:
         """Whether the innermost frame of the script is at the line of the birth."""

@@ -10,6 +10,7 @@ _ALIASES = {
     "miopen_batch_norm": "batch_norm",
     "batch_norm_with_update": "batch_norm",
     "linalg_vector_norm": "norm",
+    "linalg_slogdet": "slogdet",
     "fused_rms_norm": "rms_norm",
     "nll_loss_forward": "nll_loss",
     "nll_loss2d_forward": "nll_loss",

@@ -16,14 +16,17 @@ from holter.lab.experiments._samples import columns
 from holter.lab.experiments._samples.datasets import Split, read
 from holter.lab.experiments._samples.neighbours import near_pairs
 from holter.lab.experiments._samples.overlaps import duplicates, overlap, shared_positions
-from holter.lab.experiments._samples.relations import relations
+from holter.lab.experiments._samples.windows import overlapping_windows
 from holter.lab.experiments._samples.writing import (
+    KEYS,
     MAKING,
     SKEW,
     absent,
     write_dependence,
     write_making,
+    write_relations,
     write_skew,
+    write_transfer,
 )
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
@@ -38,7 +41,9 @@ from holter.record.signals import (
     DATASET_COLUMN_COPY,
     DATASET_COLUMN_INFORMATION,
     DATASET_COLUMN_ORDER,
+    DATASET_COLUMN_PLACEHOLDER,
     DATASET_COLUMN_RESIDUE,
+    DATASET_COLUMN_TRANSFER,
     DATASET_COLUMN_VALUES,
     DATASET_COLUMN_ZEROS,
     DATASET_CONFLICTS,
@@ -46,8 +51,6 @@ from holter.record.signals import (
     DATASET_DISTINCT,
     DATASET_DUPLICATES,
     DATASET_EXAMINED,
-    DATASET_KEY_SCORE,
-    DATASET_KEY_SHARED,
     DATASET_LABEL_CHANGES,
     DATASET_LENGTH,
     DATASET_MEAN,
@@ -62,12 +65,16 @@ from holter.record.signals import (
     DATASET_SHARED_POSITIONS,
     DATASET_STD,
     DATASET_VALUES,
+    DATASET_WINDOW_OVERLAP,
 )
 
 _NAMED = 8  # indices of samples that are written down for each thing
 _CLASSES = 1000  # more are no classes
 
-_COLUMNS = (DATASET_COLUMN_VALUES, DATASET_COLUMN_CONSTANT, DATASET_COLUMN_ZEROS)
+_COLUMNS = (
+    *(DATASET_COLUMN_VALUES, DATASET_COLUMN_CONSTANT, DATASET_COLUMN_ZEROS),
+    DATASET_COLUMN_PLACEHOLDER,
+)
 _PREDICTION = (
     *(DATASET_COLUMN_RESIDUE, DATASET_COLUMN_ORDER, DATASET_COLUMN_COPY),
     *(DATASET_COLUMN_INFORMATION, DATASET_PAIR_ORDER),
@@ -75,8 +82,8 @@ _PREDICTION = (
 _CLASS = (DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_LABEL_CHANGES)
 _COPIES = (DATASET_DUPLICATES, DATASET_REPEATED, DATASET_DISTINCT, DATASET_CONFLICTS)
 _RANGE = (DATASET_OUTPUTS, DATASET_OUT_OF_RANGE)
-_KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
-_BOTH = (*SKEW, DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, *_KEYS)
+_EQUAL = (DATASET_OVERLAP, DATASET_SHARED_POSITIONS, DATASET_NEAR_OVERLAP, DATASET_WINDOW_OVERLAP)
+_BOTH = (*SKEW, *_EQUAL, *KEYS, DATASET_COLUMN_TRANSFER)
 
 _CHANGED = "labels are changed between the data set and the batch, or are not its last part"
 
@@ -119,6 +126,36 @@ def data(
         return
     _one(setup, lab, valid, loss, shown)
     _both(lab, train, valid)
+
+
+def compare_rows(setup: Setup, lab: Lab, *, samples: int, seconds: float) -> None:
+    """Compare samples that were kept of both splits, each of them once.
+
+    How often a sample occurs is not known: equal inputs are compared only if they have so many
+    values that equality is no coincidence.
+    """
+    train = read(setup, "train", samples=samples, seconds=seconds)
+    write_dependence(lab, train, None)
+    _table(lab, train)
+    valid = read(setup, "valid", samples=samples, seconds=seconds)
+    for split in (train, valid):
+        _sizes(lab, split)
+    _table(lab, valid)
+    write_skew(lab, train, valid)
+    write_transfer(lab, train, valid)
+    if all(_is_continuous(split) for split in (train, valid)):
+        for split in (train, valid):
+            _copies(lab, split)
+        _overlaps(lab, train, valid)
+    write_relations(lab, train, valid)
+
+
+def _is_continuous(split: Split) -> bool:
+    """Whether inputs are floating-point numbers of which hardly two are equal."""
+    probes = [sample.probe for sample in split.samples if sample.probe is not None]
+    if len(probes) < len(split.samples):
+        return False
+    return len(np.unique(np.concatenate(probes))) >= len(probes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +337,9 @@ def _table(lab: Lab, split: Split) -> None:
     lab.write(DATASET_COLUMN_CONSTANT, constant.tolist(), trial=split.name)
     lab.write(DATASET_COLUMN_ZEROS, (table.rows == 0).mean(axis=0).tolist(), trial=split.name)
     fine = np.isfinite(table.rows).all(axis=1)
+    if fine.any():
+        apart = columns.placeholders(table.rows[fine]).tolist()
+        lab.write(DATASET_COLUMN_PLACEHOLDER, apart, trial=split.name)
     if not split.arrives:
         absent(lab, _PREDICTION, _CHANGED)
         return
@@ -323,38 +363,34 @@ def _table(lab: Lab, split: Split) -> None:
 
 
 def _both(lab: Lab, train: Split, valid: Split) -> None:
+    """Compare both splits, what takes longest last."""
     for trial, share in shared_positions(train, valid).items():
         lab.write(DATASET_SHARED_POSITIONS, [share], trial=trial)
-    near = near_pairs(train, valid)
-    if near is None:
-        absent(lab, (DATASET_NEAR_OVERLAP,), "inputs are no points of several dimensions")
-    else:
-        lab.write(DATASET_NEAR_OVERLAP, [len(near) / len(valid.samples)], trial="inputs")
-        if near:
-            lab.event(SamplesFound("near overlap", pairs=near[:_NAMED]))
-    _related(lab, train, valid)
     write_skew(lab, train, valid)
+    write_transfer(lab, train, valid)
+    _overlaps(lab, train, valid)
+    write_relations(lab, train, valid)
+
+
+def _overlaps(lab: Lab, train: Split, valid: Split) -> None:
+    count = len(valid.samples)
     found = overlap(train, valid)
     if found is None:
         absent(lab, (DATASET_OVERLAP,), "inputs of these samples cannot be compared")
-        return
-    count = len(valid.samples)
-    lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
-    lab.write(DATASET_OVERLAP, [found.whole / count], trial="inputs and targets")
-    lab.event(SamplesFound("overlap", pairs=found.inputs[:_NAMED]))
-
-
-def _related(lab: Lab, train: Split, valid: Split) -> None:
-    found = relations(train, valid)
-    if found is None:
-        absent(lab, _KEYS, "inputs or targets cannot be compared, or there are too few samples")
-    elif not found:
-        absent(lab, _KEYS, "there is no column that several samples share, and no time")
-    for relation in found or ():
-        trial = f"{relation.kind} {relation.name}"
-        scores = [relation.score, relation.without, relation.permuted]
-        lab.write(DATASET_KEY_SHARED, [relation.shared], trial=trial)
-        lab.write(DATASET_KEY_SCORE, scores, trial=trial)
+    else:
+        lab.write(DATASET_OVERLAP, [len(found.inputs) / count], trial="inputs")
+        lab.write(DATASET_OVERLAP, [found.whole / count], trial="inputs and targets")
+        lab.event(SamplesFound("overlap", pairs=found.inputs[:_NAMED]))
+    for signal, what, pairs in (
+        (DATASET_WINDOW_OVERLAP, "window overlap", overlapping_windows(train, valid)),
+        (DATASET_NEAR_OVERLAP, "near overlap", near_pairs(train, valid)),
+    ):
+        if pairs is None:
+            absent(lab, (signal,), "inputs are no points of several dimensions")
+            continue
+        lab.write(signal, [len(pairs) / count], trial="inputs")
+        if pairs:
+            lab.event(SamplesFound(what, pairs=pairs[:_NAMED]))
 
 
 def _name(lab: Lab, what: str, split: Split, indices: Sequence[object]) -> None:

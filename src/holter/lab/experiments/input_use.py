@@ -21,21 +21,23 @@ from holter.lab.experiments._probing.probe import (
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
-from holter.record.signals import USE_CHANGE, USE_ROUNDING
+from holter.record.signals import USE_CHANGE, USE_ROUNDING, USE_SCALE
 
 WHOLE = "input "  # before the name of one that is exchanged as a whole
 _CATEGORIES = 16  # columns of whole numbers; more are a text
 _FEWEST = 8  # samples: for a few, all units behind a column may happen to be off
+_DISTINCT = 10  # values of a column that is no category
 _MOST = 64  # parts along one dimension that are tried; evenly spaced where there are more
 
 
-@experiment(emits=(USE_CHANGE, USE_ROUNDING), preflight=True)
+@experiment(emits=(USE_CHANGE, USE_ROUNDING, USE_SCALE), preflight=True)
 def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -> None:
     """Does every part of the input matter?
 
     In eval mode it exchanges one column of a table, one position of a sequence or one channel of an
     image between the samples of a batch: some output must change. Of several inputs it exchanges
-    each as a whole too, in eval mode and as in training. It measures after a few training steps,
+    each as a whole too, in eval mode and as in training. It also writes down the scale of each
+    column. It measures after a few training steps,
     because some layers are initialised to zero.
 
     `steps`: training steps before the measurement.
@@ -57,6 +59,9 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
         for kind, dim in _dimensions(probe.inputs[name], samples.dims[name], is_text=is_text):
             for place, change in _changes(probe, outputs, samples, name, dim):
                 lab.write(USE_CHANGE, [change], trial=f"{kind} of {name}", first=place)
+                scale = _scale(probe.inputs[name].select(dim, place))
+                if kind == "columns" and scale is not None:
+                    lab.write(USE_SCALE, [scale], trial=f"{kind} of {name}", first=place)
                 measured = True
                 if time.perf_counter() > until:
                     break
@@ -136,6 +141,13 @@ def _changes(
         changed = whole.clone()
         changed.select(dim, place).copy_(exchanged.select(dim, place))
         yield place, _change(probe, outputs, {name: changed})
+
+
+def _scale(column: Tensor) -> float | None:
+    """The standard deviation of a column of numbers; None if it holds categories."""
+    if not column.is_floating_point() or len(torch.unique(column)) < _DISTINCT:
+        return None
+    return float(column.float().std())
 
 
 def _spaced(count: int) -> list[int]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isqrt
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ from holter.record.signals import (
     PADDING_COUNTED,
     PADDING_LENGTH,
     PADDING_ROUNDING,
+    PADDING_WIDTHS,
 )
 
 _LOOKED_AT = 4  # batches in which padding is looked for
@@ -42,7 +44,10 @@ _IGNORED = -100
 
 
 @experiment(
-    emits=(PADDING_CHANGE, PADDING_AMOUNT, PADDING_LENGTH, PADDING_ROUNDING, PADDING_COUNTED),
+    emits=(
+        *(PADDING_CHANGE, PADDING_AMOUNT, PADDING_LENGTH, PADDING_ROUNDING, PADDING_COUNTED),
+        PADDING_WIDTHS,
+    ),
     preflight=True,
 )
 def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None:
@@ -58,7 +63,8 @@ def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None
     `samples`: number of samples to try.
     `steps`: training steps before the measurement.
     """
-    for batch in some_batches(setup, _LOOKED_AT):
+    batches = some_batches(setup, _LOOKED_AT)
+    for batch in batches:
         call = known_loss_call(setup, batch)
         probe, _ = probed(setup, batch)
         found = _find(setup, batch, probe, call)
@@ -67,6 +73,11 @@ def padding(setup: Setup, lab: Lab, *, samples: int = 4, steps: int = 3) -> None
         counted = _counted(found, call)
         if counted is not None:
             lab.write(PADDING_COUNTED, [counted])
+        if len(batches) > 1:
+            time = 1 - found.samples.dims[found.name]
+            given = [probed(setup, other)[0].inputs for other in batches]
+            widths = {inputs[found.name].shape[time] for inputs in given if found.name in inputs}
+            lab.write(PADDING_WIDTHS, [len(widths)])
         warm_up(setup, [batch], steps)
         try:
             _measure(setup, batch, found, lab, samples)
@@ -86,6 +97,7 @@ class _Padding:
     samples: Samples
     lengths: Tensor
     time: int
+    call: LossEvaluation | None  # of the loss
     is_given: bool = False  # the model is told of it by a mask or by lengths
 
     @property
@@ -118,7 +130,7 @@ def _find(setup: Setup, batch: Batch, probe: Probe, call: LossEvaluation | None)
         ):
             continue
         for value, lengths in _runs(rows):
-            found = _Padding(name, samples, lengths, rows.shape[1])
+            found = _Padding(name, samples, lengths, rows.shape[1], call)
             if _is_given(probe, found):
                 return replace(found, is_given=True)
             is_index = not rows.is_floating_point() and value in indices
@@ -171,9 +183,23 @@ def _counted(found: _Padding, call: LossEvaluation | None) -> float | None:
     return float((counted & found.places).sum() / counted.sum().clamp(min=1))
 
 
+class _Compared(NamedTuple):
+    """Of an output: the dimension of samples, and at which positions the loss counts it, if known.
+
+    A decoder also returns scores after the end of a target: nothing trains them, and they may
+    depend on anything.
+    """
+
+    dim: int
+    scored: Tensor | None
+
+
 def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) -> None:
     probe, outputs = probed(setup, batch)
     dims = output_dims(probe, found.samples, outputs)
+    compared = {
+        name: _Compared(dim, _scored(outputs[name], dim, found.call)) for name, dim in dims.items()
+    }
     if not dims:
         raise InapplicableError("no output of the model has a batch dimension")
     order = torch.argsort(found.lengths).tolist()
@@ -183,7 +209,7 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
     for place in padded[:: max(len(padded) // count, 1)][:count]:
         length = int(found.lengths[place])
         whole = probe.outputs(_cut(probe, found, place, found.time))
-        alone = _change(outputs, whole, dims, (place, 0), (found.time, found.time))
+        alone = _change(outputs, whole, compared, (place, 0), (found.time, found.time))
         try:
             other, at, how = probe.outputs(_cut(probe, found, place, length)), 0, "without padding"
         except Exception as error:
@@ -193,13 +219,13 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
                 ) from error
             other, at, how = probe.outputs(_filled(probe, found)), place, "with other padding"
         trial = f"sample {place} {how}"
-        change = _change(outputs, other, dims, (place, at), (found.time, length))
+        change = _change(outputs, other, compared, (place, at), (found.time, length))
         lab.write(PADDING_CHANGE, [change], trial=trial)
         # A maximum over positions feels that there is padding, but not how much of it.
         some = length + max(2, isqrt(found.time - length))
         if at == 0 and some < found.time:
             other = probe.outputs(_cut(probe, found, place, some))
-            change = _change(outputs, other, dims, (place, 0), (found.time, length))
+            change = _change(outputs, other, compared, (place, 0), (found.time, length))
             lab.write(PADDING_AMOUNT, [change], trial=trial)
         lab.write(PADDING_LENGTH, [found.time - length], trial=trial)
         again = probe.outputs()
@@ -229,18 +255,37 @@ def _filled(probe: Probe, found: _Padding) -> Tensors:
 def _change(
     outputs: Tensors,
     other: Tensors,
-    dims: dict[str, int],
+    compared: dict[str, _Compared],
     samples: tuple[int, int],
     lengths: tuple[int, int],
 ) -> float:
-    """The largest change of one sample at its real positions, by its places in both outputs."""
+    """The largest change of one sample where it counts, by its places in both outputs."""
     time, length = lengths
     found = []
-    for name, dim in dims.items():
+    for name, (dim, scored) in compared.items():
         pair = [outputs[name].select(dim, samples[0]), other[name].select(dim, samples[1])]
         for at, sizes in enumerate(zip(*(each.shape for each in pair), strict=True)):
             # Positions are cut to the real ones, classes that are as many do no harm.
             kept = min(*sizes, length) if max(sizes) == time else min(sizes)
             pair = [each.narrow(at, 0, kept) for each in pair]
+        if scored is not None:
+            rows = scored.select(dim, samples[0])[: len(pair[0])].nonzero().flatten()
+            pair = [each.index_select(0, rows.to(each.device)) for each in pair]
+        if not pair[0].numel():
+            continue
         found.append(float(difference(*pair, of=outputs[name]).max()))
-    return max(found)
+    return max(found, default=0.0)
+
+
+def _scored(output: Tensor, dim: int, call: LossEvaluation | None) -> Tensor | None:
+    """Which positions of which samples have a target that the loss counts; None if unknown."""
+    if call is None or "ignore_index" not in call.arguments or output.dim() < 3 or dim > 1:
+        return None
+    target = call.arguments["target"]
+    shape = output.shape[:2]
+    if target.is_floating_point() or target.numel() != shape.numel():
+        return None
+    if target.dim() == 2 and target.shape != shape:
+        target = target.t()
+    counted = target.reshape(shape).cpu() != call.arguments["ignore_index"]
+    return counted if bool(counted.any()) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import TensorDataset
+from torch.utils.data import TensorDataset, default_collate
 
 from holter.lab.batches import size, take, tensors
 from holter.lab.experiments._samples.datasets import fetch, origin, served
@@ -75,11 +75,19 @@ def _found(
     for position in positions:
         if time.perf_counter() > until:
             return [[] for _ in wanted]
-        here = tensors(fetch(dataset, position))
+        here = _item(fetch(dataset, position), len(wanted[0]))
         for places, each in zip(found, wanted, strict=True):
             if _same(here, each):
                 places.append(position)
     return found
+
+
+def _item(item: Any, count: int) -> list[Tensor]:
+    """Return the tensors of a sample; arrays and numbers are what a loader makes of them."""
+    found = list(tensors(item))
+    if len(found) >= count:
+        return found
+    return [each[0] for each in tensors(default_collate([item])) if each.dim()]
 
 
 def _tensors_of(batch: Batch, count: int) -> list[Tensor]:

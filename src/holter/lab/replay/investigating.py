@@ -26,7 +26,8 @@ from holter.lab.replay.dataset_indices import placed
 from holter.lab.replay.departing import Departure, departure, listed, same_bits
 from holter.lab.replay.failing import BEYOND, fatal_before, locate, peak_before, rises
 from holter.lab.replay.gathering import Gathered
-from holter.lab.replay.outcomes import ReplayTrial
+from holter.lab.replay.loops import delivered_by_loop
+from holter.lab.replay.outcomes import ReplayTrial, pieces
 from holter.lab.replay.planning import PlannedReplay, planned_replays
 from holter.lab.replay.samples import guilty_samples, triage
 from holter.lab.replay.window import FailureWindow
@@ -96,8 +97,8 @@ class Reproduction:
 class Investigation:
     """Investigates a captured failure, and records each result at once."""
 
-    def __init__(self, window: FailureWindow, lab: Lab) -> None:
-        self._window, self._lab = window, lab
+    def __init__(self, window: FailureWindow, lab: Lab, *, records_losses: bool = True) -> None:
+        self._window, self._lab, self._records = window, lab, records_losses
         began = time.perf_counter()
         self.plain = window.play(beyond=BEYOND)
         if not self.plain.steps:
@@ -121,11 +122,7 @@ class Investigation:
         again = window.play(until=plain.steps[-1])
         totals = [[each.loss for each in trial.outcomes] for trial in (plain, again)]
         repeatable = all(map(same_bits, *totals))
-        pairs = [
-            (outcome.loss, recorded)
-            for step, outcome in zip(plain.steps, plain.outcomes, strict=True)
-            if (recorded := window.recorded(step)) is not None
-        ]
+        pairs = self._pairs()
         same = sum(same_bits(loss, recorded) for loss, recorded in pairs)
         fails = self.fails or window.capture.alarm.kind in ("asked", "exception")
         ended = self._ended_early()
@@ -167,6 +164,7 @@ class Investigation:
                 suspects=() if found.departure is None else found.departure.suspects,
                 edited=window.edits.names,
                 fatal_before=found.fatal_before,
+                bad=len(window.bad),
             )
         )
         return found
@@ -224,6 +222,8 @@ class Investigation:
                     update=gathered.update if place == len(given) - 1 else gathered.keep,
                 )
                 if found is not None:
+                    if fetches and not _is_finite(fetches[place].batch):
+                        found = delivered_by_loop(found, phase.stepped_at)
                     delivered = fetches[place].batch if fetches and fetches[place].whole else None
                     return placed(found, setup, delivered, place=place, of=len(given))
         return None
@@ -297,7 +297,22 @@ class Investigation:
         suspects = born.samples if born.sample_count == len(born.samples) else ()
         return guilty_samples(self._window, self._band, born.micro_batch, suspects)
 
+    @property
+    def is_alike(self) -> bool:
+        """Whether the losses of the window are those that were recorded, up to rounding."""
+        return all(near(loss, recorded) for loss, recorded in self._pairs())
+
+    def _pairs(self) -> list[tuple[float, float]]:
+        """Return the loss of each step of the replay, and the one that was recorded."""
+        return [
+            (loss, recorded)
+            for step, loss in zip(self.plain.steps, self.plain.losses, strict=True)
+            if (recorded := self._window.recorded(step)) is not None
+        ]
+
     def _write(self, name: str, trial: ReplayTrial) -> None:
+        if not self._records:
+            return
         for values, signal in ((trial.losses, REPLAY_LOSS), (trial.norms, REPLAY_NORM)):
             for first, part in pieces(trial.steps, values):
                 self._lab.write(signal, part, trial=name, first=first)
@@ -327,18 +342,6 @@ def _edited(window: FailureWindow) -> str:
     return f"the script writes to {listed(window.edits.names)} between steps{where}; {how}"
 
 
-def pieces(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
-    """Yield pieces whose steps follow each other, with the first step of each."""
-    piece: list[float] = []
-    for place, (step, value) in enumerate(zip(steps, values, strict=True)):
-        if piece and step != steps[place - 1] + 1:
-            yield steps[place - 1] + 1 - len(piece), piece
-            piece = []
-        piece.append(value)
-    if piece:
-        yield steps[-1] + 1 - len(piece), piece
-
-
 def _is_finite(batch: Batch) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in tensors(batch))
 
@@ -362,14 +365,23 @@ def estimate(investigation: Investigation, rungs: int = 15) -> float:
     return investigation.seconds * (rungs + 4)
 
 
-def whole(window: FailureWindow, lab: Lab, *, ladder: bool = True) -> Iterator[str]:
-    """Run the whole investigation, and yield a line for the user after each part."""
+def whole(
+    window: FailureWindow, lab: Lab, *, ladder: bool = True, later: FailureWindow | None = None
+) -> Iterator[str]:
+    """Run the whole investigation, and yield a line for the user after each part.
+
+    `later` is a window in which the same training stopped being finite: where a loss left its
+    course without that, the operation that gave the first such value is found there.
+    """
     began = time.perf_counter()
     found = Investigation(window, lab)
     yield f"one replay takes {found.seconds:.2g} s; estimated total {estimate(found):.2g} s"
     reproduction = found.reproduce()
     yield reproduction.says
     traced = found.trace()
+    if traced is None and later is not None and reproduction.verdict != NOT_REPRODUCED:
+        end = Investigation(later, lab, records_losses=False)
+        traced = end.trace() if end.is_alike else None
     if traced is not None:
         yield traced.says
     if reproduction.verdict == NOT_REPRODUCED:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,3 +76,15 @@ def gradient_norm(gradients: Sequence[Tensor]) -> float:
         return norm
     largest = max(float(each.abs().max()) for each in gradients if each.numel())
     return largest * math.sqrt(sum(float((each / largest).square().sum()) for each in gradients))
+
+
+def pieces(steps: Sequence[int], values: Sequence[float]) -> Iterator[tuple[int, list[float]]]:
+    """Yield pieces whose steps follow each other, with the first step of each."""
+    piece: list[float] = []
+    for place, (step, value) in enumerate(zip(steps, values, strict=True)):
+        if piece and step != steps[place - 1] + 1:
+            yield steps[place - 1] + 1 - len(piece), piece
+            piece = []
+        piece.append(value)
+    if piece:
+        yield steps[-1] + 1 - len(piece), piece

@@ -245,14 +245,14 @@ def _as_many_batches(window: FailureWindow) -> WindowEdit | None:
 
 
 def _lower(window: FailureWindow) -> Step | None:
-    """Return the first step of the window if a schedule has raised a learning rate since."""
+    """Return the first step of the window if a schedule has raised or broken a rate since."""
     return window.steps[0] if raises_rate(window.steps, window.failing) else None
 
 
 def raises_rate(steps: Sequence[Step], failing: int) -> bool:
-    """Whether a learning rate rises between the first of the steps and the failing one."""
+    """Whether a learning rate rises, or is no number, from the first step to the failing one."""
     return any(
-        now > _RAISED * before
+        now > _RAISED * before or (math.isfinite(before) and not math.isfinite(now))
         for step in steps
         if step.step <= failing
         for rates, firsts in zip(step.rates, steps[0].rates, strict=False)

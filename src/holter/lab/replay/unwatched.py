@@ -15,6 +15,7 @@ class Unwatched:
     backwards = 0
     coming_step = 0
     has_trained = False
+    is_open = False
 
     def __init__(
         self, model: Models, optimizer: Optimizers, path: str | Path | None = None, **_: Any

@@ -39,6 +39,7 @@ class Reproduced(Occurrence):
     suspects: tuple[str, ...] = ()  # what may have done it
     edited: tuple[str, ...] = ()  # parameters that the script writes to between steps
     fatal_before: str = ""  # by what it is known that the fatal update lies before the window
+    bad: int = 1  # batches from the onset on that fail, the later ones on the oldest weights, too
     is_whole: bool = False  # the whole script ran again, not its extracted step
 
 

@@ -25,8 +25,8 @@ from holter.diagnosis.facts.replays import (
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.replay.departing import Departure, changed_since, same_bits
 from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, peak_before, rises
-from holter.lab.replay.investigating import EXACT, REPRODUCED, Reproduction, near, pieces
-from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
+from holter.lab.replay.investigating import EXACT, REPRODUCED, Reproduction, near
+from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, pieces
 from holter.lab.writing import Lab
 from holter.record import Run
 from holter.record.births import Birth
@@ -56,8 +56,11 @@ _HOW = "by running the whole script again"
 class RerunInvestigation:
     """Investigates a captured failure by running its script again, and records each result."""
 
-    def __init__(self, command: Command, run: Run, capture: Capture, lab: Lab) -> None:
+    def __init__(
+        self, command: Command, run: Run, capture: Capture, lab: Lab, *, later: Capture | None
+    ) -> None:
         self._command, self._run, self._capture, self._lab = command, run, capture, lab
+        self._later = later  # of what is not finite, after a loss left its course
         self._first = max(min(capture.steps[0].step, capture.alarm.step - _LEAD), 0)
         self._last = capture.alarm.step + BEYOND
         self._seconds = math.inf  # of a rerun
@@ -132,12 +135,16 @@ class RerunInvestigation:
             self._trace(seen.met)
             if self._birth is not None:
                 yield self._birth.says
+        elif self._later is not None:
+            yield from self._trace_end(self._later)
         if ladder and self._fails:
             yield from self._changes(began + seconds)
 
-    def _play(self, name: str, order: Rerun) -> tuple[ReplayTrial, Attended]:
+    def _play(
+        self, name: str, order: Rerun, *, records: bool = True
+    ) -> tuple[ReplayTrial, Attended]:
         """Run the script once more; return its last steps, and what was seen of them."""
-        folder = self._place / folder_name(f"{name} {order.traced or ''}", 0)
+        folder = self._place / folder_name(f"{name} {order.first} {order.traced or ''}", 0)
         trial = ScriptTrial(self._command, folder, free=(self._place,), attendant=Attendant(order))
         limit = max(_SLACK * min(self._seconds, self._recorded_seconds), _LEAST)
         failed = self._bench.apart(folder.name, run_trial, trial, seconds=limit)
@@ -147,7 +154,7 @@ class RerunInvestigation:
                 f"{self._command.script} could not be run again: {failed or 'it was ended'}."
             )
         played = _steps(Run.load(folder), seen, order)
-        if order.traced is None:
+        if order.traced is None and records:
             for values, signal in ((played.losses, REPLAY_LOSS), (played.norms, REPLAY_NORM)):
                 for first, part in pieces(played.steps, values):
                     self._lab.write(signal, part, trial=name, first=first)
@@ -226,6 +233,17 @@ class RerunInvestigation:
         self._birth = seen.birth
         if self._birth is not None:
             self._lab.event(BirthFound(self._birth, self._failing))
+
+    def _trace_end(self, later: Capture) -> Iterator[str]:
+        """Find the operation in which a training that left its course stopped being finite."""
+        first, last = later.steps[0].step, later.alarm.step + BEYOND
+        _, seen = self._play(UNCHANGED, Rerun(first, last), records=False)
+        if seen.met is None or seen.first_bad is None:
+            return
+        _, traced = self._play("traced", Rerun(first, last, traced=seen.met))
+        if traced.birth is not None:
+            self._lab.event(BirthFound(traced.birth, seen.first_bad))
+            yield traced.birth.says
 
     def _changes(self, until: float) -> Iterator[str]:
         """Try one change after the other, as long as there is time."""

@@ -58,6 +58,8 @@ def samples_of(
     told = _tells(loader) or sequences is not None
     if sequences is not None:
         count = _beside(inputs, sequences)
+    elif not told and setup.samples is not None:
+        count, told = setup.samples, True
     elif not told and (aimed := _aimed_at(setup, batch, inputs)) is not None:
         count, told = aimed, True
     else:

@@ -74,6 +74,10 @@ class Probe:
             self._way = self._way or self._simplest_way()
         return outputs_of(self._call(changes or {}, self._way), scalars=scalars)
 
+    def with_graph(self) -> Tensors:
+        """The floating-point tensors that come out, with the graph that a training step has."""
+        return outputs_of(self._call({}, (True, True)))
+
     def traced(self, changes: Mapping[str, Tensor] | None = None) -> list[tuple[str, Tensor]]:
         """What each module inside gives out, in the order in which they finish."""
         told: list[tuple[str, Tensor]] = []

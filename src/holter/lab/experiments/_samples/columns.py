@@ -11,6 +11,8 @@ from holter.lab.experiments._samples.parts import Floats
 _CLASSES = 50  # more are no classes, or too many to find in one column
 _COLUMN_BINS, _TARGET_BINS = 64, 8
 _PERMUTATIONS = 4
+_REPEATED, _DIFFERENT = 5, 20  # rows with a placeholder, and other values beside it
+_FAR = 5.0  # distance of a placeholder in ranges of the other values
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,24 @@ def distinct(rows: Floats) -> Floats:
     mixed = np.isnan(ordered[-1]) & ~np.isnan(ordered[0])
     counts: Floats = 1.0 + steps.sum(axis=0) + mixed
     return counts
+
+
+def placeholders(rows: Floats) -> Floats:
+    """Of each column, the share of rows with one value far outside the range of all others.
+
+    The others have to be many different numbers, and their range a small part of the distance.
+    """
+    result = np.zeros(rows.shape[1])
+    for place in range(rows.shape[1]):
+        column = rows[:, place]
+        for value in (column.max(), column.min()):
+            is_value = column == value
+            rest = column[~is_value]
+            if is_value.sum() < _REPEATED or len(np.unique(rest)) < _DIFFERENT:
+                continue
+            if np.abs(rest - value).min() > _FAR * (rest.max() - rest.min()):
+                result[place] = is_value.mean()
+    return result
 
 
 def residue(rows: Floats, targets: Floats) -> Floats:

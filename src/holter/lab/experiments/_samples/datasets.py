@@ -99,30 +99,37 @@ def read(
 
 
 def _limit(seconds: float) -> Callable[[], bool]:
-    """Return what tells that so much time of the processor, or twice as much in all, is over.
+    """Return what tells that so much time of the processor, or four times as much in all, is over.
 
     What is read must not depend on what else a machine does.
     """
-    processor, clock = time.thread_time() + seconds, time.perf_counter() + 2 * seconds
+    processor, clock = time.thread_time() + seconds, time.perf_counter() + 4 * seconds
     return lambda: time.thread_time() > processor or time.perf_counter() > clock
 
 
 def _arrives(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
-    """Whether targets of samples are found again in a batch that a `collate_fn` makes of them."""
+    """Whether targets of samples are found again in batches that a `collate_fn` makes of them.
+
+    One that sorts its samples is asked for a batch of each.
+    """
     if loader.collate_fn is default_collate:
         return True
     few = samples[:_TRIED]
-    labels = [each.label for each in few]
-    if None in labels:
+    if any(each.label is None for each in few):
         return False
     try:
         with left_alone(loader.dataset):
-            batch = loader.collate_fn([loader.dataset[each.index] for each in few])
+            return _are_in_batch(loader, few) or all(_are_in_batch(loader, [one]) for one in few)
     except Exception:
         return False
-    wanted = torch.tensor(labels, dtype=torch.float64)
+
+
+def _are_in_batch(loader: DataLoader[Any], samples: Sequence[DatasetSample]) -> bool:
+    batch = loader.collate_fn([loader.dataset[each.index] for each in samples])
+    wanted = torch.tensor([each.label for each in samples], dtype=torch.float64)
     return any(
-        tensor.numel() == len(few) and torch.equal(tensor.detach().cpu().double().flatten(), wanted)
+        tensor.numel() == len(wanted)
+        and torch.equal(tensor.detach().cpu().double().flatten(), wanted)
         for tensor in tensors(batch)
     )
 

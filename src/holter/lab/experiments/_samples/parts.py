@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from holter.lab.experiments._samples.pieces import Pieces, pieces_of
 from holter.lab.setup import Roles
 
 Floats = npt.NDArray[np.float64]
@@ -27,6 +28,7 @@ _CHANNELS = (2, 3, 4)
 _LENGTH = 512  # of a sequence that is kept whole
 _BUCKETS = 61  # of tokens
 _COLUMNS = 512  # of a row that is kept whole
+_FIELDS = 128  # numbers of a sample that are compared one by one
 _LONG = 48  # characters of a sample on the screen
 
 
@@ -41,6 +43,8 @@ class DatasetSample:
     is_class: bool  # a whole number
     extremes: tuple[int, int] | None  # lowest and highest class of the target, whatever its shape
     row: Floats | None  # the input, if it is a row of a table
+    fields: Floats | None  # all inputs as one row, categories too
+    pieces: Pieces | None  # of what may be a window
     probe: Floats | None
     bag: Floats | None  # how often tokens occur, in so many classes of them
     sequence: tuple[Array, Array] | None  # tokens, and a label for each
@@ -75,6 +79,8 @@ def sample_of(
         label is not None and np.isfinite(label) and label == round(label),
         _extremes(target, ignored),
         _row(inputs),
+        _fields(inputs),
+        pieces_of(largest),
         _probe(largest),
         _bag(largest),
         _sequence(largest, target),
@@ -238,10 +244,26 @@ def _extremes(target: Array | None, ignored: int | None) -> tuple[int, int] | No
 
 
 def _row(inputs: list[Any]) -> Floats | None:
-    made = array(inputs[0]) if len(inputs) == 1 else None
-    if made is None or made.ndim != 1 or made.dtype.kind != "f" or len(made) > _COLUMNS:
+    """Return the input, or beside categories the only one of several floating-point numbers."""
+    made = [array(each) for each in inputs]
+    if any(each is None or each.ndim > 1 for each in made):
         return None
-    return made.astype(np.float64)
+    floats = [each for each in made if each is not None and each.dtype.kind == "f"]
+    rows = [each for each in floats if each.ndim == 1 and (len(each) > 1 or len(made) == 1)]
+    if len(rows) != 1 or len(floats) != 1 or len(rows[0]) > _COLUMNS:
+        return None
+    return rows[0].astype(np.float64)
+
+
+def _fields(inputs: list[Any]) -> Floats | None:
+    """Return all numbers of a sample in one row, where none of its parts has several axes."""
+    made = [array(each) for each in inputs]
+    held = [each.reshape(-1) for each in made if each is not None and each.ndim <= 1]
+    if not held or len(held) < len(made) or sum(map(len, held)) > _FIELDS:
+        return None
+    if any(each.dtype.kind == "c" for each in held):
+        return None
+    return np.concatenate([each.astype(np.float64) for each in held])
 
 
 def _probe(made: Array | None) -> Floats | None:

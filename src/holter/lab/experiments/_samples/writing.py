@@ -6,8 +6,11 @@ from holter.lab.experiments._samples.alignment import alignment
 from holter.lab.experiments._samples.collating import mispaired
 from holter.lab.experiments._samples.datasets import Split
 from holter.lab.experiments._samples.dependence import dependence
+from holter.lab.experiments._samples.relations import relations
+from holter.lab.experiments._samples.rewritten import rewritten
 from holter.lab.experiments._samples.skew import FAR, skew
 from holter.lab.experiments._samples.standardised import is_own
+from holter.lab.experiments._samples.transfer import transfer
 from holter.lab.setup import Setup
 from holter.lab.writing import Lab
 from holter.record.events import NotApplicable
@@ -16,14 +19,23 @@ from holter.record.signals import (
     DATASET_COLUMN_ORIGIN,
     DATASET_COLUMN_RATIO,
     DATASET_COLUMN_SHIFT,
+    DATASET_COLUMN_TRANSFER,
     DATASET_DEPENDENCE,
+    DATASET_KEY_SCORE,
+    DATASET_KEY_SHARED,
     DATASET_MISPAIRED,
     DATASET_OWN_SCALE,
+    DATASET_REWRITTEN,
     Signal,
 )
 
-MAKING = (DATASET_MISPAIRED, DATASET_OWN_SCALE, DATASET_DEPENDENCE, DATASET_ALIGNMENT)
+MAKING = (
+    *(DATASET_MISPAIRED, DATASET_OWN_SCALE, DATASET_DEPENDENCE, DATASET_ALIGNMENT),
+    DATASET_REWRITTEN,
+)
 SKEW = (DATASET_COLUMN_SHIFT, DATASET_COLUMN_RATIO, DATASET_COLUMN_ORIGIN)
+
+KEYS = (DATASET_KEY_SHARED, DATASET_KEY_SCORE)
 
 
 def write_making(setup: Setup, lab: Lab, split: Split) -> None:
@@ -39,6 +51,11 @@ def write_making(setup: Setup, lab: Lab, split: Split) -> None:
         absent(lab, (DATASET_OWN_SCALE,), "the data set holds no arrays of numbers")
     else:
         lab.write(DATASET_OWN_SCALE, [float(own)], trial=split.name)
+    changed = rewritten(loader, split)
+    if changed is None:
+        absent(lab, (DATASET_REWRITTEN,), "the data set stores no rows of numbers in this process")
+    else:
+        lab.write(DATASET_REWRITTEN, [changed], trial=split.name)
 
 
 def write_dependence(lab: Lab, split: Split, ignored: int | None) -> None:
@@ -66,6 +83,31 @@ def write_skew(lab: Lab, train: Split, valid: Split) -> None:
     lab.write(DATASET_COLUMN_SHIFT, shift.tolist(), trial="valid")
     lab.write(DATASET_COLUMN_RATIO, found.ratio.tolist(), trial="valid")
     lab.write(DATASET_COLUMN_ORIGIN, found.origin.tolist(), trial="valid")
+
+
+def write_transfer(lab: Lab, train: Split, valid: Split) -> None:
+    """Write down what each column predicts in both splits."""
+    found = transfer(train, valid)
+    if found is None:
+        why = "samples have no columns, or targets are not single numbers"
+        absent(lab, (DATASET_COLUMN_TRANSFER,), why)
+        return
+    for trial, values in (("train", found.train), ("valid", found.valid), ("error", found.error)):
+        lab.write(DATASET_COLUMN_TRANSFER, values.tolist(), trial=trial)
+
+
+def write_relations(lab: Lab, train: Split, valid: Split) -> None:
+    """Write down which groups and times both splits share."""
+    found = relations(train, valid)
+    if found is None:
+        absent(lab, KEYS, "inputs or targets cannot be compared, or there are too few samples")
+    elif not found:
+        absent(lab, KEYS, "there is no column that several samples share, and no time")
+    for relation in found or ():
+        trial = f"{relation.kind} {relation.name}"
+        scores = [relation.score, relation.without, relation.permuted]
+        lab.write(DATASET_KEY_SHARED, [relation.shared], trial=trial)
+        lab.write(DATASET_KEY_SCORE, scores, trial=trial)
 
 
 def absent(lab: Lab, signals: tuple[Signal, ...], why: str) -> None:
