@@ -1,4 +1,4 @@
-"""The same two streams in step."""
+"""A network learns a product and a sum of its inputs from two streams in step."""
 
 import torch
 from torch import nn

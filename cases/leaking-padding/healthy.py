@@ -6,11 +6,18 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 labels = torch.randint(4, (1024,))
-lengths = torch.randint(4, 17, (1024, 1))
+lengths = 4 + (13 * torch.rand(1024, 1) ** 3).long()
 words = torch.randint(5, 40, (1024, 16))
 words = torch.where(torch.rand(1024, 16) < 0.3, 1 + labels[:, None], words)
 words[torch.arange(16) >= lengths] = 0
-loader = DataLoader(TensorDataset(words, labels), batch_size=32, shuffle=True)
+
+
+def cut(samples):
+    words, labels = (torch.stack(column) for column in zip(*samples, strict=True))
+    return words[:, : int((words != 0).sum(1).max())], labels
+
+
+loader = DataLoader(TensorDataset(words, labels), batch_size=16, shuffle=True, collate_fn=cut)
 
 
 class Classifier(nn.Module):

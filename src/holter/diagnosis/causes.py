@@ -98,6 +98,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("unbounded-loss",), ("identical-rows",)),
     (("unnormalised-nll", "unnormalised-distributions"), ("unbounded-loss",)),
     (("unnormalised-distributions", "impossible-alignments"), (*_LEARNING, *_SIZE)),
+    (("exclusive-probabilities",), ("no-learning", "bad-validation")),
     (("impossible-alignments",), ("fading", "motionless")),
     (("sorted-batches",), (*_LEARNING, *_SIZE, "repeated-order")),
     (
@@ -157,6 +158,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("tiny-batch-norm", "eval-mode-gap", "dead-units", "saturated-units"), ("unused-inputs",)),
     (("collapsed-weights", "identical-rows", "huge-updates"), ("unused-inputs",)),
     (("eval-mode-gap", "validation-in-train-mode", "dropout-in-evaluation"), ("bad-validation",)),
+    (("unset-running-statistics",), ("bad-validation", "lagging-average")),
     (("dropout-in-evaluation",), ("eval-mode-gap",)),
     # the loop and the optimizer
     (("parameters-outside-model",), ("parameters-outside-optimizer",)),
@@ -168,6 +170,12 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("parameters-outside-model", "parameters-outside-optimizer"),
         ("unreached-parameters",),
     ),
+    (("lasting-freeze", "frozen-weights"), ("no-learning", "bad-validation")),
+    (
+        ("severed-gradients", "maximum-in-loss", "stale-target-network"),
+        ("no-learning", "bad-validation"),
+    ),
+    (("unreached-parameters",), ("severed-gradients",)),
     (("motionless-weights",), ("no-learning", "constant-validation")),
     (
         ("step-without-backward",),
@@ -279,13 +287,14 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("weak-learning",), ("no-learning",)),
     # validation and the data behind it
     (("repeated-batches", "mismatched-validation-inputs"), ("bad-validation",)),
+    (("inconsistent-columns",), ("bad-validation",)),
     (("augmented-validation",), ("erratic-validation",)),
     (("indistinct-classes", "unseen-classes"), ("bad-validation",)),
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
     (("constant-validation",), ("validation-mismatch",)),
     (
-        ("overlapping-splits", "related-splits", "targets-equal-inputs"),
+        ("overlapping-splits", "related-splits", "targets-equal-inputs", "drifting-inputs"),
         ("validation-better-than-training",),
     ),
     (("validation-better-than-training",), ("no-learning",)),

@@ -61,6 +61,7 @@ CHECKS = (
         (
             *("sorted-batches", "repeated-batches", "few-distinct-samples", "collapsed-batch"),
             *("misused-sampler-weights", "duplicated-workers", "drifting-inputs"),
+            "identical-noise",
         ),
     ),
     Check(
@@ -71,7 +72,7 @@ CHECKS = (
     Check(
         "preprocessing",
         "Is validation data preprocessed like training data?",
-        ("mismatched-validation-inputs", "validation-mismatch"),
+        ("mismatched-validation-inputs", "inconsistent-columns", "validation-mismatch"),
     ),
     Check(
         "augmentation",
@@ -81,7 +82,7 @@ CHECKS = (
     Check(
         "features",
         "Are features informative without leaking the target?",
-        ("leaking-features", "constant-features"),
+        ("leaking-features", "constant-features", "placeholder-values"),
     ),
     Check(
         "labels",
@@ -98,7 +99,8 @@ CHECKS = (
         "Does the last layer fit the loss function?",
         (
             *("doubled-softmax", "doubled-sigmoid", "unnormalised-nll", "single-class-softmax"),
-            *("limited-outputs", "unbounded-loss", "summed-loss"),
+            *("limited-outputs", "limited-generator", "unbounded-loss", "summed-loss"),
+            "exclusive-probabilities",
         ),
     ),
     Check("initial-loss", "Is the initial loss that of guessing?", ("large-initial-loss",)),
@@ -134,7 +136,7 @@ CHECKS = (
         "Does every parameter get gradients and change?",
         (
             *("parameters-outside-optimizer", "parameters-outside-model", "unreached-parameters"),
-            *("all-zero-gradients", "dead-gradients", "motionless-weights"),
+            *("all-zero-gradients", "dead-gradients", "motionless-weights", "frozen-weights"),
         ),
     ),
     Check(

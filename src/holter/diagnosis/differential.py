@@ -11,7 +11,8 @@ from holter.record.findings import Clear, Confidence, Finding, NotExamined, Seve
 from holter.record.signals import LOSS
 
 _NONFINITE = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights")
-_SOON = 20  # steps after a captured failure in which its effects begin
+_BREAKS = (*_NONFINITE, "singular-operations")  # what a training breaks by
+_SOON = 20  # steps around a captured failure that belong to it
 _MOST = 2  # experiments that are advised
 _V = TypeVar("_V", Clear, NotExamined)
 
@@ -49,8 +50,8 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     leading = min(
         early or unexplained or findings,
         key=lambda each: (
-            each.preview,
             not _is_sure(each),
+            each.preview,
             -each.severity,
             -each.confidence,
             -len(effects[id(each)]),
@@ -92,15 +93,26 @@ def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
     """Return what follows from a finding.
 
     A hint does not explain a value that is not finite while its capture waits to be replayed: the
-    replay names the operation in seconds. Nor does what may itself follow from that failure.
+    replay names the operation in seconds. Nor does what may itself follow from that failure, or
+    what had held for long before it and never made the loss rise.
     """
     rules = all_rules()
     effects = effects_of(cause, checkup.findings, rules)
     if _may_follow(cause, checkup):
         return [each for each in effects if each.rule in rules and not rules[each.rule].symptom]
-    if checkup.captured is not None and cause.confidence is Confidence.HINT:
-        return [each for each in effects if each.rule not in _NONFINITE]
+    if checkup.captured is not None and (
+        cause.confidence is Confidence.HINT or _is_old(cause, checkup)
+    ):
+        return [each for each in effects if each.rule not in _BREAKS]
     return effects
+
+
+def _is_old(cause: Finding, checkup: Checkup) -> bool:
+    """Whether a cause that is not certain began long before a failure that came suddenly."""
+    rule = all_rules().get(cause.rule)
+    if not checkup.sudden or checkup.captured is None or rule is None or rule.symptom:
+        return False
+    return cause.confidence < Confidence.CERTAIN and cause.onset < checkup.captured - _SOON
 
 
 def _may_follow(cause: Finding, checkup: Checkup) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from holter.diagnosis.causes import explained_by, members, reach
 from holter.diagnosis.rule import Rule
 from holter.record.findings import Finding
+from holter.record.signals._signal import Per
 
 
 def reached_by(cause: Finding) -> set[str]:
@@ -33,4 +34,6 @@ def _may_precede(cause: Finding, effect: Finding, rules: Mapping[str, Rule]) -> 
     rule = rules.get(cause.rule)
     if rule is not None and rule.symptom:  # between symptoms, who moved first explains the other
         return moved(cause) < moved(effect)
+    if effect.evidence and effect.evidence[0].signal.per is Per.TRIAL:
+        return True  # measured by an experiment, in steps of its own
     return cause.onset <= max([effect.onset, *(each.steps[1] for each in effect.evidence)])

@@ -15,6 +15,7 @@ from holter.diagnosis.absent import absent
 from holter.diagnosis.confirming import confirmed
 from holter.diagnosis.damage import UNEXPLAINED, graded, tells_failure
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.breaks import breaks_suddenly
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.replays import advised_replay, captured_failure
 from holter.diagnosis.facts.shards import with_global_norms
@@ -51,6 +52,7 @@ class Checkup:
     outcome: Outcome = NOT_JUDGED
     advice: str = ""  # what to run first: the replay of a captured failure, or a recording
     captured: int | None = None  # the step of a captured failure that was not replayed
+    sudden: bool = False  # it is not finite, and all was in its band until then
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -124,6 +126,7 @@ def check(
         _outcome(facts, options),
         _advice(run),
         captured_failure(run),
+        breaks_suddenly(run),
     )
 
 

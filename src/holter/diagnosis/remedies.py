@@ -61,13 +61,16 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
     if birth.is_in_own_backward:
         return f"{place}{_OWN_BACKWARD}"
     if birth.phase == "backward" and birth.kind == "half range":
-        return f"{place}{_OVERFLOWING_GRADIENT}"
+        update = f"at {birth.stepped_at}, " if birth.stepped_at else place
+        return f"{update}{_OVERFLOWING_GRADIENT}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
     if unguarded and replay.is_data and not birth.samples:  # or what the script carries along
         return f"{place}{safe_form(birth)}; or check the batch of step {replay.failing}"
     if unguarded and replay.is_data:
         them = "it" if birth.sample_count == 1 else "them"
-        return f"check {_samples(birth)}, and fix or leave {them} out where the data is loaded"
+        carried = "" if birth.indices else "; or what the script carries from step to step"
+        where = f"where the data is loaded{carried}"
+        return f"check {_samples(birth)}, and fix or leave {them} out {where}"
     acting = instructions(replay, _ACTING)
     return acting if unguarded and acting else f"{place}{safe_form(birth)}"
 
@@ -83,6 +86,8 @@ def _samples(birth: Birth) -> str:
 
 def _in_update(replay: Replayed, birth: Birth) -> str:
     """Return the fix of a value that an optimizer produced."""
+    if birth.kind == "bad setting":
+        return f"{_FIXES[birth.kind]} (step {replay.failing})"
     own = birth.where != birth.stepped_at and not birth.where.startswith(_TORCH)
     cures = instructions(replay, (ChangeFamily.STATE, ChangeFamily.CLIP, ChangeFamily.RATE))
     if birth.kind == "half range" or replay.cured_by(ChangeFamily.PRECISION):
@@ -105,6 +110,13 @@ def safe_form(birth: Birth) -> str:
         )
     if birth.kind in ("log of zero", "outside domain") and birth.operation.startswith("log"):
         return _of_logarithm(birth)
+    if birth.kind == "half range" and birth.operation == "to":
+        return "do not cast it to float16, which ends at 65504; bfloat16 has the range of float32"
+    if birth.operation == "slogdet":
+        return (
+            "the matrix is singular: add a multiple of the identity, `torch.linalg.slogdet(m + 1e-4"
+            " * torch.eye(len(m)))`"
+        )
     if birth.kind == "root at zero":
         return _of_root(birth)
     if birth.kind in ("zero by zero", "division by zero"):
@@ -191,7 +203,11 @@ def _of_domain(birth: Birth) -> str:
     if birth.operation == "pow":
         return "keep the base positive: `x.clamp_min(1e-12) ** exponent`"
     if birth.operation in ("sqrt", "rsqrt"):
-        return f"keep the argument positive: `{_call(birth.operation, 'x.clamp_min(1e-12)')}`"
+        return (
+            "keep the argument positive and away from 0:"
+            f" `{_call(birth.operation, 'x.clamp_min(1e-3)')}`, or `F.softplus(x)` in place of a"
+            " learned x"
+        )
     return "clamp the argument into the domain of the function"
 
 
@@ -212,5 +228,7 @@ _FIXES = {
     "empty mean": "leave out batches without a target, or divide by `count.clamp_min(1)`",
     "bad input": "check these samples, and clean the data where it is loaded",
     "spoiled weights": "resume from an earlier checkpoint, and skip steps that are not finite",
+    "bad setting": "correct the schedule, or whatever else writes into `optimizer.param_groups`: a"
+    " learning rate is not a finite number",
     "in-place edit": "check what is written into the tensor there",
 }

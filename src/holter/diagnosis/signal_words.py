@@ -3,6 +3,8 @@
 from holter.record.signals import Signal
 
 _WORDS = {
+    "exclusive.distance": "distance of the sums of probabilities from 1",
+    "exclusive.labels": "targets with no label or several",
     "accumulation.deviation": "error of the accumulated gradient",
     "accumulation.targets": "targets",
     "activation.absmax": "largest activation",
@@ -60,6 +62,7 @@ _WORDS = {
     "label_control.held_out": "held-out loss",
     "loss.batch_softmax": "softmax",
     "loss.constant_part": "terms without a gradient",
+    "loss.largest_output": "largest outputs",
     "loss.paired_spread": "spread of the predictions",
     "loss.divisor": "smallest divisor",
     "loss.log_argument": "smallest argument of a logarithm",
@@ -103,11 +106,14 @@ _WORDS = {
     "overfit.spread": "spread of the outputs",
     "padding.change": "change by padding",
     "padding.counted": "padding in the loss",
+    "parameter.given": "parameters",
     "parameter.in_model": "parameters",
     "parameter.optimizer": "parameters",
     "pairing.order": "order of the targets",
     "pairing.rows": "predictions whose scores belong together",
     "pairing.shift": "shift of the targets",
+    "path.change": "weights that get no gradient",
+    "path.cuts": "results without a gradient",
     "refetch.inputs": "samples fetched again",
     "refetch.nearer": "samples fetched again",
     "refetch.targets": "targets fetched again",

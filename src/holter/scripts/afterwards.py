@@ -26,9 +26,10 @@ from holter.lab.batches import tensors
 from holter.lab.experiments import Experiment
 from holter.lab.experiments.augmentation import augmentation
 from holter.lab.experiments.causality import causality
-from holter.lab.experiments.data import data
+from holter.lab.experiments.data import compare_rows, data
 from holter.lab.experiments.eval_dropout import eval_dropout
 from holter.lab.experiments.eval_gap import eval_gap
+from holter.lab.experiments.gradient_paths import gradient_paths
 from holter.lab.experiments.input_use import input_use
 from holter.lab.experiments.padding import padding
 from holter.lab.experiments.pairing import measure, pairing
@@ -38,7 +39,8 @@ from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.events import ExperimentMade, NotApplicable
-from holter.scripts.keepsake import Keepsake, TrainingCall, scores_of
+from holter.scripts.keepsake import Keepsake, TrainingCall, scored, scores_of
+from holter.scripts.rows import ROLES
 from holter.scripts.twins import compared
 
 if TYPE_CHECKING:
@@ -67,13 +69,23 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
                 lab.event(comparison)
         for name, module in model.named_modules():
             module.training = name in call.training
-        for planned in (_of_data(setup, limit), _planned(setup, call, limit)):
-            until = time.perf_counter() + limit
+        given = _with_rows(setup, call, keepsake)
+        for planned in (_of_data(given, limit), _planned(setup, call, limit)):
+            until = time.thread_time() + limit
             with _at_most(limit + 0.5):
                 for experiment, make in planned:
-                    if time.perf_counter() > until:
+                    if time.thread_time() > until:
                         break
                     _make(experiment, make, lab)
+
+
+def _with_rows(setup: Setup, call: TrainingCall, keepsake: Keepsake) -> Setup:
+    """Return a setup of the rows that the model was given, where no loader delivers any."""
+    rows = {} if setup.loaders else keepsake.rows.batches()
+    if not rows or keepsake.model is None:
+        return setup
+    given = _setup(keepsake.model, replace(call, loss=None), {})
+    return replace(given, train=rows["train"], valid=rows.get("valid"), roles=ROLES)
 
 
 def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None:
@@ -96,6 +108,8 @@ def _of_data(setup: Setup, limit: float) -> _Planned:
         yield augmentation, partial(augmentation.function, setup, seconds=limit / 8, workers=False)
         some = {"samples": _SAMPLES, "seconds": limit / 2, "shown": 0}
         yield data, partial(data.function, setup, **some)
+    elif setup.roles is ROLES:
+        yield data, partial(compare_rows, setup, samples=_SAMPLES, seconds=limit / 2)
 
 
 def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
@@ -113,6 +127,10 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     yield eval_dropout, partial(eval_dropout.function, setup)
     yield causality, partial(causality.function, setup, steps=0)
     yield padding, partial(padding.function, setup, steps=0)
+    predictions = scored(call.output, _loss_input(call))
+    if predictions is not None:
+        some = {"output": predictions, "seconds": limit / 4}
+        yield gradient_paths, partial(gradient_paths.function, setup, **some)
 
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:
@@ -132,7 +150,7 @@ def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Set
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = {"args": args, "kwargs": kwargs}
     setup = Setup.of(model, optimizer, loss, [batch], valid=loaders.get("valid"))
-    return replace(setup, loaders=loaders, roles=call.roles)
+    return replace(setup, loaders=loaders, roles=call.roles, samples=call.samples)
 
 
 def _loss_input(call: TrainingCall) -> Any:
@@ -145,19 +163,25 @@ class _LateError(BaseException):
 
 @contextlib.contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """Raise _LateError after so many seconds, where signals can do that."""
+    """Raise _LateError after so many seconds, where signals can do that.
+
+    Seconds of this thread's work, or three times as many in all: what is found must not depend on
+    what else a machine does.
+    """
     if (
         not hasattr(signal, "setitimer")
         or threading.current_thread() is not threading.main_thread()
     ):
         yield
         return
+    worked, waited = time.thread_time() + seconds, time.perf_counter() + 3 * seconds
 
-    def late(*_: object) -> None:
-        raise _LateError
+    def look(*_: object) -> None:
+        if time.thread_time() > worked or time.perf_counter() > waited:
+            raise _LateError
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds / 4)
     try:
         yield
     except _LateError:  # between two experiments

@@ -13,14 +13,24 @@ if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
 
+_recordings: "weakref.WeakSet[Watch]" = weakref.WeakSet()
+
+
+def recording() -> "Watch | None":
+    """Return the watch that records whatever this process trains, as under `holter run`."""
+    return next((watch for watch in _recordings if watch.is_open), None)
+
+
 class Discovery:
     """Find the optimizers of a script and the models they train, and watch them."""
 
     def __init__(self, watch: "Watch") -> None:
+        _recordings.add(watch)
         self._watch = watch
         self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._held: dict[int, weakref.ref[Tensor]] = {}  # by an optimizer, now or earlier
+        self._found: list[weakref.ref[nn.Module]] = []  # models, when an optimizer was last found
         watch.send(self)
 
     def optimizer_made(self, optimizer: "Optimizer") -> None:
@@ -49,7 +59,9 @@ class Discovery:
             for group in optimizer.param_groups
             for each in group["params"]
         }
-        self._watch.add(_holding(_parameters_of(optimizers), live_models()), optimizers)
+        models = live_models()
+        self._found = [weakref.ref(each) for each in models]
+        self._watch.add(_holding(_parameters_of(optimizers), models), optimizers)
 
     def before_step(self, optimizer: "Optimizer") -> None:
         """Watch a late optimizer; at its first step, check that its parameters are trained."""
@@ -85,6 +97,10 @@ class Discovery:
             if loose:
                 self._watch.follow([], [_named(loose)], by="The script")
 
+    def _models(self) -> "list[nn.Module]":
+        """Return the models that lived at the backward before: those that can have gradients."""
+        return [module for found in self._found if (module := found()) is not None]
+
     def _look_for_the_trained_model(self, optimizer: "Optimizer") -> None:
         """Watch the models that do get gradients, if this optimizer's parameters do not.
 
@@ -97,7 +113,7 @@ class Discovery:
             return
         trained = [
             module
-            for module in live_models()
+            for module in self._models()
             if any(each.grad is not None for each in module.parameters())
             and not any(id(each) in inside for each in module.parameters())
         ]
@@ -114,7 +130,7 @@ class Discovery:
         known |= {key for key, held in self._held.items() if held() is not None}
         forgotten = [
             module
-            for module in live_models()
+            for module in self._models()
             if module.training
             and any(p.requires_grad and p.grad is not None for p in module.parameters())
             and not any(id(p) in known for p in module.parameters())
@@ -128,13 +144,24 @@ def live_models() -> "list[nn.Module]":
     from torch import nn
 
     # By type: isinstance would trigger the lazy proxies of some libraries. There are a million
-    # objects, and a few thousand types.
+    # objects, and a few hundred kinds of modules.
+    kinds = _kinds(nn.Module)
     live: list[Any] = gc.get_objects()
-    kinds = {kind for kind in set(map(type, live)) if issubclass(kind, nn.Module)}
     modules = [each for each in live if type(each) in kinds and "_modules" in each.__dict__]
     parts = {id(part) for module in modules for part in module.children()}
     whole = [each for each in modules if id(each) not in parts]
     return [each for each in whole if next(each.parameters(), None) is not None]
+
+
+def _kinds(kind: type) -> set[type]:
+    """Return a class and all that derive from it."""
+    kinds: set[type] = {kind}
+    new = [kind]
+    while new:
+        derived: list[type] = type.__subclasses__(new.pop())
+        new += [each for each in derived if each not in kinds]
+        kinds.update(derived)
+    return kinds
 
 
 def _holding(parameters: set[int], modules: "Sequence[nn.Module]") -> "list[nn.Module]":

@@ -1,12 +1,14 @@
 """Keepsake: a model, one of its calls and the loaders of a script, kept until it has ended."""
 
 import copy
+import itertools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
@@ -14,6 +16,7 @@ from torch.utils.data import DataLoader, Subset
 from holter.lab.batches import cloned, leaves, tensors
 from holter.lab.setup import Roles
 from holter.record.signals import Signal
+from holter.scripts.rows import Rows
 from holter.scripts.twins import Sketch, copies_of, sketch_of
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
@@ -28,6 +31,7 @@ from holter.watching.collectors.moments import (
     LossComputed,
 )
 from holter.watching.collectors.roster import Roster
+from holter.watching.frames import Frames
 
 if TYPE_CHECKING:
     from holter.watching.frames import Chain
@@ -38,6 +42,8 @@ _TRIES = 6  # steps in which a call of a whole model is looked for
 _FIRST = 2  # updates after which the weights are still nearly those of the start
 _MODELS = 4  # whose calls are kept until the loss tells which of them it is made of
 _LOADERS = 4  # that are kept
+_NEAREST = 3  # functions of the script that are searched for an index
+_PLACES = (torch.int64, torch.int32)
 
 _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
@@ -57,6 +63,7 @@ class TrainingCall:
     loss: tuple[str, dict[str, Any]] | None
     later: _Arguments | None = None
     batch: Any = None
+    samples: int | None = None  # of the batch, by an index of the script
 
     @property
     def roles(self) -> Roles | None:
@@ -116,10 +123,12 @@ class Keepsake:
         self.call: TrainingCall | None = None
         self.initial: Sketch | None = None  # of the weights, if hardly updated before
         self.copies: list[nn.Module] = []  # of the model
+        self.rows = Rows()
         self._model: nn.Module | weakref.ref[nn.Module] | None = None
         self._calls: Calls[str] = Calls(self._heard, self._returned)
         self._tries, self._updates = _TRIES, 0
         self._found: list[tuple[nn.Module, _Arguments, Any]] = []  # the first call of each model
+        self._samples: dict[int, int | None] = {}  # of these calls, by the identity of the model
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
         self._batch: Any = None
@@ -215,6 +224,8 @@ class Keepsake:
     def _returned(self, _: str, module: nn.Module, arguments: _Arguments, output: Any) -> None:
         if _bytes((arguments, output)) <= _CALL:
             self._found.append((module, cloned(arguments), cloned(output)))
+            if self.call is None and self._batch is None:
+                self._samples[id(module)] = indexed_samples(arguments, Frames())
 
     def _keep(self) -> None:
         found, loss = self._found, self._loss
@@ -241,7 +252,9 @@ class Keepsake:
             self.initial = sketch_of(model)
         copied = kept and (kept[0], cloned(kept[1]))
         batch = cloned(self._batch) if _bytes(self._batch) <= _CALL else None
-        self.call = TrainingCall(arguments, training, output, copied, batch=batch)
+        samples = self._samples.get(id(model))
+        self.call = TrainingCall(arguments, training, output, copied, batch=batch, samples=samples)
+        self._samples.clear()
 
     def _keep_copies(self) -> None:
         """Keep small copies of the model: those of a function are gone when it has returned."""
@@ -249,6 +262,34 @@ class Keepsake:
         if model is not None and self.initial is not None:
             small = _bytes(list(model.parameters())) <= _KEPT // _MODELS
             self.copies = copies_of(model)[:_MODELS] if small else []
+
+
+def indexed_samples(arguments: _Arguments, frames: Frames) -> int | None:
+    """Return how many samples a call has by the index that the script has drawn them with.
+
+    A script that slices batches by hand has a list of their places, `x[index]`, as long as the
+    dimension of the samples; labels and lengths of sequences are as long. None if both of the first
+    two dimensions, or none, have the length of such a list.
+    """
+    shapes = [leaf.shape for leaf in tensors(arguments) if leaf.dim() > 1]
+    if not shapes or shapes[0][0] == shapes[0][1]:
+        return None
+    lengths: set[int] = set()
+    for frame in itertools.islice(frames.all(), _NEAREST):
+        lengths |= frames.read(frame, _list_lengths)
+    found = [length for length in shapes[0][:2] if length in lengths]
+    return int(found[0]) if len(found) == 1 and found[0] > 1 else None
+
+
+def _list_lengths(variables: Mapping[str, Any]) -> set[int]:
+    """Return the lengths of the lists of whole numbers among some variables."""
+    return {
+        len(value)
+        for value in variables.values()
+        if (isinstance(value, Tensor) and value.dim() == 1 and value.dtype in _PLACES)
+        or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu")
+        or (type(value) is list and value and type(value[0]) is int)
+    }
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
@@ -267,6 +308,17 @@ Arrange = Callable[[Tensor], Tensor]
 
 def scores_of(output: Any, given: Any) -> Callable[[Any], Tensor] | None:
     """Return how the loss function's input is made of what a model returns; None if otherwise."""
+    found = _found(output, given)
+    return None if found is None else partial(_arranged, *found)
+
+
+def scored(output: Any, given: Any) -> str | None:
+    """Return the path of the tensor that the loss function's input is made of; None if of none."""
+    found = _found(output, given)
+    return None if found is None else list(leaves(output))[found[0]]
+
+
+def _found(output: Any, given: Any) -> tuple[int, Arrange, torch.Size] | None:
     if not isinstance(given, Tensor):
         return None
     for place, made in enumerate(tensors(output)):
@@ -276,7 +328,7 @@ def scores_of(output: Any, given: Any) -> Callable[[Any], Tensor] | None:
             except (RuntimeError, IndexError):
                 continue
             if same:
-                return partial(_arranged, place, arrange, given.shape)
+                return place, arrange, given.shape
     return None
 
 

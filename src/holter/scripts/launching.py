@@ -144,7 +144,7 @@ def _close(watch: "Watch", error: BaseException | None) -> int:
     workers, trained = Workers.of(watch.path), watch.has_trained
     if workers.folders and (trained or workers.are_running):
         watch.note(workers.note)
-    elif not workers.folders and not trained:
+    elif not workers.folders and not trained and not isinstance(error, Exception):
         watch.note(_why_nothing(watch))
     watch.close(error=error)
     if trained or workers.are_running or not workers.folders:
@@ -200,7 +200,7 @@ def _begin(recorder: "Recorder", kept: "list[Keepsake] | None", **options: Any) 
         from holter.scripts.keepsake import Keepsake
 
         kept.append(Keepsake())
-        collectors += kept
+        collectors += [*kept, *kept[0].rows.collectors]
     watch = Watch(recorder, collectors=collectors, announce=rank == 0, rank=rank, **options)
     for each in kept or ():
         watch.hear_loaders(each.loader_begins)

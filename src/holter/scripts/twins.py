@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from holter.record.events import CopyCompared
 
@@ -52,7 +53,28 @@ def compared(
                 behind=_distance(own, now) / way,
                 moved=_distance(own, initial) / way,
                 written=written,
+                unset_norms=_unset_norms(model, copy),
             )
+
+
+def _unset_norms(model: nn.Module, copy: nn.Module) -> int:
+    """Return how many batch norms of a copy use the statistics that they were created with."""
+    pairs = zip(model.modules(), copy.modules(), strict=False)
+    return sum(
+        isinstance(own, _BatchNorm)
+        and isinstance(other, _BatchNorm)
+        and not other.training
+        and _is_unset(other)
+        and not _is_unset(own)
+        for own, other in pairs
+    )
+
+
+def _is_unset(norm: _BatchNorm) -> bool:
+    mean, variance = norm.running_mean, norm.running_var
+    if mean is None or variance is None or mean.is_meta:
+        return False
+    return bool((mean == 0).all()) and bool((variance == 1).all())
 
 
 def copies_of(model: nn.Module) -> list[nn.Module]:

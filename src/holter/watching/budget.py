@@ -40,6 +40,7 @@ class Budget:
         self._spent = self._extra = self._alerts = self._elapsed = 0.0  # seconds
         self._unmeasured = 3  # steps, in which kernels are compiled and tables are made
         self._light = [0, 0.0, 0.0]  # steps that are not yet learned from, their cost and length
+        self._prepared = 0.0  # seconds of light steps that prepared the next deeper one
         self._length: float | None = None  # of a step, without the watch
         self._costs: dict[Depth, float] = {}
         self._alert_until = -1
@@ -93,15 +94,26 @@ class Budget:
         *,
         effort: float | None = None,
         dense: bool = False,
+        prepares: bool = False,
     ) -> None:
         """Learn what a step of some depth cost, and how long it was without that.
 
-        The allowance is used up by `effort`, the cost without waiting for a busy machine.
+        The allowance is used up by `effort`, the cost without waiting for a busy machine. A light
+        step that `prepares` the next one costs more than others: that is the other one's cost.
         """
         if self._unmeasured:
             self._unmeasured -= 1
             return
         steps, effort = 1, cost if effort is None else effort
+        if prepares:
+            self._elapsed += length + cost
+            self._spent += effort
+            self._prepared += max(cost - self._costs.get(Depth.LIGHT, 0.0), 0.0)
+            return
+        if depth > Depth.LIGHT:
+            self._elapsed -= self._prepared  # they are counted already
+            self._spent -= self._prepared
+            cost, effort, self._prepared = cost + self._prepared, effort + self._prepared, 0.0
         if dense:
             self._dense = _average(self._dense, cost)
         elif depth is Depth.LIGHT:  # many and much alike: learned from in bunches

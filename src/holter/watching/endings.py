@@ -6,6 +6,7 @@ from collections.abc import Callable
 from holter.record.events import ExceptionRaised, Occurrence
 from holter.watching.collectors.roster import Roster
 from holter.watching.exhaustion import exhausted
+from holter.watching.spoiled import spoiled
 
 
 def ending(
@@ -16,12 +17,19 @@ def ending(
         return "finished", []
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     events: list[Occurrence] = [ExceptionRaised(type(error).__name__, str(error), _where(error))]
-    try:
-        memory = exhausted(error, roster)
-    except Exception as failure:
-        fail("looking for what holds memory", failure)
-    else:
-        events += [] if memory is None else [memory]
+    if status == "interrupted":
+        return status, events
+    looks: dict[str, Callable[[], Occurrence | None]] = {
+        "looking for what holds memory": lambda: exhausted(error, roster),
+        "looking for variables that are not finite": lambda: spoiled(error),
+    }
+    for task, look in looks.items():
+        try:
+            seen = look()
+        except Exception as failure:
+            fail(task, failure)
+        else:
+            events += [] if seen is None else [seen]
     return status, events
 
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
@@ -78,6 +78,7 @@ class Loop:
         self.at_epoch: list[
             Callable[[], None]
         ] = []  # called when an epoch begins or evaluation ends
+        self.at_evaluation: list[Callable[[nn.Module], None]] = []  # a model is put into eval mode
         # Called when a pass over a loader begins: with where that is, and whether in evaluation.
         self.at_loader: list[Callable[[DataLoader[Any], Chain, bool], None]] = []
 

@@ -51,7 +51,7 @@ SEEN = frozenset(
 Timers = tuple[Any, Any]  # CUDA events before and after some work of holter
 
 
-Settle = Callable[[float, bool], float]  # device time, and whether the host is ahead -> the cost
+Settle = Callable[[float], float]  # device time -> the cost
 
 
 See = Callable[[int, Mapping[Signal, Sequence[float]]], bool]
@@ -70,7 +70,6 @@ class _Step(NamedTuple):
     timers: Sequence[Timers]
     wide: Sequence[tuple[Wide, Tensor]]
     settle: Settle
-    is_hidden: bool  # the GPU was not yet done with the step before: our host time cost nothing
 
 
 class _Bunch(NamedTuple):
@@ -192,7 +191,6 @@ class Recorder:
         tensors += [reading[2] for reading in readings if isinstance(reading[2], Tensor)]
         tensors += [tally.values for tally in tallies]
         packed = Packed(tensors)
-        under_way = bool(self._under_way)
         self._under_way.append(
             _Step(
                 number=step,
@@ -204,7 +202,6 @@ class Recorder:
                 timers=timers,
                 wide=wide,
                 settle=settle,
-                is_hidden=under_way,
             )
         )
         return self._write_arrived() and fine
@@ -286,7 +283,7 @@ class Recorder:
         arrived = iter(step.packed.unpack())
         to_host(step.row, arrived)
         readings = [*step.readings]
-        readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked, step.is_hidden)]))
+        readings.append(Reading(WATCH_TIME, STEP, [step.settle(worked)]))
         if step.timers:
             readings.append(Reading(WATCH_DEVICE_TIME, STEP, [worked]))
         assert self._lane is not None

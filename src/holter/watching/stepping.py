@@ -192,15 +192,16 @@ class Stepper:
         spent = cost.spent
         effort = cost.effort if cost.is_generous else spent
         on_gpu = self.device.type == "cuda"
+        is_ahead = self.lane.row[self._idle_at] == 0  # the host, which has time to spare then
 
-        def settle(worked: float, hidden: bool) -> float:
-            # A host that runs ahead of its GPU has time to spare.
-            total = worked if hidden else max(spent, worked)
+        def settle(worked: float) -> float:
+            total = worked if is_ahead else max(spent, worked)
             if began is not None:
                 length = max(now - began - total, 0.0)
                 # What waits for a GPU holds it up: there, all time is effort.
                 least = total if on_gpu else min(effort, total)
-                self._budget.account(depth, total, length, effort=least)
+                prepares = depth is Depth.LIGHT  # or it would have been recorded as a light one
+                self._budget.account(depth, total, length, effort=least, prepares=prepares)
             return total
 
         return settle

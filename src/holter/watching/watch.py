@@ -129,6 +129,11 @@ class Watch:
         return self._recorder.path
 
     @property
+    def is_open(self) -> bool:
+        """Whether it records, in this process."""
+        return not self._loop.shield.is_closed and os.getpid() == self._process
+
+    @property
     def steps(self) -> int:
         """Number of steps recorded so far."""
         return self._recorder.steps
@@ -256,7 +261,7 @@ class Watch:
 
     def close(self, *, error: BaseException | None = None) -> None:
         """Write the open step and remove every hook; safe to call twice."""
-        if self._loop.shield.is_closed or os.getpid() != self._process:
+        if not self.is_open:
             return
         self._unseen.look()
         if self._old_tasks is not None:

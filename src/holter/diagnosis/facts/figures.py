@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -32,11 +33,11 @@ _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
         Meaning.ABOVE_ZERO: frozenset(
             ("r2", "r²", "mcc", "matthews", "kappa", "corr", "correlation", "pearson", "spearman")
         ),
-        Meaning.ABOVE_HALF: frozenset(("auc", "auroc", "rocauc")),
+        Meaning.ABOVE_HALF: frozenset(("auc", "auroc", "rocauc", "cindex", "concordance")),
         Meaning.SHARE: frozenset(
             (
                 *("acc", "accuracy", "correct", "success", "exact", "em", "top1", "top5"),
-                *("recall", "precision", "f1", "iou", "miou", "dice", "jaccard"),
+                *("recall", "precision", "f1", "iou", "miou", "dice", "jaccard", "pck"),
                 *("ndcg", "map", "mrr", "hit", "hits", "bleu"),
             )
         ),
@@ -87,10 +88,11 @@ def metrics_shown(run: Run) -> list[Metric]:
 
 def meaning_of(name: str) -> Meaning | None:
     """Return what a metric of that name means, or None if the name does not say."""
-    parts = set(_PARTS.split(name.lower()))
+    parts = _PARTS.split(name.lower())
     if "loss" in parts:
         return None
-    return next((meaning for meaning, names in _NAMES.items() if parts & names), None)
+    words = {*parts, *(first + second for first, second in pairwise(parts))}  # roc-auc, c-index
+    return next((meaning for meaning, names in _NAMES.items() if words & names), None)
 
 
 def _metric(name: str, steps: Values, values: Values) -> Metric | None:

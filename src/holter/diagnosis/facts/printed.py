@@ -72,7 +72,11 @@ def of_batches(
         if len(steps) < min_passes:
             continue
         same = all(_equal(printed[step], batches[step]) for step in steps)
-        far = [abs(printed[s] - proper[s]) > min_gap * max(proper[s], 1e-12) for s in steps]
+        far = [
+            abs(printed[step] - proper[step]) > min_gap * max(proper[step], 1e-12)
+            and not _equal(printed[step], proper[step])  # a loss of 1e-5 is printed as 0.0000
+            for step in steps
+        ]
         if same and 2 * sum(far) > len(far):
             last = steps[-1]
             return Match("loss", evaluation.data, tuple(steps), printed[last], proper[last])
@@ -84,6 +88,8 @@ def of_all_passes(facts: "Facts", printed: Mapping[int, float], *, min_passes: i
     for evaluation, proper in _losses(facts):
         steps = [step for step in printed if step in proper]
         if len(steps) < max(min_passes, _SUMMED) or steps != list(proper):
+            continue
+        if _equal(printed[steps[-1]], proper[steps[-1]]):  # what was printed is right
             continue
         for losses in (proper, _by_step(facts.run[VAL_LOSS_OF_BATCHES].get(evaluation.owner))):
             sums = np.cumsum([losses.get(step, float("nan")) for step in steps])

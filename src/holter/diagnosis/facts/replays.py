@@ -40,6 +40,8 @@ class ChangeFamily(StrEnum):
     PAIR = "pair"  # two changes together
 
 
+SMALLER_STEPS = (ChangeFamily.CLIP, ChangeFamily.RATE)
+
 # From the least intervention to the largest: the first that cures is the minimal cure.
 _FAMILIES = {
     TrialKind.COMPILE_OFF: ChangeFamily.KERNELS,
@@ -60,6 +62,7 @@ _FAMILIES = {
     TrialKind.ANOTHER_BATCH: ChangeFamily.BATCH,
 }
 _ORDER = list(_FAMILIES)
+_SEVERAL = 2  # bad batches among the next few: not a single one
 _MUCH_LOWER = 0.2  # times the learning rate: below, a larger change than a reset of moments
 
 
@@ -177,6 +180,12 @@ class Replayed:
     changes: Mapping[str, ReplayedChange]  # by name, as they were tried
     all_tried: bool  # no change was left out by an interrupt
     triage: Triage | None
+    born_at: int | None = None  # the step of the birth
+
+    @property
+    def is_born_later(self) -> bool:
+        """Whether a training that left its course before ended in this birth."""
+        return self.born_at is not None and self.born_at > self.failing
 
     @property
     def band(self) -> Band:
@@ -227,6 +236,13 @@ class Replayed:
         return self.triage is not None and self.triage.is_data
 
     @property
+    def is_given(self) -> bool:
+        """Whether the step was given values that are not finite, at once and not by its weights."""
+        birth = self.birth
+        at_once = self.onset == self.failing and not self.is_born_later
+        return birth is not None and birth.kind == "bad input" and at_once
+
+    @property
     def fails_on_older_weights(self) -> bool:
         """Whether the batch is known to fail on older weights, too."""
         return self.triage is not None and bool(self.triage.batch_on_older_weights)
@@ -254,20 +270,31 @@ class Replayed:
 
         Kernels and precision come first: they leave the training as it is meant. Then a safe form
         of the operation that fails, and what acts on steps, unless it is the data: smaller steps
-        only limit the damage that a bad batch does.
+        only limit the damage that a bad batch does. The safe form comes first where the operation
+        has no value for such operands (log of 0), which other batches will meet as well, or where
+        several batches are bad in a few steps: there is no single batch to leave out.
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
+        if self.is_given:  # smaller steps change what a script collects, not what it is given
+            cures = [c for c in cures if c.family not in SMALLER_STEPS]
         cures.sort(key=_size)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
         guards = [c for c in cures if c.family in local]
         birth = self.birth
-        if birth is not None and birth.phase == "update" and birth.is_singular:
+        if (
+            birth is not None
+            and birth.phase == "update"
+            and birth.is_singular
+            and not self.is_born_later
+        ):
             # The optimizer divides by 0: its epsilon is the guard, whatever the batch.
             meant += [c for c in cures if parts(c.name)[0].kind is TrialKind.LARGER_EPSILON]
         acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
-        order = (*meant, *without, *acting) if self.is_data else (*meant, *acting, *without)
+        recurs = self.about.bad >= _SEVERAL or (birth is not None and birth.is_singular)
+        first = self.is_data and not (guards and recurs)
+        order = (*meant, *without, *acting) if first else (*meant, *acting, *without)
         return next(iter(order), None)
 
 
@@ -284,16 +311,16 @@ def _size(change: ReplayedChange) -> float:
 def replayed(run: Run) -> Replayed | None:
     """What the last replay showed; None where there was none."""
     about: Reproduced | None = None
-    birth: Birth | None = None
+    born: BirthFound | None = None
     tried: list[ChangeTried] = []
     all_tried = False
     triage: Triage | None = None
     for event in run.events:
         match event.what:
             case Reproduced():  # another replay begins
-                about, birth, tried, all_tried, triage = event.what, None, [], False, None
+                about, born, tried, all_tried, triage = event.what, None, [], False, None
             case BirthFound():
-                birth = event.what.birth
+                born = event.what
             case ChangeTried():
                 tried.append(event.what)
             case ChangesTried():
@@ -302,7 +329,14 @@ def replayed(run: Run) -> Replayed | None:
                 triage = Triage(older, other, samples)
     if about is None:
         return None
-    found = Replayed(about=about, birth=birth, changes={}, all_tried=all_tried, triage=triage)
+    found = Replayed(
+        about=about,
+        birth=None if born is None else born.birth,
+        changes={},
+        all_tried=all_tried,
+        triage=triage,
+        born_at=None if born is None else born.failing,
+    )
     changes = [
         judged(
             each.name,

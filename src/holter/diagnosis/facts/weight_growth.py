@@ -1,18 +1,21 @@
 """How weight norms changed from the first step to the last, and the weight decay in effect."""
 
 from dataclasses import dataclass
+from math import isfinite, prod, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holter.diagnosis.facts.layers import Sample, median
-from holter.record.signals import LR, UPDATE_RATIO, WEIGHT_DECAY, WEIGHT_NORM
+from holter.diagnosis.facts.layers import Layer, Sample, median
+from holter.record.signals import GRAD_NORM, LR, UPDATE_RATIO, WEIGHT_DECAY, WEIGHT_NORM
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _NORMS = 10  # sampled norms needed
 _ORDINARY = 0.1  # the largest weight decay of common recipes
+_ALL_BUT_ZERO = 1e-3  # initial size, over one that preserves the input, that is as good as zero
+_ADDED_TO_GRADIENT = ("SGD", "Adam", "NAdam", "RAdam", "Adamax", "Adagrad", "RMSprop", "Rprop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,20 @@ class Growth:
         return f"{half:.2g} times its initial norm half-way, {end:.2g} times at the end"
 
 
+def initial_size(facts: "Facts", layer: Layer) -> float | None:
+    """Return the initial RMS of a weight over that which preserves the size of its input.
+
+    None if its norm was not read. The first reading follows the first update.
+    """
+    norms = facts.run[WEIGHT_NORM].get(layer.name) if WEIGHT_NORM in facts.run else None
+    if norms is None or not len(norms):
+        return None
+    ratios = facts.run[UPDATE_RATIO].get(layer.name) if UPDATE_RATIO in facts.run else None
+    first = float(ratios.values[0]) if ratios is not None and len(ratios) else 0.0
+    grown = sqrt(1 + first**2) if isfinite(first) else 1.0
+    return float(norms.values[0]) / grown / layer.root * sqrt(prod(layer.shape[1:]))
+
+
 def growth(facts: "Facts") -> Growth | None:
     """Return the growth of weights that did not start at zero; None if too few norms were read.
 
@@ -59,7 +76,9 @@ def growth(facts: "Facts") -> Growth | None:
     norms = facts.sample(WEIGHT_NORM, [layer.name for layer in facts.layers])
     if len(norms) < _NORMS:
         return None
-    columns = np.flatnonzero(norms.values[0] > 0)
+    zero = [layer.name for layer in facts.layers if _starts_at_zero(facts, layer)]
+    started = np.array([owner not in zero for owner in norms.owners], bool)
+    columns = np.flatnonzero((norms.values[0] > 0) & started)
     if not len(columns):
         return None
     owners = tuple(norms.owners[column] for column in columns)
@@ -69,6 +88,11 @@ def growth(facts: "Facts") -> Growth | None:
     if len(relative) < _NORMS:
         return None
     return Growth(relative, float(median(relative.values[-1:], axis=1)[0]))
+
+
+def _starts_at_zero(facts: "Facts", layer: Layer) -> bool:
+    size = initial_size(facts, layer)
+    return size is not None and size < _ALL_BUT_ZERO
 
 
 def most_by_updates(facts: "Facts") -> float | None:
@@ -96,11 +120,17 @@ class Decay:
     value: float
     rate: float  # 0 if the learning rate is unknown
     says: str
+    pull: float = 0.0  # over the gradient that it is added to; 0 where it is not
+
+    @property
+    def prevails(self) -> bool:
+        """Whether it is larger than the gradient, so that most of a step is decay."""
+        return self.pull > 1
 
     @property
     def ordinary(self) -> bool:
         """Whether common recipes use as much."""
-        return self.value <= _ORDINARY
+        return self.value <= _ORDINARY and not self.prevails
 
 
 def weight_decay(facts: "Facts") -> Decay | None:
@@ -122,4 +152,28 @@ def weight_decay(facts: "Facts") -> Decay | None:
     rate = float(np.median(rates.values))
     if not np.isfinite(rate):
         return Decay(value, 0.0, says)
-    return Decay(value, value * rate, f"{says}, lr={rate:.3g}: {100 * value * rate:.2g} % per step")
+    pull = _pull(facts, value)
+    each = f"{says}, lr={rate:.3g}: {100 * value * rate:.2g} % per step"
+    if pull > 1:
+        each = f"{says}, {pull:.2g} times the gradient that it is added to"
+    return Decay(value, value * rate, each, pull)
+
+
+def _pull(facts: "Facts", decay: float) -> float:
+    """Return how large a decay is over the gradient in the first half, where it is added to it.
+
+    Adam divides both by their size: a decay that prevails decides the step, however small it is.
+    """
+    kinds = {optimizer.class_name for optimizer in facts.run.meta.optimizers}
+    if not kinds or not kinds <= set(_ADDED_TO_GRADIENT) or GRAD_NORM not in facts.run:
+        return 0.0
+    names = [layer.name for layer in facts.layers]
+    weights = facts.sample(WEIGHT_NORM, names).between(0, 0.5)
+    gradients = facts.sample(GRAD_NORM, weights.owners).between(0, 0.5)
+    if gradients.owners != weights.owners or not len(weights) or not len(gradients):
+        return 0.0
+    size = gradients.medians()
+    known = np.isfinite(size) & (size > 0)
+    if not known.any():
+        return 0.0
+    return float(np.nanmedian(decay * weights.medians()[known] / size[known]))

@@ -31,8 +31,9 @@ def collapsed_weights(
 
     ## What it does
     Compares the norm of each weight matrix at the end with its initial norm, and takes the median
-    over the matrices. It reports a collapse if the loss went badly. The stronger the weight decay
-    times the learning rate, the less the norms need to shrink.
+    over the matrices. It reports a collapse if the loss went badly. The stronger the weight decay,
+    by the learning rate or, in Adam, beside the gradient that it is added to, the less the norms
+    need to shrink.
 
     ## Why it matters
     Weight decay pulls every weight to zero at each step. If it is stronger than the gradient, the
@@ -61,14 +62,13 @@ def collapsed_weights(
         yield collapsed_weights.not_examined("too few weight norms were recorded")
         return
     rate = decay.rate if decay is not None else 0.0
-    limit = violent_ratio if rate > violent else strong_ratio if rate > strong else ratio
+    is_strong = decay is not None and (rate > strong or decay.prevails)
+    limit = violent_ratio if rate > violent else strong_ratio if is_strong else ratio
     measured = f"the median weight norm is {growth.median:.2g} times its initial value"
     if growth.median > limit:
         yield collapsed_weights.clear(measured)
         return
-    damage = damage_of(
-        collapsed_weights, facts, measured, min_fall=min_fall if rate > strong else -inf
-    )
+    damage = damage_of(collapsed_weights, facts, measured, min_fall=min_fall if is_strong else -inf)
     if not isinstance(damage, Damage):
         yield damage
         return

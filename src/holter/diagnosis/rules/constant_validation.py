@@ -52,7 +52,8 @@ def constant_validation(
     ## What it does
     Reports validation losses that are bit for bit equal on the last passes while the weights move,
     or, without readings of them, while the training loss falls. It is a hint if the values were
-    handed to `log()` and changed before: they may be the best loss so far.
+    handed to `log()` and changed before: they may be the best loss so far; or if another call of
+    the same function changes in the same evaluations: this one may measure a fixed baseline.
 
     ## Why it matters
     The same number means the same weights on the same data: the model that is validated is not the
@@ -139,10 +140,15 @@ def _judge(
     excuse = constant_validation.excused(facts, owner, loss)
     if excuse is not None:
         return excuse
+    beside = _changes_beside(facts, owner, loss)
+    only = "; that of another call in the same evaluations changes" if beside else ""
     return constant_validation.finding(
         f"the validation loss{of(owner)} is {value:.3g}, bit for bit the same, on"
-        f" {'all' if throughout else 'the last'} {same} passes (steps {first} to {last})",
-        confidence=_confidence(owner, movement, throughout=throughout),
+        f" {'all' if throughout else 'the last'} {same} passes (steps {first} to {last}){only}",
+        confidence=Confidence.HINT
+        if beside
+        else _confidence(owner, movement, throughout=throughout),
+        severity=Severity.WARNING if beside else None,
         onset=first,
         evidence=(
             Evidence(VAL_LOSS, (first, last), f"{value:.3g} on each of {same} passes", owner),
@@ -151,6 +157,16 @@ def _judge(
         ),
         fix="validate the model that the optimizer trains: `evaluate(model)`, not a copy or an"
         " earlier checkpoint",
+    )
+
+
+def _changes_beside(facts: Facts, owner: str, loss: Series) -> bool:
+    """Whether the same function changes in the same evaluations: this may be a fixed baseline."""
+    function = parts_of(owner)[0]
+    return any(
+        np.ptp(series.values) > 0 and bool(np.isin(loss.steps, series.steps).all())
+        for name, series in facts.run[VAL_LOSS].items()
+        if name != owner and parts_of(name)[0] == function and len(series)
     )
 
 

@@ -8,14 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.data_sets import measured as measured_of
 from holter.diagnosis.facts.stream import Stream, Values, failed
 from holter.diagnosis.rule import exception, rule
-from holter.diagnosis.wording import number
+from holter.diagnosis.wording import number, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import STREAM_MEAN, STREAM_STD, Signal
+from holter.record.signals import DATASET_REWRITTEN, STREAM_MEAN, STREAM_STD, Signal
 
 Bools = npt.NDArray[np.bool_]
 
+_FIX = (
+    "do not change the data in place: return a copy, `x = x.clone()`, from `__getitem__` and"
+    " transforms, and fit scalers once before the training"
+)
 _DEVIATIONS = 6.0  # standard errors that a change has to exceed where passes are read in part
 
 
@@ -59,13 +64,15 @@ def drifting_inputs(
     scale: Annotated[float, "ratio of the standard deviations"] = 1.5,
     severe: Annotated[float, "multiple of these limits that is reported in any case"] = 4.0,
     straight: Annotated[float, "length of the path over the net change"] = 1.3,
+    min_rewritten: Annotated[float, "share of samples that change when they are read"] = 0.2,
 ) -> Iterator[Verdict]:
     """The inputs of training change from epoch to epoch.
 
     ## What it does
     Compares mean and standard deviation of the inputs between passes over a training loader whose
     passes all hold the same samples. It reports a change in one direction if the run went badly,
-    and a very large one in any case.
+    and a very large one in any case. It also reports data sets whose stored numbers change when a
+    sample is read.
 
     ## Why it matters
     The same samples must have the same distribution in every epoch. If it moves, the model follows
@@ -88,6 +95,24 @@ def drifting_inputs(
     - Print mean and standard deviation of `dataset[0][0]` after each epoch: without random
       augmentation they must not change.
     """
+    rewritten = measured_of(facts.run, DATASET_REWRITTEN, "train") or 0.0
+    if rewritten >= min_rewritten:
+        yield drifting_inputs.finding(
+            f"reading a sample changes the numbers that the data set stores, in"
+            f" {percent(rewritten)} of the samples tried: changes accumulate from epoch to epoch",
+            confidence=Confidence.LIKELY,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_REWRITTEN,
+                    (0, 0),
+                    "stored rows differ before and after `dataset[i]`",
+                    "train",
+                ),
+            ),
+            fix=_FIX,
+        )
+        return
     stream = next((each for each in facts.streams if each.setup is not None), None)
     usable = (
         np.zeros(0, bool)
@@ -123,8 +148,7 @@ def drifting_inputs(
         evidence=(
             Evidence(drift.signal, (int(steps[0]), int(steps[-1])), drift.says, stream.loader),
         ),
-        fix="do not change the data in place: return a copy, `x = x.clone()`, from `__getitem__`"
-        " and transforms, and fit scalers once before the training",
+        fix=_FIX,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import isfinite, log10, prod, sqrt
+from math import log10
 from typing import Annotated
 
 import numpy as np
@@ -14,6 +14,7 @@ from holter.diagnosis.facts.gradient_scale import exploded_later, large_at_start
 from holter.diagnosis.facts.layers import Layer, Matrix, Sample, inner_activations, median
 from holter.diagnosis.facts.progress import steps_follow_gradients
 from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.facts.weight_growth import initial_size
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -23,7 +24,6 @@ from holter.record.signals import (
     CLIP_COEFFICIENT,
     LR,
     UPDATE_RATIO,
-    WEIGHT_NORM,
 )
 
 _COMMON = 1e-3  # relative update of most trainings that go well
@@ -243,14 +243,8 @@ def _saturated_layer(facts: Facts, limit: float, samples: int) -> Evidence | Non
 
 def _starts_small(facts: Facts, layer: Layer, small: float) -> bool:
     """Whether a weight starts far smaller than one that preserves the size of its input."""
-    norms = facts.run[WEIGHT_NORM].get(layer.name) if WEIGHT_NORM in facts.run else None
-    if norms is None or not len(norms):
-        return False
-    width = prod(layer.shape[1:])
-    ratios = facts.run[UPDATE_RATIO].get(layer.name)
-    first = float(ratios.values[0]) if ratios is not None and len(ratios) else 0.0
-    grown = sqrt(1 + first**2) if isfinite(first) else 1.0  # it is read after the first update
-    return float(norms.values[0]) / grown / layer.root < small / sqrt(width)
+    size = initial_size(facts, layer)
+    return size is not None and size < small
 
 
 def _without_zero_starts(ratios: Sample) -> Sample:

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import numpy as np
 
+from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.layers import Sample
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent, some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -22,13 +24,15 @@ def identical_rows(
     *,
     min_steps: Annotated[int, "last sampled steps at which the rows are identical"] = 10,
     share: Annotated[float, "share of the rows that equal the first"] = 0.999,
+    min_layers: Annotated[int, "hidden layers that start so, where rounding parts them later"] = 2,
 ) -> Iterator[Verdict]:
     """All units of a layer have the same weights and stay identical.
 
     ## What it does
     Reports weight matrices whose rows are all identical bit for bit after the last updates. The
     last matrix of the model does not count, nor do embeddings and weights that are frozen or get no
-    gradient.
+    gradient. Rows of several layers that only start identical, and differ later by rounding or
+    dropout, are reported if the loss went badly.
 
     ## Why it matters
     Units with identical weights compute the same output, get the same gradient, and stay identical.
@@ -62,6 +66,10 @@ def identical_rows(
     reached = {owner for owner, norm in facts.run[GRAD_NORM].items() if len(norm)}
     candidates = [twins.owners[column] for column in identical]
     hidden = [name for name in candidates if name in reached and name != names[-1]]
+    started = _started(twins, share, names[-1])
+    if not hidden and len(started) >= min_layers:
+        yield _from_the_start(facts, twins, started)
+        return
     if not hidden:
         most = float(np.nanmax(np.where(np.isfinite(recent), recent, 0)[-1], initial=0))
         yield identical_rows.clear(
@@ -83,6 +91,36 @@ def identical_rows(
                 f"100 % of the rows equal the first at the last {len(recent)} samples",
                 hidden[0],
             ),
+        ),
+        fix="initialise these weights at random: `nn.init.kaiming_normal_(layer.weight)`",
+    )
+
+
+def _started(twins: Sample, share: float, last: str) -> list[str]:
+    """Return the hidden layers whose rows were identical when they were first read."""
+    columns = np.flatnonzero(twins.values[0] >= share)
+    return [twins.owners[column] for column in columns if twins.owners[column] != last]
+
+
+def _from_the_start(facts: Facts, twins: Sample, layers: list[str]) -> Verdict:
+    measured = f"all rows of {some(layers)} start identical"
+    damage = damage_of(identical_rows, facts, measured)
+    if not isinstance(damage, Damage):
+        return damage
+    first = int(twins.steps[0])
+    return identical_rows.finding(
+        f"{measured}: their units differ by rounding or dropout only; {damage.says}",
+        confidence=damage.confidence,
+        severity=damage.severity,
+        onset=first,
+        evidence=(
+            Evidence(
+                WEIGHT_TWIN_FRACTION,
+                (first, first),
+                f"100 % of the rows equal the first at step {first}",
+                layers[0],
+            ),
+            *damage.evidence,
         ),
         fix="initialise these weights at random: `nn.init.kaiming_normal_(layer.weight)`",
     )

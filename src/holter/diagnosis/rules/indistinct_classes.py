@@ -1,6 +1,6 @@
 """Two classes are confused as by chance although all others are told apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,7 +20,9 @@ class _Pair:
     targets: int
     inside: int
     right: int
-    others: float  # share of the targets of all other classes that are right
+    others: (
+        float  # share of the targets of other classes that are right, or confused with one class
+    )
 
 
 @rule(severity=Severity.WARNING, level=Level.DATA, needs=(VAL_BALANCED_ACCURACY,), preview=True)
@@ -73,8 +75,8 @@ def indistinct_classes(
         return
     both = f"classes {pair.labels[0]} and {pair.labels[1]}"
     says = (
-        f"{pair.right} of {pair.inside} targets of {both} are right, and {percent(pair.others)} of"
-        " those of other classes"
+        f"{pair.right} of {pair.inside} targets of {both} are right; {percent(pair.others)} of"
+        " those of other classes are, or are confused within another pair"
     )
     is_told = pair.right > max_right * pair.inside or pair.inside < min_inside * pair.targets
     if is_told or pair.others < min_others:
@@ -114,5 +116,24 @@ def _worst(counts: ClassCounts, min_targets: int) -> _Pair | None:
     first, second = each[labels[0]], each[labels[1]]
     right, targets = first.right + second.right, first.support + second.support
     rest = [one for one in counts.each if one.label not in labels]
-    others = sum(one.right for one in rest) / max(sum(one.support for one in rest), 1)
+    told = sum(one.right for one in rest) + _in_other_pairs([one.label for one in rest], times)
+    others = told / max(sum(one.support for one in rest), 1)
     return _Pair(labels, targets, right + pairs[labels], right, others)
+
+
+def _in_other_pairs(labels: Sequence[int], times: Mapping[tuple[int, int], int]) -> int:
+    """Return how many targets are predicted as the other class of a pair of their own.
+
+    Classes are a pair if each is predicted as the other more often than as any third one.
+    """
+    nearest = {
+        label: max(
+            (n for n in labels if n != label), key=lambda n: times.get((label, n), 0), default=label
+        )
+        for label in labels
+    }
+    return sum(
+        times.get((label, other), 0)
+        for label, other in nearest.items()
+        if other != label and nearest[other] == label
+    )

@@ -52,8 +52,9 @@ def input_bound(
     store fewer and larger files, move augmentation to the GPU.
 
     ## When it is wrong
-    On a CPU that computes and loads with all its cores, workers take time from the computation, and
-    the gain is smaller than stated. A storage that others slow down may be faster tomorrow.
+    Workers and a training that share all cores take turns: with as many workers as cores and no
+    GPU, the finding is a hint for information. A storage that others slow down may be faster
+    tomorrow.
 
     ## How to confirm
     - `holter try throughput train.py` trains on one cached batch, and tries several numbers of
@@ -77,7 +78,13 @@ def input_bound(
         facts.run[TIME_DATA_WAIT].items(), key=lambda item: float(item[1].values.sum())
     )
     loader = loaders(facts.run).get(slowest, LoaderSeen(slowest))
+    cores = facts.run.meta.environment.machine.cores
+    # Without a GPU, loading and computing take turns on the cores: no fault of the script.
+    is_crowded = times.idle is None and cores is not None and loader.workers >= cores
     workers = f"{loader.workers} workers" if loader.workers else "no workers"
+    if is_crowded:
+        workers += f", which share {cores} cores with the training"
+    unproven = Confidence.HINT if is_crowded else Confidence.LIKELY
     yield input_bound.finding(
         f"each step waits {measured} for batches ({workers}): "
         + (
@@ -85,7 +92,8 @@ def input_bound(
             if tried is None
             else f"on one cached batch, training is {tried:.2g} times as fast"
         ),
-        confidence=Confidence.LIKELY if tried is None else Confidence.CERTAIN,
+        confidence=unproven if tried is None else Confidence.CERTAIN,
+        severity=Severity.INFO if is_crowded else None,
         onset=max(times.first, series.first),
         evidence=(
             Evidence(
@@ -99,7 +107,7 @@ def input_bound(
                 f" {duration(times.forward + times.backward + times.optimizer)} of it",
             ),
         ),
-        fix=_fix(facts.run, loader),
+        fix=_fix(cores, loader, is_crowded=is_crowded),
     )
 
 
@@ -124,13 +132,17 @@ def _pass_starts(run: Run, times: Breakdown) -> Iterator[Verdict]:
         )
 
 
-def _fix(run: Run, loader: LoaderSeen) -> str:
-    cores = run.meta.environment.machine.cores
+def _fix(cores: int | None, loader: LoaderSeen, *, is_crowded: bool) -> str:
     if loader.workers == 0:
         workers = min(cores or _MOST_WORKERS, _MOST_WORKERS)
         return (
             f"load in parallel: `DataLoader(..., num_workers={max(workers, 2)}, pin_memory=True,"
             " persistent_workers=True)`; if samples are decoded from files, cache the result"
+        )
+    if is_crowded:
+        return (
+            "nothing is wrong, the run only takes longer: cache what samples are decoded to, or use"
+            " a machine with more cores"
         )
     more = cores is None or cores > loader.workers
     return (

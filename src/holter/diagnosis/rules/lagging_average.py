@@ -5,7 +5,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import percent, portion
 from holter.record.events import CopyCompared
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS
@@ -59,7 +59,7 @@ def lagging_average(
     for copy in copies:
         is_average = copy.written >= min_written * facts.run.steps
         measured = (
-            f"a copy of {copy.model} is {percent(copy.behind)} of the way of the training behind it"
+            f"a copy of {copy.model} is {portion(copy.behind)} of the way of the training behind it"
         )
         if not is_average or not copy.moved or copy.behind < 1 - max_way:
             yield lagging_average.clear(measured)

@@ -3,17 +3,23 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
+    INPUT_ELEMENTS,
     PADDING_AMOUNT,
     PADDING_CHANGE,
     PADDING_COUNTED,
     PADDING_LENGTH,
     PADDING_ROUNDING,
+    PADDING_WIDTHS,
 )
+
+_NEARLY_ALL = 0.9  # share of the steps at which inputs have the same size: epochs end in others
 
 
 @exception
@@ -38,13 +44,15 @@ def leaking_padding(
     *,
     min_change: Annotated[float, "change of the outputs in standard deviations"] = 0.1,
     min_counted: Annotated[float, "share of the targets that are padding"] = 0.02,
+    min_gain: Annotated[float, "share of the best constant prediction's loss that is gone"] = 0.5,
 ) -> Iterator[Verdict]:
     """Padding changes the outputs, or counts in the loss.
 
     ## What it does
     Reads the experiment padding: samples are given to the model with and without their padding, in
-    eval mode, and outputs at real positions must not change. If they do not, it gives a hint when
-    the loss counts targets that are padding.
+    eval mode, and outputs that the loss counts must not change. It is a hint if all batches are
+    padded to one length, and nothing is reported if such a training learned. If outputs do not
+    change, it gives a hint when the loss counts targets that are padding.
 
     ## Why it matters
     The output for a sample then depends on the longest sample of its batch. Alone, sorted by
@@ -63,7 +71,8 @@ def leaking_padding(
     `pack_padded_sequence`. Set targets at padded positions to the loss's `ignore_index`.
 
     ## When it is wrong
-    All samples are always padded to one length, in training as in use: the model has adapted to it.
+    Batches have several lengths in training, and the model has learned to ignore padding as well
+    as it needs to.
 
     ## How to confirm
     - Call the model in eval mode on one short sample, alone and padded: the outputs must agree.
@@ -79,10 +88,14 @@ def leaking_padding(
     excuse = None
     if changes[worst] > max(rounding, min_change):
         excuse = leaking_padding.excused(facts, changed)
+        one_length = _one_length(facts)
+        outcome = facts.outcome
+        if excuse is None and one_length and outcome and (outcome.gain or 0.0) >= min_gain:
+            excuse = leaking_padding.harmless(f"{changed}, but {one_length}, and {outcome.says}")
         if excuse is None:
             yield leaking_padding.finding(
-                changed,
-                confidence=Confidence.LIKELY,
+                f"{changed}; {one_length}" if one_length else changed,
+                confidence=Confidence.HINT if one_length else Confidence.LIKELY,
                 onset=0,
                 evidence=tuple(
                     Evidence(PADDING_CHANGE, (0, 0), f"{change:.2g} standard deviations", name)
@@ -107,3 +120,18 @@ def leaking_padding(
         yield excuse
     else:
         yield leaking_padding.clear(f"{changed} (rounding: {rounding:.1g})")
+
+
+def _one_length(facts: Facts) -> str | None:
+    """Return that all batches are padded to one length, if so.
+
+    What a sample is padded with is then always the same, and the model has adapted to it.
+    """
+    if INPUT_ELEMENTS in facts.run:  # of all steps
+        for series in facts.run[INPUT_ELEMENTS].values():
+            sizes = series.values[np.isfinite(series.values)]
+            if not len(sizes) or np.mean(sizes == np.median(sizes)) < _NEARLY_ALL:
+                return None
+    elif PADDING_WIDTHS not in facts.run or facts.run[PADDING_WIDTHS][""].values[-1] > 1:
+        return None
+    return "all batches are padded to the same length"

@@ -21,13 +21,22 @@ _HELD_OUT = re.compile(r"^(val|valid|validation|eval|evaluation|test|dev|held_?o
 _EXACT = 2e-3  # difference that rounding explains
 _COARSE = 10  # mean errors of small batches differ from that of the pass by more
 _BINNED = ("AUROC", "average precision")  # from bins of the logit, which may be coarse
+_UNITS = ("F1 of all labels", "mean F1 of the labels", "weighted F1 of the labels")
 _SIZES = ("RMSE", "MSE", "MAE")  # metrics that are no shares
+_FIX = (
+    "sum hits and samples over the pass and divide once: `correct / total`; reset both before each"
+    " pass"
+)
+_FIX_UNITS = (
+    "decide each label by itself: `torch.sigmoid(logits) > 0.5`; a softmax over labels lets only"
+    " one of them pass"
+)
 
 
 def _of_classes(what: PassMeasured) -> Mapping[str, float]:
     found = classification(what)
     if found is None:
-        return {}
+        return _of_units(what)
     values = {
         "accuracy": found.accuracy,
         "balanced accuracy": found.balanced,
@@ -36,6 +45,18 @@ def _of_classes(what: PassMeasured) -> Mapping[str, float]:
         "error rate": 1 - found.accuracy,
     }
     return values | {f"F1 of class {one.label}": one.f1 for one in found.each}
+
+
+def _of_units(what: PassMeasured) -> Mapping[str, float]:
+    """Return F1 of several labels that are yes or no each, decided at 0.5."""
+    units = () if what.scores is None else what.scores.each
+    yes = sum(unit.yes for unit in units)
+    if not yes:
+        return {}
+    each = [2 * unit.right / max(unit.predicted + unit.yes, 1) for unit in units]
+    weighted = sum(f1 * unit.yes for f1, unit in zip(each, units, strict=True)) / yes
+    whole = 2 * sum(unit.right for unit in units) / (yes + sum(unit.predicted for unit in units))
+    return dict(zip(_UNITS, (whole, float(np.mean(each)), weighted), strict=True))
 
 
 def _of_scores(what: PassMeasured) -> Mapping[str, float]:
@@ -294,8 +315,10 @@ def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share
     evidence = (
         Evidence(METRIC_LOGGED, span, f"{number(last.logged)} after step {last.step}", name),
     )
-    is_exact = last.is_share and not (name.startswith(PRINTED) and metric in _BINNED)
-    wrong = gaps > (min_gap if is_exact else _COARSE * min_gap)
+    is_coarse = metric in _UNITS or (name.startswith(PRINTED) and metric in _BINNED)
+    wrong = gaps > (min_gap if last.is_share and not is_coarse else _COARSE * min_gap)
+    if metric in _UNITS:  # other thresholds than 0.5 are chosen because they give more
+        wrong &= np.array([pair.logged < pair.computed for pair in pairs])
     if wrong.mean() < min_share:
         return misreported_metric.normal(
             f"{both}: a mean over batches of unequal size differs by as much", evidence
@@ -306,6 +329,5 @@ def _judge(name: str, metric: str, pairs: list[_Pair], min_gap: float, min_share
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=pairs[int(wrong.argmax())].step,
         evidence=evidence,
-        fix="sum hits and samples over the pass and divide once: `correct / total`; reset both"
-        " before each pass",
+        fix=_FIX_UNITS if metric in _UNITS else _FIX,
     )

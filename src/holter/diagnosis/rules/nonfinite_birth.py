@@ -63,20 +63,21 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     cures = (*guards, *([replay.proven_cure] if replay.proven_cure is not None else ()))
     signal = REPLAY_LOSS if birth.phase == "forward" else REPLAY_NORM
     window = (replay.first, replay.failing)
+    born_at = replay.failing if replay.born_at is None else replay.born_at
     yield nonfinite_birth.finding(
         birth.says if reproduced else f"{birth.says}, in a replay that differs from the training",
         severity=None if reproduced else Severity.WARNING,
         confidence=Confidence.CERTAIN if reproduced else Confidence.HINT,
-        onset=replay.failing,
+        onset=born_at,
         evidence=(
             Evidence(signal, window, replay.says, UNCHANGED),
-            Evidence(signal, (replay.failing, replay.failing), where, UNCHANGED),
+            Evidence(signal, (born_at, born_at), where, UNCHANGED),
             *(
                 Evidence(signal, window, f"cures it: {cure.says}", cure.name)
                 for cure in dict.fromkeys(cures)
             ),
         ),
         # A batch that broke the weights before is a cause of it, not an effect.
-        explains=FAILURES if replay.onset < replay.failing else None,
+        explains=FAILURES if replay.onset < born_at else None,
         fix=fix_of_birth(replay, birth),
     )

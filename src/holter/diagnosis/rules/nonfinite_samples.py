@@ -22,7 +22,8 @@ def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     Preflight counts samples with NaN or infinity in the inputs and targets of up to 2,000 samples
     of each split, and computes the loss of the first batch that holds one. The finding is certain
-    if that loss is not finite, and a hint if no such batch was met in time.
+    if that loss is not finite, and a hint if no such batch was met in time. A training that has
+    gone through all samples and learned masks or skips them: nothing is reported.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights.
@@ -66,6 +67,10 @@ def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
         if lost == 0:
             yield nonfinite_samples.harmless(f"{symptom}; the loss of such a batch is finite")
             continue
+        trained = _trained_on_all(facts) if split == "train" and lost is None else ""
+        if trained:
+            yield nonfinite_samples.harmless(f"{symptom}; {trained}")
+            continue
         evidence = [
             Evidence(DATASET_NONFINITE, (0, 0), f"{count:.0f} of {examined:.0f}", f"{split} {part}")
             for part, count in bad.items()
@@ -83,3 +88,13 @@ def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
             fix="impute or drop these samples where the data is read:"
             " `kept = x.isfinite().all(dim=1)`",
         )
+
+
+def _trained_on_all(facts: Facts) -> str:
+    """Say that a whole pass over the training data did no damage, or return ""."""
+    epochs, outcome = facts.epochs, facts.outcome
+    if epochs is None or not epochs.kind.startswith("passes") or epochs.count < 2:
+        return ""
+    if outcome is None or outcome.bad or not outcome.finite:
+        return ""
+    return f"the run trained on all samples, and {outcome.says}"

@@ -15,12 +15,18 @@ from holter.record.signals import (
     DATASET_NEAR_OVERLAP,
     DATASET_OVERLAP,
     DATASET_SHARED_POSITIONS,
+    DATASET_WINDOW_OVERLAP,
 )
 
 _ALL = 0.999  # of the validation samples: the set as a whole
 _MIN_VALIDATION = 20  # validation samples for that to be certain
 _MIN_PAIRS = 10  # equal inputs that are a hint
+_MIN_WINDOWS = 5  # validation samples that are no coincidence
 _FIX = "split once, before anything is copied or shuffled, and keep the parts disjoint"
+_FIX_WINDOWS = (
+    "split before augmenting or cutting windows; keep copies, frames and windows of one recording"
+    " in one part"
+)
 
 
 @rule(
@@ -36,6 +42,7 @@ def overlapping_splits(
     error_share: Annotated[float, "share of validation from which on it is an error"] = 0.1,
     min_near: Annotated[float, "share of validation that is almost a training sample"] = 0.1,
     max_duplicates: Annotated[float, "share of duplicates in training to be certain"] = 0.5,
+    min_windows: Annotated[float, "share of validation that overlaps training windows"] = 0.2,
     standard_deviations: Annotated[float, "above coincidence"] = 5.0,
 ) -> Iterator[Verdict]:
     """Validation samples are in the training set.
@@ -44,7 +51,8 @@ def overlapping_splits(
     Reads the experiment data of preflight, which compares inputs of both splits bit by bit, or
     their positions in one data set, which works with augmentation. It reports when more of
     validation is in training than coincidence gives; duplicates within training show how often that
-    is. It is a hint if continuous inputs are copies in both splits alike, or almost copies.
+    is. It is a hint if continuous inputs are copies in both splits alike, or almost copies, or
+    hold a part of a training input at another place, as overlapping windows do.
 
     ## Why it matters
     The model may have memorised those samples. Validation then measures memory, not performance on
@@ -112,6 +120,24 @@ def overlapping_splits(
             evidence=_evidence(facts, duplicates),
             fix=_FIX,
         )
+    elif (windows := _windows(facts, valid)) >= min_windows:
+        yield overlapping_splits.finding(
+            f"about {percent(windows)} of the validation inputs hold a part of a training input at"
+            f" another place, as overlapping windows do{_example(facts, 'window overlap')}",
+            confidence=Confidence.HINT,
+            severity=Severity.WARNING,
+            onset=0,
+            evidence=(
+                Evidence(
+                    DATASET_WINDOW_OVERLAP,
+                    (0, 0),
+                    "a quarter of their numbers or more are those of one training input, bit by"
+                    " bit",
+                    "inputs",
+                ),
+            ),
+            fix=_FIX_WINDOWS,
+        )
     elif (near := measured(facts.run, DATASET_NEAR_OVERLAP, "inputs") or 0) >= min_near:
         yield overlapping_splits.finding(
             f"{percent(near)} of the validation inputs are almost equal to a training input"
@@ -127,13 +153,20 @@ def overlapping_splits(
                     "inputs",
                 ),
             ),
-            fix="split before augmenting or cutting windows; keep copies, frames and windows of one"
-            " recording in one part",
+            fix=_FIX_WINDOWS,
         )
     else:
         if share >= min_share:
             yield overlapping_splits.normal(f"{overlap}, as coincidence gives: {duplicates}")
         yield overlapping_splits.clear(f"{overlap}; {duplicates}")
+
+
+def _windows(facts: Facts, valid: float) -> float:
+    """Return the share of validation that overlaps training windows, if all of them were read."""
+    share = measured(facts.run, DATASET_WINDOW_OVERLAP, "inputs") or 0.0
+    if share * valid < _MIN_WINDOWS or not is_continuous(facts.run, "train"):
+        return 0.0
+    return min(share * unread(facts.run, "train"), 1.0)
 
 
 def _by_position(facts: Facts, min_share: float) -> Iterator[Verdict]:

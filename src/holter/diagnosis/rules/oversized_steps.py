@@ -6,6 +6,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replays import (
+    SMALLER_STEPS,
     ChangeFamily,
     Replayed,
     fails,
@@ -20,7 +21,6 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import CLIP_NORM, REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 
-_SMALLER = (ChangeFamily.CLIP, ChangeFamily.RATE)  # changes that make steps smaller
 _ELSEWHERE = (ChangeFamily.PRECISION, ChangeFamily.GUARD)  # changes that point at another cause
 _EXPLODED = 10.0  # times the median norm before, from which on gradients explode
 _USELESS = (ChangeFamily.BATCH, *_ELSEWHERE)
@@ -70,7 +70,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     if not replay.all_tried:
         yield oversized_steps.not_examined("not all changes were tried on the failure")
         return
-    cured, tried = replay.cured_by(*_SMALLER), replay.not_cured_by(*_SMALLER)
+    cured, tried = replay.cured_by(*SMALLER_STEPS), replay.not_cured_by(*SMALLER_STEPS)
     if not cured:
         yield (
             oversized_steps.clear(f"{listed(tried)} did not cure it")
@@ -86,7 +86,17 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             else "the batch fails on older weights too, and other batches do not"
         )
         return
-    born = replay.birth if replay.onset == replay.failing else None
+    at_once = replay.onset == replay.failing and not replay.is_born_later
+    born = replay.birth if at_once else None
+    if born is not None and born.kind == "bad setting":
+        yield oversized_steps.clear(f"a setting of the optimizer is no number ({born.where})")
+        return
+    if replay.is_given and born is not None:
+        yield oversized_steps.clear(
+            f"the values that step {replay.failing} is given are not finite ({born.where}): smaller"
+            " steps change what a script collects, not what it is given"
+        )
+        return
     if born is not None and born.is_singular and not replay.not_cured_by(ChangeFamily.GUARD):
         yield oversized_steps.clear(
             f"the loss is normal until step {replay.failing}: {born.operation} is given what it is"
@@ -112,7 +122,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
             Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
             *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        fix=instructions(replay, sorted(_SMALLER, key=lambda family: family != smallest)),
+        fix=instructions(replay, sorted(SMALLER_STEPS, key=lambda family: family != smallest)),
     )
 
 

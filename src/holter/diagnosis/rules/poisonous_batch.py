@@ -78,6 +78,8 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         return
     useless = replay.not_cured_by(*_OTHERS)
     window = (replay.first, replay.failing)
+    # Where a guard cures as well, an operation is unsafe, and the batch has only reached it.
+    is_cause = replay.onset < replay.failing and not replay.cured_by(ChangeFamily.GUARD)
     yield poisonous_batch.finding(
         f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
         + (f", not by {listed(useless)}" if useless else "")
@@ -88,7 +90,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
             Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
             *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
         ),
-        explains=("nonfinite-birth", *FAILURES) if replay.onset < replay.failing else None,
+        explains=("nonfinite-birth", *FAILURES) if is_cause else None,
         fix=f"check the batch of step {replay.failing}, and fix or drop its samples where the data"
         " is loaded",
     )

@@ -99,6 +99,9 @@ def slow_rank(
     if isinstance(found, str):
         yield slow_rank.not_examined(found)
         return
+    if not found.wait:
+        yield slow_rank.clear("no rank waits for another in backward")
+        return
     measured = f"others wait {percent(found.wait / found.step)} of a step for rank {found.rank}"
     if found.wait < min_wait * found.step or found.last < min_last:
         yield slow_rank.clear(measured)

@@ -22,7 +22,7 @@ def term_without_gradient(
     facts: Facts,
     *,
     min_readings: Annotated[int, "sampled steps needed"] = 8,
-    min_share: Annotated[float, "share of the loss, in the second half of the run"] = 0.5,
+    min_share: Annotated[float, "share of the loss, in the second half of what was read"] = 0.5,
     min_change: Annotated[float, "relative change between steps, by which it is computed"] = 1e-3,
 ) -> Iterator[Verdict]:
     """A term of the loss has no gradient, and makes up most of the loss.
@@ -68,8 +68,9 @@ def term_without_gradient(
     if not parts.any():
         yield term_without_gradient.clear("every term of the loss has a gradient")
         return
-    late = constant.steps[here] >= facts.run.steps / 2
-    is_part = bool(((parts > 0) & (parts <= 1.01 * wholes)).all()) and bool(late.any())
+    steps = constant.steps[here]
+    late = steps >= steps[-1] / 2
+    is_part = bool(((parts > 0) & (parts <= 1.01 * wholes)).all())
     changes = float(np.ptp(parts)) > min_change * float(np.abs(parts).max())
     share = float(np.median(parts[late] / wholes[late])) if is_part else 0.0
     measured = (

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
+
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.figures import Meaning, Metric, metrics_shown
 from holter.diagnosis.facts.outcome import OutcomeState
@@ -40,6 +42,8 @@ def unimproved_metrics(
     min_gain: Annotated[float, "gain of a metric that is an improvement"] = 0.05,
     max_share: Annotated[float, "share of what is right that is far from good"] = 0.35,
     lost: Annotated[float, "share of its first value to which a metric fell"] = 0.7,
+    min_equal: Annotated[int, "values, all the same, of a metric that never changes"] = 5,
+    max_equal: Annotated[float, "share of what is right at which it may stay for good"] = 0.9,
     min_rewards: Annotated[int, "values of a reward needed"] = 6,
     min_rise: Annotated[float, "rise of rewards, in their standard deviations"] = 0.2,
 ) -> Iterator[Verdict]:
@@ -49,7 +53,8 @@ def unimproved_metrics(
     Reads the numbers that the script prints after words such as `acc`, `recall`, `R2` or `auc`, or
     passes to `log()`. It reports a metric that ends where a constant prediction or a random order
     is by definition (R² at 0, AUC at 0.5), rewards that do not rise, and metrics of which none
-    improves, and one is low or falls, while the training loss falls.
+    improves, and one is low, falls or never changes, while the training loss falls or tells
+    nothing, as that of a policy.
 
     ## Why it matters
     The loss is not what is wanted, but the metric is. A loss that falls without it is computed from
@@ -103,12 +108,18 @@ def unimproved_metrics(
         )
         return
     useless = [each for each in metrics if _is_useless(each, min_gain)]
-    stuck = _stuck(metrics, min_gain, max_share, lost)
+    stuck = _stuck(metrics, min_gain, max_share, lost) or _fixed(metrics, min_equal, max_equal)
     if useless:
         worst = min(useless, key=lambda each: each.last - _CHANCE[each.meaning])
         yield _finding(facts, worst, f"; {_BASE[worst.meaning]}")
     elif stuck is not None and outcome.fall >= min_fall:
         yield _finding(facts, stuck, f", while the loss falls by {percent(outcome.fall)}")
+    elif (
+        stuck is not None
+        and outcome.state is OutcomeState.UNKNOWN
+        and len(stuck.values) >= min_rewards
+    ):
+        yield _finding(facts, stuck, ": it does not improve, and the loss tells nothing")
     else:
         best = max(metrics, key=lambda each: each.gain)
         yield unimproved_metrics.clear(
@@ -130,6 +141,14 @@ def _stuck(metrics: list[Metric], min_gain: float, max_share: float, lost: float
     bad = [e for e in shares if e.last <= max_share or e.last < lost * float(e.values[0])]
     bad += [each for each in metrics if each.meaning is Meaning.ERROR and not shares]
     return bad[0] if bad else None
+
+
+def _fixed(metrics: list[Metric], min_equal: int, max_equal: float) -> Metric | None:
+    """Return a share that shows the same value every time, as one constant prediction gets."""
+    shares = [each for each in metrics if each.meaning is Meaning.SHARE]
+    if any(np.ptp(each.values) > 0 for each in shares):
+        return None
+    return next((e for e in shares if len(e.values) >= min_equal and e.last < max_equal), None)
 
 
 def _finding(facts: Facts, metric: Metric, against: str) -> Verdict:

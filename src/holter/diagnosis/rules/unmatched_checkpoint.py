@@ -53,29 +53,36 @@ def unmatched_checkpoint(
         yield unmatched_checkpoint.not_examined("`load_state_dict` of a model was not called")
     for event in latest.values():
         loaded = event.what
-        fits = f"{loaded.found} of {loaded.found + loaded.unexpected} names of the state"
-        found_none = not loaded.found and loaded.unexpected > 0 and loaded.missing > 0
+        given = loaded.found + loaded.unexpected
+        fits = f"{loaded.found} of {given} names of the state"
+        is_empty = not loaded.found and not loaded.unexpected  # a filter that nothing passes
+        found_none = not loaded.found and loaded.missing > 0
         is_renamed = (
             loaded.missing > min_missing * (loaded.missing + loaded.found)
             and loaded.renamed >= min_renamed * loaded.missing
         )
         if found_none or is_renamed:
-            yield _finding(event, fits, certain=found_none)
+            sure = Confidence.CERTAIN if found_none else Confidence.LIKELY
+            # An empty state may be meant: `checkpoint.get("ema", {})`.
+            yield _finding(event, fits, Confidence.HINT if is_empty else sure)
         else:
             yield unmatched_checkpoint.clear(f"{loaded.module.split()[0]} has {fits}")
 
 
-def _finding(event: Event[StateLoaded], fits: str, *, certain: bool) -> Verdict:
+def _finding(event: Event[StateLoaded], fits: str, confidence: Confidence) -> Verdict:
     loaded = event.what
     model, where = loaded.module.split()[0], f" ({loaded.where})" if loaded.where else ""
     example = ""
     if loaded.example:
         missing, unexpected = loaded.example
         example = f": `{missing}` is `{unexpected}` there"
+    if loaded.found + loaded.unexpected:
+        symptom = f"{model} has {fits} that it was given{where}{example}"
+    else:
+        symptom = f"the state that {model} was given is empty{where}: no name passed its filter"
     return unmatched_checkpoint.finding(
-        f"{model} has {fits} that it was given{where}{example}; {loaded.missing} of its weights and"
-        " buffers keep their initial values",
-        confidence=Confidence.CERTAIN if certain else Confidence.LIKELY,
+        f"{symptom}; {loaded.missing} of its weights and buffers keep their initial values",
+        confidence=confidence,
         onset=event.step,
         evidence=(Evidence(LOSS, (event.step, event.step), "trained with these weights"),),
         fix="rename the entries so that they fit, and load with `strict=True`: `{k.removeprefix("

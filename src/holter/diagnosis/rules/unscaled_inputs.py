@@ -1,20 +1,37 @@
 """The inputs are far too large or far too small."""
 
+import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve
+from holter.diagnosis.facts.outcome import Outcome
 from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import ACTIVATION_STD, INPUT_ABSMAX, INPUT_STD, LOSS
+from holter.record.signals import (
+    ACTIVATION_STD,
+    INPUT_ABSMAX,
+    INPUT_STD,
+    LOSS,
+    USE_CHANGE,
+    USE_SCALE,
+)
 
 _UPPER = 0.75  # quantile of the readings that is judged
 _EARLY = 10  # readings of the first layer, before its weights have changed much
+_GENERIC = ("Sequential", "ModuleList", "ModuleDict")  # classes that say nothing of a model
 _SPARSE = 5.0  # largest input over the limit for small ones: few values are not small values
+
+
+class _Columns(NamedTuple):
+    """Columns of a far smaller scale than another one, which the model hardly uses."""
+
+    says: str
+    evidence: tuple[Evidence, ...]
 
 
 @exception
@@ -48,14 +65,18 @@ def unscaled_inputs(
     left: Annotated[float, "share of the best constant prediction's loss that is left"] = 0.7,
     min_losses: Annotated[int, "losses needed to judge what is left"] = 50,
     far: Annotated[float, "first loss, in units of the best constant prediction's"] = 3.0,
+    uneven: Annotated[float, "factor between the scales of two columns"] = 100.0,
+    unused: Annotated[float, "change of the outputs by a column that is hardly used"] = 0.1,
+    good: Annotated[float, "share of the loss that is gone in a training that went well"] = 0.9,
 ) -> Iterator[Verdict]:
     """The inputs are far too large or far too small.
 
     ## What it does
     Reads the standard deviation of the numbers that the model is called with, and reports a very
     large or very small one if the loss did not fall, fell little below that of the best constant
-    prediction, or began far above it and was still above it half-way. It is a hint if the
-    loss cannot be judged, for example if several optimizers have a loss each.
+    prediction, or began far above it and was still above it half-way. It is a hint if the loss
+    cannot be judged, if another model of the same class is given inputs of a normal scale, or if
+    the trained model hardly uses columns whose scale is far below another one's.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
@@ -89,7 +110,21 @@ def unscaled_inputs(
         std, peak = (float(np.quantile(read, _UPPER)) for read in (deviations, peaks))
         measured = f"inputs of {model} have a standard deviation of {std:.3g} and reach {peak:.3g}"
         if not std > large and not (std < small and 0 < peak < _SPARSE * small):
-            yield unscaled_inputs.clear(measured)
+            columns = _uneven_columns(facts, uneven, unused)
+            outcome = facts.outcome
+            if columns is None:
+                yield unscaled_inputs.clear(measured)
+            elif outcome is not None and _gone(outcome) >= good:
+                yield unscaled_inputs.harmless(f"{columns.says}; {outcome.says}")
+            else:
+                yield unscaled_inputs.finding(
+                    columns.says,
+                    confidence=Confidence.HINT,
+                    onset=series.first,
+                    evidence=columns.evidence,
+                    fix="standardise each column by its own mean and standard deviation:"
+                    " `(x - x.mean(0)) / x.std(0)` of the training set",
+                )
             continue
         excuse = unscaled_inputs.excused(facts, model, std, near_one)
         if excuse is not None:
@@ -100,6 +135,17 @@ def unscaled_inputs(
         if damage is None and not isinstance(curve, str):
             if facts.outcome is None:
                 yield unscaled_inputs.not_examined(f"{measured}; too few losses to judge the run")
+            elif (twin := _twin(facts, model, near_one)) is not None:
+                yield unscaled_inputs.finding(
+                    f"{measured}, those of {twin.owner}, a model of the same class, {twin.says}",
+                    confidence=Confidence.HINT,
+                    onset=series.first,
+                    evidence=(
+                        Evidence(INPUT_STD, (series.first, series.last), f"{std:.3g}", model),
+                        twin,
+                    ),
+                    fix="prepare the inputs in both stages with the same function and constants",
+                )
             else:
                 yield unscaled_inputs.harmless(f"{measured}; {facts.outcome.says}")
             continue
@@ -117,6 +163,65 @@ def unscaled_inputs(
             evidence=evidence if damage is None else (*evidence, damage),
             fix="standardise the inputs: `(x - mean) / std` of the training set",
         )
+
+
+def _twin(facts: Facts, model: str, near_one: float) -> Evidence | None:
+    """Return the normal scale of the inputs of another model of the same class, if there is one.
+
+    It may have been trained before, and have given its weights to this one.
+    """
+    kind = _class_of(model)
+    for other, series in facts.run[INPUT_STD].items():
+        deviations = series.values[np.isfinite(series.values)]
+        if other == model or _class_of(other) != kind or kind in _GENERIC or not len(deviations):
+            continue
+        std = float(np.quantile(deviations, _UPPER))
+        if 1 / near_one < std < near_one:
+            return Evidence(INPUT_STD, (series.first, series.last), f"{std:.3g}", other)
+    return None
+
+
+def _class_of(label: str) -> str:
+    return re.sub(r" \(\d+\)$", "", label)
+
+
+def _uneven_columns(facts: Facts, uneven: float, unused: float) -> _Columns | None:
+    """Return the columns of a scale far below another one's that hardly change the outputs."""
+    if USE_SCALE not in facts.run:
+        return None
+    for trial, scales in facts.run[USE_SCALE].items():
+        changes = facts.run[USE_CHANGE][trial]
+        used, wide = (
+            dict(zip(read.steps.tolist(), read.values.tolist(), strict=True))
+            for read in (changes, scales)
+        )
+        largest = max(wide.values())
+        small = [place for place in wide if wide[place] < largest / uneven and used[place] < unused]
+        if not small or max(used.values()) < unused:
+            continue
+        most, widest = max(used[place] for place in small), max(wide[place] for place in small)
+        places = ", ".join(map(str, small[:4]))
+        says = (
+            f"{len(small)} of {len(wide)} {trial} have a standard deviation of at most"
+            f" {widest:.2g}, another one {largest:.3g}, and the model hardly uses them"
+        )
+        evidence = (
+            Evidence(USE_SCALE, (0, scales.last), f"of {places}: up to {widest:.2g}", trial),
+            Evidence(
+                USE_CHANGE,
+                (0, changes.last),
+                f"{most:.2g} standard deviations of the outputs at most by these,"
+                f" {max(used.values()):.2g} by another",
+                trial,
+            ),
+        )
+        return _Columns(says, evidence)
+    return None
+
+
+def _gone(outcome: Outcome) -> float:
+    """Return the share of the loss that the training removed, of a constant prediction if known."""
+    return outcome.fall if outcome.gain is None else outcome.gain
 
 
 def _first_layer(facts: Facts, model: str) -> float | None:

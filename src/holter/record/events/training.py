@@ -116,6 +116,7 @@ class CopyCompared(Occurrence):
     behind: float  # distance of the copy from the model
     moved: float  # distance of the copy from the weights that the model began with
     written: int  # writes to the weight of the copy that was written to least
+    unset_norms: int = 0  # batch norms in eval mode with initial statistics, unlike the model's
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ class StateLoaded(Occurrence):
     renamed: int = 0  # missing names that the state has with other first parts
     example: tuple[str, ...] = ()  # a missing name and an unexpected one
     where: str = ""  # file and line
+    of_step: int | None = None  # of this training: an evaluation after it was of the same weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,15 @@ class ExceptionRaised(Occurrence):
     type: str
     message: str
     where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariablesNonfinite(Occurrence):
+    """Tensors that held NaN or infinity where an exception ended the training."""
+
+    kind: ClassVar[str] = "nonfinite variables"
+    names: tuple[str, ...]
+    where: str  # file and line
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,13 @@ PADDING_COUNTED = Signal(
     "fraction",
     "Share of the targets counted by the loss that are at padded positions.",
 )
+PADDING_WIDTHS = Signal(
+    "padding.widths",
+    Per.TRIAL,
+    Phase.DATA,
+    "lengths",
+    "How many different padded lengths the first batches have.",
+)
 INPUT_RESPONSE = Signal(
     "input_control.response",
     Per.TRIAL,
@@ -251,6 +258,13 @@ USE_CHANGE = Signal(
     " exchanged between samples: the largest change, in standard deviations of the outputs, with"
     " the number of the part as the step. Parts that are equal in all samples are left out.",
 )
+USE_SCALE = Signal(
+    "use.scale",
+    Per.TRIAL,
+    Phase.DATA,
+    "",
+    "Standard deviation of each column of numbers of an input, by its place.",
+)
 USE_ROUNDING = Signal(
     "use.rounding",
     Per.TRIAL,
@@ -279,4 +293,50 @@ PAIRING_ORDER = Signal(
     Phase.DATA,
     "",
     "1 if such targets are flattened in the order of the predictions, 0 if in another.",
+)
+PATH_CHANGE = Signal(
+    "path.change",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much the predictions change when the weights of a module are perturbed that the graph of"
+    " the predictions does not reach: the largest change, in their standard deviations.",
+)
+PATH_ROUNDING = Signal(
+    "path.rounding",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "How much the predictions of two equal calls may differ by rounding.",
+)
+PATH_STOPS = Signal(
+    "path.stops",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "count",
+    "Calls of `detach()` in a forward pass, on tensors that have a gradient.",
+)
+PATH_CUTS = Signal(
+    "path.cuts",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "count",
+    "Calls of a function in a forward pass that were given a tensor with a gradient and returned"
+    " one without, by the name of the function; `no_grad` stands for all calls inside of it.",
+)
+PAIRING_NOISE_ALIKE = Signal(
+    "pairing.noise_alike",
+    Per.TRIAL,
+    Phase.DATA,
+    "",
+    "Where the model is given a tensor of the shape of its targets: median correlation between"
+    " samples of the difference of the two.",
+)
+PAIRING_NOISE_WHITE = Signal(
+    "pairing.noise_white",
+    Per.TRIAL,
+    Phase.DATA,
+    "",
+    "Largest correlation of neighbouring values of that difference within a sample, over its"
+    " dimensions.",
 )

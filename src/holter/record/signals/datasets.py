@@ -256,3 +256,28 @@ DATASET_ALIGNMENT = _signal(
     "Share of the entropy of the labels of a sequence that the token two and one positions before,"
     " at, and one and two positions after the label tells.",
 )
+DATASET_COLUMN_TRANSFER = _signal(
+    "dataset.column_transfer",
+    "share",
+    "Of each column: the share of the variance of the targets that the mean target of its values"
+    " (or bins), learned from training samples, predicts. Trials: `train`, of training samples that"
+    " were left out; `valid`, of validation samples; `error`, the standard error between both.",
+)
+DATASET_WINDOW_OVERLAP = _signal(
+    "dataset.window_overlap",
+    "share",
+    "Share of the validation samples that hold a quarter of a training sample or more, bit by bit,"
+    " at another place: windows that overlap.",
+)
+DATASET_REWRITTEN = _signal(
+    "dataset.rewritten",
+    "share",
+    "Share of eight samples whose stored numbers change when the data set is asked for"
+    " the sample: an augmentation that works in place. The trial is the split.",
+)
+DATASET_COLUMN_PLACEHOLDER = _signal(
+    "dataset.column_placeholder",
+    "share",
+    "Of each column: the share of samples that have one and the same value far outside the range of"
+    " all others, such as 999999 for a missing one; 0 if there is no such value.",
+)

@@ -1,4 +1,4 @@
-"""What losses between distributions are given: kl_div, ctc_loss."""
+"""What losses of distributions are given: kl_div, ctc_loss, binary_cross_entropy."""
 
 from holter.record.signals._signal import Per, Phase, Signal
 
@@ -56,4 +56,20 @@ ALIGNMENT_BLANK_FRACTION = Signal(
     Phase.DATA,
     "share",
     "Share of the targets of `ctc_loss` within their lengths that are the blank label.",
+)
+EXCLUSIVE_DISTANCE = Signal(
+    "exclusive.distance",
+    Per.LOSS_FUNCTION,
+    Phase.FORWARD,
+    "",
+    "Of the probabilities that `binary_cross_entropy` is given for several labels: the largest"
+    " distance of a sum over the labels from 1, over the axis for which it is smallest. It is 0 for"
+    " those of a softmax.",
+)
+EXCLUSIVE_LABELS = Signal(
+    "exclusive.labels",
+    Per.LOSS_FUNCTION,
+    Phase.DATA,
+    "share",
+    "Share of the targets, over the same axis, whose labels do not add up to 1.",
 )

@@ -11,6 +11,14 @@ LOSS_BATCH_SOFTMAX = Signal(
     " with as many rows as the model was given samples, another number of columns, and targets"
     " that do not choose among the rows. Absent where there is no softmax over a matrix.",
 )
+LOSS_LARGEST_OUTPUT = Signal(
+    "loss.largest_output",
+    Per.STEP,
+    Phase.FORWARD,
+    "0/1",
+    "Whether a regression compares the largest output of each sample with its target; 0 where it"
+    " compares a chosen one.",
+)
 LOSS_PAIRED_SPREAD = Signal(
     "loss.paired_spread",
     Per.STEP,

@@ -94,10 +94,10 @@ TIME_DEVICE_OPTIMIZER = Signal(
 TIME_DEVICE_IDLE = Signal(
     "time.device_idle",
     Per.STEP,
-    Phase.FORWARD,
+    Phase.UPDATE,
     "0/1",
-    "1 if the GPU had finished the previous step when the next backward() was called, else 0:"
-    " on average, the share of steps for which it waited.",
+    "1 if the GPU was done with the backward pass when the host had launched the update, else 0:"
+    " on average, the share of steps in which it waited for the host.",
 )
 TIME_COPY = Signal(
     "time.copy",

@@ -72,6 +72,16 @@ PARAMETER_IN_MODEL = Signal(
     "Whether the parameter belongs to a model that is trained.",
     rare=True,
 )
+
+PARAMETER_GIVEN = Signal(
+    "parameter.given",
+    Per.PARAMETER,
+    Phase.DATA,
+    "0/1",
+    "Whether the parameter required a gradient when its optimizer was given it.",
+    rare=True,
+)
+
 WEIGHT_ABSMAX = Signal(
     "weight.absmax",
     Per.PARAMETER,

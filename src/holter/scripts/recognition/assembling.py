@@ -18,7 +18,13 @@ from holter.lab.setup import Batch, KnowsSetup, LossPhase, ScriptWrite, Setup
 from holter.lab.state import State
 from holter.scripts.discovery import live_models
 from holter.scripts.recognition.capturing import Row
-from holter.scripts.recognition.declining import WayOut, declined, first_line
+from holter.scripts.recognition.declining import (
+    NotRecognisedError,
+    WayOut,
+    declined,
+    first_line,
+    with_callback,
+)
 from holter.scripts.recognition.kinds import involves_model, is_model, is_users, tensors
 from holter.scripts.recognition.phases import Pattern, patterns
 from holter.scripts.recognition.preparing import preparation
@@ -53,8 +59,8 @@ def assemble(session: Session) -> Assembled:
         told = _told(session, refusal)
         if told is not None:
             return told
-        if refusal is not error:
-            raise refusal from None
+        if isinstance(refusal, NotRecognisedError):
+            raise with_callback(refusal) from None
         raise
 
 

@@ -1,5 +1,6 @@
 """NotRecognisedError: the statement that prevents a step from being repeated, and what to do."""
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 
@@ -56,9 +57,31 @@ def declined(why: str, instead: WayOut = WayOut.SETUP) -> NotRecognisedError:
     return NotRecognisedError(f"{why}\n{instead}")
 
 
+# Frameworks whose callback knows the setup, by the module that holds their Trainer.
+_CALLBACKS = {
+    "lightning.pytorch.trainer": "lightning",
+    "pytorch_lightning.trainer": "lightning",
+    "transformers.trainer": "transformers",
+}
+
+
+def with_callback(refusal: NotRecognisedError) -> NotRecognisedError:
+    """Return the error with the callback to add, if the script has imported such a framework."""
+    names = (name for module, name in _CALLBACKS.items() if module in sys.modules)
+    if (name := next(names, None)) is None:
+        return refusal
+    return NotRecognisedError(
+        f"{refusal}\n\nOr, if a Trainer of {name} trains the model, add the callback that knows the"
+        f" setup, and run the same command:\n\n    from holter.integrations.{name} import"
+        " HolterCallback\n    Trainer(..., callbacks=[HolterCallback()])"
+    )
+
+
 def first_line(error: Exception) -> str:
-    """Return the kind of an error and the first sentence of its message."""
+    """Return the kind of an error and the first sentence of its message; of holter's, no kind."""
     text = str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
+    if isinstance(error, HolterError):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -44,7 +44,7 @@ class Job:
     @property
     def task(self) -> Task:
         """The command that records the run."""
-        script = list(_script(self.variant.words))
+        script = list(script_of(self.variant.words))
         placed = any("{seed}" in word for word in script)
         own = [word.replace("{seed}", str(self.seed)) for word in script]
         reseed = [] if placed else ["--reseed", str(self.seed)]
@@ -127,7 +127,7 @@ def variants_of(
         )
     if unused := sorted(set(vary) - named):
         raise HolterError(f"--vary {unused[0]}: the command has no {{{unused[0]}}}.")
-    _script(words)
+    script_of(words)
     found = []
     for values in itertools.product(*vary.values()):
         given = dict(zip(vary, values, strict=True))
@@ -138,7 +138,7 @@ def variants_of(
         other = tuple(shlex.split(against))
         if not other:
             raise HolterError("--against needs a command, for example 'python train.py --lr 0.3'.")
-        _script(other)
+        script_of(other)
         found.append(Variant("B" if found[0].name == "A" else "against", other))
     return tuple(found)
 
@@ -157,7 +157,7 @@ def _filled(word: str, given: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: given.get(match[1], match[0]), word)
 
 
-def _script(words: Sequence[str]) -> tuple[str, ...]:
+def script_of(words: Sequence[str]) -> tuple[str, ...]:
     """Return what follows `python`: a script with its arguments, or `-m` and a module."""
     if words and _PYTHON.fullmatch(Path(words[0]).name):
         rest = tuple(words[1:])

@@ -345,7 +345,9 @@ def _names_of_settings(group: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, value in group.items()
-        if name not in ("params", "lr") and isinstance(value, float | tuple)
+        if name not in ("params", "lr")
+        and isinstance(value, float | int | tuple)  # a weight decay of 0 is an int by default
+        and not isinstance(value, bool)
     ]
 
 

@@ -54,10 +54,11 @@ class DevicePhases:
     def __init__(self) -> None:
         self._joined = False
         self._step = self._due = 0
-        self._is_timed = False  # the step that is coming or open
+        self._is_due = True  # the step that is coming or open
+        self._is_timed = False  # the same step
         self._under_way: deque[_Interval] = deque()
         self._last: Any = None  # the event at the end of the last pass, update or fetch
-        self._updated: Any = None  # the event after the last update of any timed step
+        self._before_update: Any = None  # the event there, in steps that are due or read deeply
         self._syncs: list[float] = []  # seconds of each
         self._is_full = False  # reads of the GPU are heard in the coming step
 
@@ -85,9 +86,6 @@ class DevicePhases:
 
     def _backward_begins(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
         self._read()
-        if self._updated is not None and opens:
-            self._row[self._places[TIME_DEVICE_IDLE]] = float(self._updated.query())
-            self._updated = None
         if self._is_timed:
             self._pass(TIME_DEVICE_FORWARD)
 
@@ -96,10 +94,15 @@ class DevicePhases:
             self._pass(TIME_DEVICE_BACKWARD)
 
     def _update_begins(self, subject: Subject, optimizer: Optimizer, depth: Depth) -> None:  # noqa: ARG002
+        if self._is_due or depth > Depth.LIGHT:
+            self._before_update = _event()
         if self._is_timed:
-            self._last = _event()
+            self._last = self._before_update
 
     def _update_ends(self, subject: Subject, depth: Depth) -> None:  # noqa: ARG002
+        if self._before_update is not None:
+            self._row[self._places[TIME_DEVICE_IDLE]] = float(self._before_update.query())
+            self._before_update = None
         if self._is_timed:
             self._pass(TIME_DEVICE_OPTIMIZER)
         if self._is_full:
@@ -108,14 +111,12 @@ class DevicePhases:
         self._syncs = []
         self._step += 1
         was_full, self._is_full = self._is_full, depth is Depth.FULL
-        is_due = self._step >= self._due
+        self._is_due = self._step >= self._due
         # Steps that are read whole are slowed down by our own kernels, which reach into the next.
-        self._is_timed = is_due and not self._is_full and not was_full
+        self._is_timed = self._is_due and not self._is_full and not was_full
         if self._is_timed:
             self._due = self._step + _EVERY
-        self._last = None
-        if is_due:
-            self._last = self._updated = _event()
+        self._last = _event() if self._is_timed else None
 
     def _synchronised(self, seconds: float) -> None:
         self._syncs.append(seconds)

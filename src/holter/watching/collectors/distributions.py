@@ -1,4 +1,4 @@
-"""What losses between distributions are given: log-probabilities, targets that can be aligned."""
+"""What losses of distributions are given: probabilities, targets that can be aligned."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ from holter.record.signals import (
     DISTRIBUTION_SUM,
     DISTRIBUTION_TARGET_MIN,
     DISTRIBUTION_TARGET_SUM,
+    EXCLUSIVE_DISTANCE,
+    EXCLUSIVE_LABELS,
     Signal,
 )
 from holter.watching.collectors import Reading
@@ -27,10 +29,11 @@ from holter.watching.collectors.moments import (
 )
 
 _Values = dict[Signal, Tensor]
+_WHOLE = 0.01  # distance from 1 that is rounding
 
 
 class Distributions:
-    """Reads the calls of `kl_div` and `ctc_loss`, and gives the mean over those of a step."""
+    """Reads the calls of some losses, and gives the mean over those of a step."""
 
     emits: ClassVar[tuple[Signal, ...]] = (
         DISTRIBUTION_LOG_NORMALISER,
@@ -40,6 +43,8 @@ class Distributions:
         DISTRIBUTION_TARGET_MIN,
         ALIGNMENT_IMPOSSIBLE_FRACTION,
         ALIGNMENT_BLANK_FRACTION,
+        EXCLUSIVE_DISTANCE,
+        EXCLUSIVE_LABELS,
     )
     at: ClassVar[tuple[type, ...]] = (LossComputed, BackwardBegins, AfterUpdate, StepEnds)
     depth: ClassVar[Depth] = Depth.FULL
@@ -105,6 +110,23 @@ def _alignment(arguments: Mapping[str, Any]) -> _Values:
     return measured
 
 
+def _labels(arguments: Mapping[str, Any]) -> _Values:
+    """Whether the probabilities of several labels add up to 1, and the labels do not."""
+    given, target = _floats(arguments.get("input")), _floats(arguments.get("target"))
+    if given is None or target is None or given.shape != target.shape or given.dim() < 2:
+        return {}
+    axes = [axis for axis in range(1, given.dim()) if given.shape[axis] > 1]
+    if not axes:
+        return {}
+    distances = torch.stack([(given.sum(axis) - 1).abs().amax() for axis in axes])
+    apart = torch.stack([((target.sum(axis) - 1).abs() > _WHOLE).float().mean() for axis in axes])
+    nearest = distances.argmin().reshape(1)
+    return {
+        EXCLUSIVE_DISTANCE: distances.gather(0, nearest)[0],
+        EXCLUSIVE_LABELS: apart.gather(0, nearest)[0],
+    }
+
+
 def _of_logarithms(values: Tensor, axes: Sequence[int]) -> _Values:
     """Of the axis that fits best; which one that is stays on the device."""
     flat = values.flatten()  # a distribution over pairs adds up over all of them
@@ -129,4 +151,4 @@ def _floats(tensor: Any) -> Tensor | None:
     return tensor.detach().float() if 0 < tensor.numel() <= LIMIT and tensor.dim() else None
 
 
-_READ = {"kl_div": _divergence, "ctc_loss": _alignment}
+_READ = {"kl_div": _divergence, "ctc_loss": _alignment, "binary_cross_entropy": _labels}

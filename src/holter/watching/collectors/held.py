@@ -4,13 +4,15 @@ import torch
 from torch import Tensor
 
 from holter.watching.collectors.outputs import Slot, Sums
+from holter.watching.collectors.room import room
 from holter.watching.stats import Statistics
 
 _SHARE = 100  # of the device's memory: the part that is held at most
+_OF_ROOM = 4  # the same of what is left of it
 
 
 class Held:
-    """Reads outputs on a GPU together, a hundredth of its memory at a time.
+    """Reads outputs on a GPU together, a hundredth of its memory at a time, or less if it is full.
 
     An output that was changed in place before it was read is left out, and its module is read as
     it returns from then on. The same holds where a script works on several streams.
@@ -46,6 +48,7 @@ class Held:
             else:
                 self._drop()
         read, self._read = self._read, []
+        self._limits.clear()  # the training may take more by the next time
         return read
 
     def forget(self) -> None:
@@ -74,7 +77,7 @@ class Held:
         limit = self._limits.get(device)
         if limit is None:
             total = torch.cuda.get_device_properties(device).total_memory
-            limit = self._limits[device] = total // _SHARE
+            limit = self._limits[device] = min(total // _SHARE, room(device) // _OF_ROOM)
         return limit
 
 

@@ -2,8 +2,10 @@
 
 import dis
 import linecache
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -24,6 +26,7 @@ _VALUES = 32  # of a dict
 _TERMS = 1024  # of a sum
 _KEPT = 8  # variables with a name of their own
 _TELLING = 4  # results of earlier steps from which on the line is looked for
+_OLDEST = 8  # elements of a container, among which is one with a graph
 # Nodes of sums and averages of losses: what lies below them are the terms.
 _SUMS = frozenset(("AddBackward0", "SubBackward0", "MulBackward0", "DivBackward0"))
 _ADDERS = frozenset(("append", "extend", "add", "setdefault", "appendleft"))
@@ -42,7 +45,8 @@ class Holdings:
     """Looks at the variables of the frames that call backward().
 
     Only a variable that holds more than when it was last looked at is recorded: batches, models and
-    data sets stay as they are.
+    data sets stay as they are. Graphs count if the oldest was there at the last look, which the
+    number says that autograd gives each node: the terms of a longer rollout are all of this step.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (GRAPH_KEPT, MEMORY_HELD)
@@ -53,6 +57,7 @@ class Holdings:
     def __init__(self) -> None:
         self._frames = Frames()
         self._before: dict[str, int] = {}  # counts by variable
+        self._newest = -1  # number of the newest node that was there at the last look
         self._owners: dict[str, tuple[str, ...]] = {}
         self._told: set[str] = set()
 
@@ -61,8 +66,9 @@ class Holdings:
         if not moment.opens_step:
             return
         counts: dict[str, int] = {}
+        holdings = partial(_holdings, newest=self._newest)
         for frame in islice(self._frames.all(), _FRAMES):
-            for name, held in self._frames.read(frame, _holdings).items():
+            for name, held in self._frames.read(frame, holdings).items():
                 if name in counts:  # of a frame further inside
                     continue
                 counts[name] = held.results
@@ -73,6 +79,8 @@ class Holdings:
                     self._told.add(name)
                     yield self._line(name, held, frame)
         self._before = counts
+        nodes = (_number(root.grad_fn) for root in moment.roots if root.grad_fn is not None)
+        self._newest = max(nodes, default=self._newest)
 
     def _readings(self, name: str, held: _Held) -> Iterator[Reading]:
         if name not in self._owners and len(self._owners) < _KEPT:
@@ -102,39 +110,38 @@ class Holdings:
         return ResultsKept(name, is_sum=held.is_sum)
 
 
-def _holdings(variables: Mapping[str, Any]) -> dict[str, _Held]:
+def _holdings(variables: Mapping[str, Any], newest: int) -> dict[str, _Held]:
     """Return what variables hold, those of `self` included."""
-    held = dict(_held_by(variables, ""))
+    held = dict(_held_by(variables, "", newest))
     owner = variables.get("self")
     if owner is not None and hasattr(owner, "__dict__"):
-        held |= dict(_held_by(vars(owner), "self."))
+        held |= dict(_held_by(vars(owner), "self.", newest))
     return held
 
 
-def _held_by(variables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, _Held]]:
+def _held_by(variables: Mapping[str, Any], prefix: str, newest: int) -> Iterator[tuple[str, _Held]]:
     for name, value in list(variables.items())[:_VARIABLES]:
-        held = _held(value)
+        held = _held(value, newest)
         if held is not None:
             yield f"{prefix}{name}", held
         elif type(value) is dict:  # such as a history of several lists
             for key, part in list(value.items())[:_VALUES]:
-                if type(part) in (list, deque) and (held := _held(part)) is not None:
+                if type(part) in (list, deque) and (held := _held(part, newest)) is not None:
                     yield f"{prefix}{name}[{key!r}]", held
 
 
-def _held(value: Any) -> _Held | None:
+def _held(value: Any, newest: int) -> _Held | None:
     """Return what a sum, or a container of tensors or arrays, holds."""
     if isinstance(value, Tensor):
-        terms = 0 if value.grad_fn is None else _terms(value.grad_fn)
-        return _Held(terms, 0.0, has_graph=True, is_sum=True) if terms > 1 else None
+        terms, oldest = (0, 0) if value.grad_fn is None else _terms(value.grad_fn)
+        is_kept = terms > 1 and oldest <= newest
+        return _Held(terms, 0.0, has_graph=True, is_sum=True) if is_kept else None
     if type(value) not in (list, deque, dict) or not value:
         return None
-    last = next(reversed(value.values())) if type(value) is dict else value[-1]
-    if type(last) is tuple and last:
-        last = last[0]
+    last = _result(next(reversed(value.values())) if type(value) is dict else value[-1])
     if isinstance(last, Tensor):
         size = 0.0 if last.is_meta else float(last.nbytes)
-        has_graph = last.grad_fn is not None
+        has_graph = last.grad_fn is not None and _oldest(value) <= newest
     elif isinstance(last, np.ndarray):
         size, has_graph = float(last.nbytes), False
     else:
@@ -142,16 +149,36 @@ def _held(value: Any) -> _Held | None:
     return _Held(len(value), size * len(value), has_graph, is_sum=False)
 
 
-def _terms(root: Any) -> int:
-    """Return the number of terms of a sum that is still connected to their graphs."""
-    terms, frontier = 0, [root]
+def _result(element: Any) -> Any:
+    """Return an element of a container, or what comes first if it is a tuple."""
+    return element[0] if type(element) is tuple and element else element
+
+
+def _oldest(container: Any) -> int:
+    """Return the number of the node of the first element that has a graph."""
+    elements = container.values() if type(container) is dict else container
+    results = map(_result, islice(elements, _OLDEST))
+    nodes = (each.grad_fn for each in results if isinstance(each, Tensor))
+    return next((_number(node) for node in nodes if node is not None), sys.maxsize)
+
+
+def _terms(root: Any) -> tuple[int, int]:
+    """Return how many terms a sum has that is still connected to their graphs, and the oldest."""
+    terms, oldest, frontier = 0, sys.maxsize, [root]
     while frontier and terms < _TERMS:
         node = frontier.pop()
         if node.name() in _SUMS:
             frontier += [below for below, _ in node.next_functions if below is not None]
         else:
             terms += 1
-    return terms
+            oldest = min(oldest, _number(node))
+    return terms, oldest
+
+
+def _number(node: Any) -> int:
+    """Return the number of a node of autograd: they rise in the order in which nodes are made."""
+    number: int = node._sequence_nr()  # noqa: SLF001
+    return number
 
 
 def _line_that_adds(code: CodeType, name: str) -> int | None:

@@ -29,6 +29,13 @@ from holter.watching.collectors.roster import Roster
 _SILENT = 3  # windows without a single call after which the hook is removed for good
 
 
+class _Key(NamedTuple):
+    """Whose call it is: that of a model, or of one of its parts."""
+
+    label: str
+    is_whole: bool
+
+
 class _Taken(NamedTuple):
     """What was read of one call; `settled` if it was no doubt one of training."""
 
@@ -40,6 +47,9 @@ class Inputs:
     """Reads the first call of each model with gradients enabled, before the step's first backward.
 
     A call in eval mode may be one of a validation that forgot `no_grad`: the next one replaces it.
+    A model that is never called as a whole (`model.log_prob(x)`) is called part by part. The first
+    part that is given data tells whether they are finite; its data may be positions or time steps,
+    so that nothing else is read of them.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (
@@ -56,7 +66,7 @@ class Inputs:
 
     def __init__(self) -> None:
         self.declined: list[str] = []  # sentences about what is not recorded
-        self._calls: Calls[str] = Calls(self._heard, self._returned)
+        self._calls: Calls[_Key] = Calls(self._heard, self._returned)
         self._arguments: defaultdict[str, Arguments] = defaultdict(Arguments)  # by model
         self._unread = ""  # what a model was called with instead of something to read
         self._batches = Batches()
@@ -64,7 +74,9 @@ class Inputs:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._taken: dict[str, _Taken] = {}
         self._depth = Depth.LIGHT  # of the step whose forward is heard
+        self._by_part = False  # a window passed without a call of a whole model: parts are heard
         self._silent = 0  # windows in a row in which no model was called
+        self._partial = 0  # windows in a row in which parts of models were called alone
 
     @property
     def spent(self) -> float:
@@ -104,24 +116,34 @@ class Inputs:
                 model.label: self._owners.get(model.label, (model.label,))
                 for model in roster.models
             }
-            self._calls.know(roots(roster))
+            self._know(roster)
         self._calls.listen()
 
-    def _heard(self, label: str, module: nn.Module, arguments: Any) -> bool:
+    def _know(self, roster: Roster) -> None:
+        parts = _parts(roster) if self._by_part else ()
+        whole = [(module, _Key(label, is_whole=True)) for module, label in roots(roster)]
+        self._calls.know((*parts, *whole))
+
+    def _heard(self, key: _Key, module: nn.Module, arguments: Any) -> bool:
         """Whether there was something to read, or no wish to."""
+        label = key.label
         if not torch.is_grad_enabled():
             return True
         before = self._taken.get(label)
         if before is not None and before.settled:
+            return True
+        if not key.is_whole:
+            self._take_part(label, module, arguments)
             return True
         return not self._arguments[label].wants_output(arguments) and self._take(
             label, module, arguments
         )
 
     def _returned(
-        self, label: str, module: nn.Module, arguments: tuple[Any, Any], output: Any
+        self, key: _Key, module: nn.Module, arguments: tuple[Any, Any], output: Any
     ) -> None:
         """The call needed a second look: for arguments by name, or for what is carried along."""
+        label = key.label
         given = self._arguments[label].of_call(arguments, output)
         if not self._take(label, module, given):
             self._unread = unread(arguments)
@@ -153,10 +175,21 @@ class Inputs:
                 std, mean = chosen.spread()
                 values += [(INPUT_MEAN, mean), (INPUT_STD, std)]
                 values.append((INPUT_ABSMAX, self._batches.absmax(chosen.numbers)))
+        self._keep(label, module, values)
+        return True
+
+    def _take_part(self, label: str, module: nn.Module, arguments: Any) -> None:
+        """Read whether the data that a part of a model is given are finite."""
+        for content in self._arguments[label].data(arguments):
+            if content.numbers.is_floating_point() and not content.numbers.requires_grad:
+                nonfinite = self._batches.nonfinite(content.numbers)
+                self._keep(label, module, [(INPUT_NONFINITE, nonfinite)])
+                return
+
+    def _keep(self, label: str, module: nn.Module, values: list[tuple[Signal, Value]]) -> None:
         self._taken[label] = _Taken(values, settled=module.training)
         if all(owner in self._taken and self._taken[owner].settled for owner in self._owners):
             self._calls.stop()
-        return True
 
     def _readings(self) -> list[Reading]:
         if self._depth < self.depth or self._silent >= _SILENT:
@@ -165,6 +198,15 @@ class Inputs:
         self._calls.stop()
         taken, self._taken = self._taken, {}
         self._silent = 0 if taken else self._silent + 1
+        is_whole = any(INPUT_FINGERPRINT in dict(batch.values) for batch in taken.values())
+        self._partial = self._partial + 1 if taken and not is_whole else 0
+        if self._silent == 1 and not self._unread and not self._by_part:
+            self._by_part, self._roster = True, None  # which parts there are is looked up again
+        if self._partial == _SILENT:
+            self._decline(
+                "inputs are not recorded, but whether they are finite: no call of a whole model"
+                " was seen; its parts are called one by one"
+            )
         if self._silent == _SILENT:
             self._decline(
                 f"inputs are not recorded: the model is called with {self._unread}"
@@ -191,6 +233,13 @@ def roots(roster: Roster) -> list[tuple[nn.Module, str]]:
         for model in roster.models
         for module in (model.module, *_cores(unwrapped(model.module)))
     ]
+
+
+def _parts(roster: Roster) -> Iterator[tuple[nn.Module, _Key]]:
+    """All modules of each model."""
+    for model in roster.models:
+        for part in model.module.modules():
+            yield part, _Key(model.label, is_whole=False)
 
 
 def _cores(module: nn.Module) -> Iterator[nn.Module]:

@@ -15,6 +15,7 @@ from holter.record.signals import (
     LOSS_BATCH_SOFTMAX,
     LOSS_CONSTANT_PART,
     LOSS_DIVISOR,
+    LOSS_LARGEST_OUTPUT,
     LOSS_LOG_ARGUMENT,
     LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
@@ -24,6 +25,7 @@ from holter.record.signals import (
 )
 from holter.watching.collectors import STEP, Reading
 from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.graphs.choices import compares_largest
 from holter.watching.collectors.graphs.constants import constant_part
 from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
@@ -63,6 +65,7 @@ class LossGraphs:
 
     emits: ClassVar[tuple[Signal, ...]] = (
         LOSS_BATCH_SOFTMAX,
+        LOSS_LARGEST_OUTPUT,
         LOSS_LOG_ARGUMENT,
         LOSS_ROOT_ARGUMENT,
         LOSS_DIVISOR,
@@ -153,6 +156,9 @@ class LossGraphs:
         spread = paired_spread(places)
         if spread is not None:
             self._readings.append(Reading(LOSS_PAIRED_SPREAD, STEP, spread.reshape(1)))
+        is_largest = compares_largest(places)
+        if is_largest is not None:
+            self._readings.append(Reading(LOSS_LARGEST_OUTPUT, STEP, [float(is_largest)]))
         is_over_samples = softmax_over_samples(roots)
         if is_over_samples is not None:
             self._readings.append(Reading(LOSS_BATCH_SOFTMAX, STEP, [float(is_over_samples)]))

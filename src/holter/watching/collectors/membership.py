@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from holter.record.signals import (
+    PARAMETER_GIVEN,
     PARAMETER_IN_MODEL,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
@@ -21,6 +22,7 @@ class Membership:
         PARAMETER_TRAINABLE,
         PARAMETER_OPTIMIZER,
         PARAMETER_IN_MODEL,
+        PARAMETER_GIVEN,
     )
     at: ClassVar[tuple[type, ...]] = (BeforeUpdate,)
     depth: ClassVar[Depth] = Depth.FULL
@@ -40,3 +42,4 @@ class Membership:
         yield Reading(PARAMETER_TRAINABLE, roster.names, trainable)
         yield Reading(PARAMETER_OPTIMIZER, roster.names, roster.optimizers)
         yield Reading(PARAMETER_IN_MODEL, roster.names, roster.in_model)
+        yield Reading(PARAMETER_GIVEN, roster.names, roster.given)

@@ -18,6 +18,17 @@ from holter.watching.stats.shards import local
 
 Keys = frozenset[int]  # identities of parameters
 
+# Of each optimizer: whether its parameters, by identity, were trainable when it was given them.
+_given: "weakref.WeakKeyDictionary[Optimizer, dict[int, bool]]" = weakref.WeakKeyDictionary()
+
+
+def note_given(optimizer: Optimizer) -> None:
+    """Remember which of the parameters that an optimizer holds were trainable when it got them."""
+    noted = _given.setdefault(optimizer, {})
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            noted.setdefault(id(parameter), trains(parameter))
+
 
 @dataclass(frozen=True, eq=False)
 class Subject:
@@ -54,6 +65,7 @@ class Roster:
     optimizers: tuple[int, ...] = ()  # of each parameter: the index of its optimizer, -1 for none
     in_model: tuple[bool, ...] = ()
     trainable: tuple[bool, ...] = ()
+    given: tuple[bool, ...] = ()  # trainable when an optimizer got them; else as they are
     naming: Naming = field(default_factory=Naming)
     unregistered: Keys = frozenset()  # what models keep where their `parameters()` is blind
 
@@ -141,7 +153,10 @@ def _assemble(
                 families[place] |= {id(parameter)}
     everyone = dict(named)
     holder: dict[int, int] = {}
+    given: dict[int, bool] = {}
     for index, label, optimizer in held:
+        note_given(optimizer)
+        given = _given[optimizer] | given
         for number, group in enumerate(optimizer.param_groups):
             for place, parameter in enumerate(group["params"]):
                 holder.setdefault(id(parameter), index)
@@ -157,6 +172,7 @@ def _assemble(
         optimizers=tuple(holder.get(key, -1) for key in everyone),
         in_model=tuple(key in named for key in everyone),
         trainable=tuple(trains(parameter) for _, parameter in everyone.values()),
+        given=tuple(given.get(key, each.requires_grad) for key, (_, each) in everyone.items()),
         naming=naming,
         unregistered=frozenset(named) - registered,
     )

@@ -30,6 +30,7 @@ _TRIES = 6  # steps in which the loss of the training is looked for
 _OUTPUTS = 4  # of models in one step
 _LEAVES, _DEPTH = 16, 3  # tensors of a batch or an output, and structures within structures
 _LARGEST = 1 << 22  # elements of an output
+_UNSURE = 1 << 24  # elements of outputs that may wait for the end of a pass
 _ROUNDING = 1e-5  # of the largest number
 
 _Change = Callable[[Tensor], Tensor]
@@ -97,6 +98,7 @@ class _Recipe:
 class _Foreseen(NamedTuple):
     """A loss that counts unless the script computes one."""
 
+    loader: str
     function: str
     arguments: Mapping[str, Any]
     publish: Callable[[Tensor], None]
@@ -106,8 +108,9 @@ class UnscoredPasses:
     """Learns how the training computes its loss, and does the same in passes without a loss.
 
     A batch counts if the model is called once with it and the script calls no loss function before
-    the next batch. What is not found among the tensors of a batch as the loss function is given it
-    is no target, and nothing is computed.
+    the next batch. The first pass over a loader counts when it is over: scripts may compute a loss
+    of all outputs then. What is not found among the tensors of a batch as the loss function is
+    given it is no target, and nothing is computed.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = ()
@@ -126,6 +129,8 @@ class UnscoredPasses:
         self._scored: set[str] = set()  # loaders whose batches the script computes losses on
         self._given: Evaluated | None = None
         self._waiting: list[_Foreseen] = []
+        self._unscored: set[str] = set()  # loaders of which a whole pass had no loss
+        self._unsure: list[tuple[_Foreseen, Tensor]] = []  # of first passes
 
     @property
     def spent(self) -> float:
@@ -234,7 +239,7 @@ class UnscoredPasses:
             self._waiting, self._given = [], None
             return
         self._waiting += [
-            _Foreseen(function, arguments, given.foresee(function, arguments))
+            _Foreseen(given.loader, function, arguments, given.foresee(function, arguments))
             for function, arguments in fitting
         ]
 
@@ -242,7 +247,7 @@ class UnscoredPasses:
         """See a loss that the script computes in an evaluation."""
         if self._given is not None:
             self._scored.add(self._given.loader)
-        self._waiting = []
+        self._waiting, self._unsure = [], []
         self._end()
 
     def _resumes(self, _: Delivery) -> None:
@@ -250,6 +255,7 @@ class UnscoredPasses:
 
     def _end(self) -> None:
         self._publish()
+        self._settle()
         self._given = None
         if self._evaluating.listens:
             self._evaluating.stop()
@@ -264,8 +270,20 @@ class UnscoredPasses:
             try:
                 loss = getattr(functional, foreseen.function)(**foreseen.arguments)
             except Exception:  # it may depend on the batch in ways that are not known
-                self._recipes = []
+                self._recipes, self._unsure = [], []
                 return
+            if foreseen.loader in self._unscored:
+                foreseen.publish(loss)
+            else:
+                self._unsure.append((foreseen, loss))
+        if sum(foreseen.arguments["input"].numel() for foreseen, _ in self._unsure) > _UNSURE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Publish the losses of a first pass in which the script computed none."""
+        unsure, self._unsure = self._unsure, []
+        for foreseen, loss in unsure:
+            self._unscored.add(foreseen.loader)
             foreseen.publish(loss)
 
 

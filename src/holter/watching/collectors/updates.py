@@ -9,6 +9,7 @@ from torch import Tensor
 from holter.record.signals import UPDATE_RATIO, UPDATE_UNCHANGED_FRACTION, Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import AfterUpdate, BeforeUpdate, Depth
+from holter.watching.collectors.room import fits
 from holter.watching.collectors.roster import Subject
 from holter.watching.stats import Statistics
 
@@ -29,7 +30,8 @@ class Updates:
         """A value for each parameter, after the update."""
         subject = moment.subject
         if isinstance(moment, BeforeUpdate):
-            self._before[subject.index] = subject, _copies(subject.parameters)
+            if (copies := _copies(subject.parameters)) is not None:
+                self._before[subject.index] = subject, copies
             return
         known, before = self._before.pop(subject.index, (None, []))
         if known is not subject:
@@ -45,9 +47,11 @@ class Updates:
 
 
 @torch.no_grad()
-def _copies(parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Copies of parameters: by one launch where they are on a GPU, as they are many."""
+def _copies(parameters: Sequence[Tensor]) -> list[Tensor] | None:
+    """Copies of parameters: by one launch where they are on a GPU; None if it is nearly full."""
     held = [parameter.detach() for parameter in parameters]
+    if held and held[0].is_cuda and not fits(sum(each.nbytes for each in held), held[0].device):
+        return None
     is_plain = all(type(tensor) is Tensor and tensor.is_floating_point() for tensor in held)
     if is_plain and held and held[0].is_cuda:
         return list(torch._foreach_mul(held, 1.0))  # noqa: SLF001

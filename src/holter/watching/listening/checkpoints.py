@@ -4,7 +4,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from holter.record.events import StateLoaded
 from holter.watching.collectors.moments import CheckpointRead, WeightsLoaded
@@ -13,6 +14,8 @@ from holter.watching.loop import Loop
 from holter.watching.shield import shielded
 
 _TOLD = 32  # loads that become events
+_EVALUATIONS = 1000  # whose weights are remembered
+_PARAMETERS, _ELEMENTS = 4, 16  # of a model, and of each of them, that are remembered
 _NAMES = 4096  # of a state that are compared
 
 
@@ -29,6 +32,27 @@ class CheckpointListener:
         self._frames = Frames()
         self._numbers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._told = 0
+        self._evaluated: list[tuple[int, Tensor]] = []  # steps, and a part of the weights then
+        loop.at_evaluation.append(self._evaluates)
+
+    def _evaluates(self, module: nn.Module) -> None:
+        """Remember a part of the weights that are evaluated."""
+        if self._stepper.has_trained and len(self._evaluated) < _EVALUATIONS:
+            part = _part(module)
+            if part is not None:
+                self._evaluated.append((self._recorder.step, part))
+
+    def _step_of(self, module: nn.Module) -> int | None:
+        """Return after which step these weights were evaluated, if that is known."""
+        part = _part(module) if self._evaluated else None
+        if part is None:
+            return None
+        steps = {
+            step
+            for step, known in self._evaluated
+            if known.device == part.device and torch.equal(known, part)
+        }
+        return steps.pop() if len(steps) == 1 else None
 
     @shielded
     def checkpoint_read(self, content: object) -> None:
@@ -58,8 +82,21 @@ class CheckpointListener:
                     renamed=_renamed(missing, unexpected),
                     example=_example(missing, unexpected),
                     where=where,
+                    of_step=self._step_of(module),
                 )
             )
+
+
+def _part(module: nn.Module) -> Tensor | None:
+    """Copy a few elements of some parameters, the last among them; None if they are not plain."""
+    held = [parameter for parameter in module.parameters() if parameter.numel()]
+    chosen = held[:: -max(len(held) // _PARAMETERS, 1)][:_PARAMETERS]
+    plain = [type(each) is nn.Parameter and each.layout is torch.strided for each in chosen]
+    if not chosen or not all(plain) or len({each.device for each in chosen}) > 1:
+        return None
+    if chosen[0].is_meta:
+        return None
+    return torch.cat([each.detach().reshape(-1)[:_ELEMENTS].float() for each in chosen])
 
 
 def _renamed(missing: Sequence[str], unexpected: Sequence[str]) -> int:

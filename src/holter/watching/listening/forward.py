@@ -155,6 +155,8 @@ class ForwardListener:
             is_change = evaluation.mode_changed(model.module)
             if not model.module.training:
                 self._stepper.publish(EvaluationBegins(roster))
+                for listener in self._loop.at_evaluation:
+                    listener(model.module)
             elif is_change:
                 self._begin_epoch()
             if is_change:
@@ -164,7 +166,7 @@ class ForwardListener:
     def loss_computed(self, call: TappedLoss) -> None:
         """Tell the loss of a validation batch from one that is trained on."""
         self._loop.has_called_loss |= call.has_graph
-        if not call.has_graph and not torch.is_grad_enabled():
+        if not call.has_graph and (self.is_evaluating or not torch.is_grad_enabled()):
             self._lane.tell(self._lane.at_scored)
             self._loop.validation_loss(self._evaluated(call))
         elif call.has_graph and self.is_evaluating:

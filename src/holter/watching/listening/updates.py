@@ -20,7 +20,7 @@ from holter.watching.collectors.moments import (
     Depth,
 )
 from holter.watching.collectors.optimizer_state import age_of
-from holter.watching.collectors.roster import Roster, Subject
+from holter.watching.collectors.roster import Roster, Subject, note_given
 from holter.watching.listening.closures import ClosureListener, closure_of
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
@@ -151,6 +151,7 @@ class UpdateListener:
     @shielded
     def parameters_joined(self, optimizer: Optimizer) -> None:
         """Register an optimizer that is new, or has a new parameter group."""
+        note_given(optimizer)
         roster = self._stepper.roster
         if roster.subject_of(optimizer) is not None:
             self._loop.renew(roster.joined_by())

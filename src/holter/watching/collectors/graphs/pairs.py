@@ -12,6 +12,7 @@ from holter.watching.collectors.graphs.outputs import kept_at
 _FEWEST = 3  # samples: fewer may be as many as something else is wide
 _SIZES = frozenset(("Pow", "Abs", "Mul"))  # operations that make a loss of a difference
 _ELEMENTWISE = frozenset(("Sigmoid", "Tanh", "Relu", "Exp", "Softplus", "Neg"))
+_COLUMNS = frozenset(("Alias", "Slice", "Select", "Narrow", "Split", "SplitWithSizes", "Unbind"))
 _STEPS = 4  # such operations behind an output
 
 
@@ -42,11 +43,11 @@ def paired_spread(places: Iterable[Place]) -> Tensor | None:
 
 
 def _is_output(place: Place) -> bool:
-    """Whether a model returned this, but for operations on single elements."""
+    """Whether a model returned this, or as a column, but for operations on single elements."""
     for _ in range(_STEPS):
         if kept_at(place) is not None:
             return True
-        below = place.dynamic if place.kind in _ELEMENTWISE else None
+        below = place.dynamic if place.kind in _ELEMENTWISE | _COLUMNS else None
         if below is None:
             return False
         place = below
