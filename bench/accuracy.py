@@ -60,7 +60,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="names of specimens")
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], metavar="PATTERN", help="names of specimens"
+    )
     parser.add_argument(
         "--workers", type=int, default=2, help="processes that record and judge (default 2)"
     )
@@ -88,9 +90,11 @@ def main() -> int:
         regime = Regime.STRETCHED
     if args.kept and args.write:
         parser.error("--write needs recordings of the present code: leave --kept out")
-    specimens = [each for each in corpus() if fnmatch.fnmatch(each.name, args.only)]
+    specimens = [
+        each for each in corpus() if any(fnmatch.fnmatch(each.name, only) for only in args.only)
+    ]
     if not specimens:
-        parser.error(f"no specimen is named like {args.only!r}")
+        parser.error(f"no specimen is named like {' or '.join(args.only)}")
     if args.kept:
         runs = kept(specimens, args.seeds, args.kept, regime=regime)
     else:

@@ -4,12 +4,14 @@ Both measure the same steps of the same process, so that the cost of the profile
 profiler's times are those of ranges around the phases; on a GPU, they end when the last kernel that
 was launched in the phase has ended. A second table counts calls that wait for the GPU, in steps of
 the bare loop and in steps of the watched one. Times are of light steps; calls that wait are of all
-steps. What holter itself does in a phase is in the profiler's time of it and not in holter's: the
-line `holter itself` says how much that is in a whole step.
+steps. Holter's times leave out what holter itself does, the profiler's ranges hold it: what was
+spent in holter's calls within a range is subtracted from it on the host. The line `holter itself`
+says how much that is in a whole step. On the GPU nothing is subtracted.
 """
 
 import argparse
 import bisect
+import functools
 import json
 import platform
 import statistics
@@ -31,9 +33,10 @@ from torch.profiler import ProfilerActivity, profile, record_function
 import holter
 from bench.other_tools import GPT, tokens, vectors
 from holter.watching import budget
+from holter.watching.collectors.lane import Clock
 
 PHASES = ("forward", "backward", "optimizer")
-WHOLE, OWN = "step and holter, host", "holter itself, host"
+WHOLE, OWN = "step, host", "holter itself, host"
 SKIPPED = 8  # steps at the beginning of a profile, in which the profiler starts up
 WAITS = (
     "cudaDeviceSynchronize",
@@ -76,6 +79,8 @@ class Training:
     loop: Loop
     device: str
     steps: int = 0
+    clock: Clock = field(default_factory=Clock)  # of who watches it
+    spent: list[tuple[float, ...]] = field(default_factory=list)  # by it after each phase so far
     model: nn.Module = field(init=False)
     optimizer: torch.optim.Optimizer = field(init=False)
     batches: list[tuple[Tensor, Tensor]] = field(init=False)
@@ -90,21 +95,33 @@ class Training:
 
     def step(self) -> None:
         """Take one step."""
+        clock = self.clock
         with record_function("forward"):
             x, y = self.batches[self.steps % len(self.batches)]
             self.optimizer.zero_grad()
             with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
                 loss = functional.cross_entropy(self.model(x), y)
+        forward = clock.spent
         with record_function("backward"):
             loss.backward()
+        backward = clock.spent
         with record_function("optimizer"):
             self.optimizer.step()
+        self.spent.append((forward, backward, clock.spent))
         self.steps += 1
 
     def run(self, steps: int) -> None:
         """Take several steps."""
         for _ in range(steps):
             self.step()
+
+
+def spent_in(spent: Sequence[tuple[float, ...]], step: int, phase: str) -> float:
+    """Return the seconds in holter's calls in a phase, or in a whole "step"."""
+    if phase == "step":
+        return spent[step][-1] - spent[step - 1][-1]
+    place = PHASES.index(phase)
+    return spent[step][place] - (spent[step][place - 1] if place else spent[step - 1][-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,15 +250,17 @@ def measure(loop: Loop, device: str, steps: int) -> Measured:
         bare.run(loop.warm)
         waits["bare"], warns["bare"] = profiled(bare, steps, folder).waits(), warned(bare, steps)
         watched = Training(loop, device)
-        stack.enter_context(
+        watch = stack.enter_context(
             holter.watch(watched.model, watched.optimizer, folder / "run", quiet=True)
         )
+        watched.clock = watch._loop.shield.clock  # noqa: SLF001
         watched.run(loop.warm)
         first = watched.steps + SKIPPED
         trace = profiled(watched, steps, folder)
         waits["holter"], warns["holter"] = trace.waits(), warned(watched, steps)
         stack.close()
-        parts = dict(compared(holter.Run.load(folder / "run"), trace, first))
+        own = functools.partial(spent_in, watched.spent)
+        parts = dict(compared(holter.Run.load(folder / "run"), trace, first, own))
     return Measured(parts, waits, warns)
 
 
@@ -249,9 +268,12 @@ DEEP = ("grad.norm", "weight.norm", "activation.std")  # not read in light steps
 
 
 def compared(
-    run: holter.Run, trace: Trace, first: int
+    run: holter.Run, trace: Trace, first: int, own: Callable[[int, str], float]
 ) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield the parts of a step, by holter and by the profiler, whose first step is `first`."""
+    """Yield the parts of a step, by holter and by the profiler, whose first step is `first`.
+
+    `own` returns the seconds in holter's calls in a phase of a step.
+    """
     deep = {
         int(step)
         for name in DEEP
@@ -271,19 +293,22 @@ def compared(
 
     def sampled(name: str) -> float:
         series = run.tables[name][""]
-        return statistics.median(series.values[series.steps >= first].tolist())
+        profiled = (series.steps >= first) & (series.steps < first + len(trace.steps))
+        return statistics.median(series.values[profiled].tolist())
 
-    def theirs(clock: Callable[[int, str], float], phase: str) -> float:
-        return statistics.median(clock(index, phase) for index in light)
+    def on_host(phase: str) -> float:
+        return statistics.median(
+            trace.host(index, phase) - own(first + index, phase) for index in light
+        )
 
     for phase in PHASES:
-        yield f"{phase}, host", (ours(f"time.{phase}"), theirs(trace.host, phase))
-    own = ours("watch.time")
-    yield WHOLE, (ours("time.step") + own, theirs(trace.host, "step"))
-    yield OWN, (own, 0.0)
+        yield f"{phase}, host", (ours(f"time.{phase}"), on_host(phase))
+    yield WHOLE, (ours("time.step"), on_host("step"))
+    yield OWN, (statistics.median(own(step, "step") for step in steps), 0.0)
     if trace.has_gpu:
         for phase in PHASES:
-            yield f"{phase}, GPU", (sampled(f"time.device_{phase}"), theirs(trace.gpu, phase))
+            theirs = statistics.median(trace.gpu(index, phase) for index in light)
+            yield f"{phase}, GPU", (sampled(f"time.device_{phase}"), theirs)
 
 
 def rows(name: str, measured: Measured) -> Iterator[str]:

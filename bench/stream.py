@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from holter.record.signals import STREAM_DISTINCT, STREAM_READ, STREAM_SAMPLES
-from holter.watching.collectors.lane import Delivery, Lane
+from holter.watching.collectors.lane import Clock, Delivery, Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.stream import Stream
 
@@ -35,7 +35,7 @@ def main() -> int:
 
 def streamed(samples: int, share: float | None) -> str:
     """Let samples stream by; return a line with the figures."""
-    lane = Lane([Stream()], _fail)
+    lane = Lane([Stream()], _fail, Clock())
     lane.share = share
     count, iteration = samples // ROWS, object()
     generator = torch.Generator().manual_seed(0)

@@ -2,7 +2,7 @@
 
 holter run --silence 3 examples/stuck_rank.py
 
-The script gives up after 20 seconds, as a scheduler would. The report names the rank and its line.
+The script gives up after 45 seconds, as a scheduler would. The report names the rank and its line.
 """
 
 import tempfile
@@ -47,7 +47,7 @@ if __name__ == "__main__":
         job = mp.start_processes(
             train, args=(f"{folder}/store",), nprocs=RANKS, start_method="fork", join=False
         )
-        time.sleep(20)
+        time.sleep(45)
         for process in job.processes:
             process.kill()
             process.join()

@@ -12,7 +12,6 @@ from holter.record.signals import (
     TIME_FORWARD,
     TIME_OPTIMIZER,
     TIME_STEP,
-    WATCH_TIME,
 )
 from synthetic import run_of, series
 
@@ -63,17 +62,29 @@ def test_waits_are_counted_in_the_measured_steps() -> None:
     assert trace(lag=0.0).waits() == {"cudaStreamSynchronize": 1 / 4}
 
 
-def test_deep_steps_are_left_out() -> None:
+def test_deep_steps_and_what_holter_does_are_left_out() -> None:
     read = trace(lag=0.0, steps=6)
-    times = {TIME_FORWARD: 30, TIME_BACKWARD: 50, TIME_OPTIMIZER: 20, TIME_STEP: 99, WATCH_TIME: 1}
+    own = {"forward": 0, "backward": 10, "optimizer": 5, "step": 15}
+    times = {TIME_FORWARD: 30, TIME_BACKWARD: 40, TIME_OPTIMIZER: 15, TIME_STEP: 85}
     light = np.arange(20) == 11  # what follows a deep step is left out as well
     run = run_of(
         {signal: {"": 1e-6 * np.where(light, us, 9 * us)} for signal, us in times.items()}
-        | {CATALOGUE[f"time.device_{phase}"]: {"": [1e-6] * 20} for phase in breakdown.PHASES}
+        | {
+            CATALOGUE[f"time.device_{phase}"]: {"": [1e-6] * 16 + [9.0] * 20}  # after the profile
+            for phase in breakdown.PHASES
+        }
         | {GRAD_NORM: {"weight": series([1.0, 1.0], [12, 14])}}
     )
-    parts = dict(breakdown.compared(run, read, 10))
+    parts = dict(breakdown.compared(run, read, 10, lambda _, phase: 1e-6 * own[phase]))
     assert len(parts) == 8
     for part in ("forward, host", "backward, host", "optimizer, host", breakdown.WHOLE):
         ours, theirs = parts[part]
         assert ours == pytest.approx(theirs, rel=1e-4)
+    assert parts[breakdown.OWN] == pytest.approx((15e-6, 0.0))
+    assert parts["forward, GPU"][0] == pytest.approx(1e-6)
+
+
+def test_the_time_of_holter_is_told_by_phase() -> None:
+    spent = [(0.0, 0.0, 1.0), (1.5, 3.5, 7.5)]
+    own = {phase: breakdown.spent_in(spent, 1, phase) for phase in (*breakdown.PHASES, "step")}
+    assert own == {"forward": 0.5, "backward": 2.0, "optimizer": 4.0, "step": 6.5}

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
+import pkgutil
 import runpy
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from holter.diagnosis import rules
 from zoo.regimes import Regime, begin, stretched
 from zoo.sources import digest_of
 from zoo.specimens import Specimen
@@ -25,6 +27,8 @@ _PRELOADED = [
     *("torch", "torch._dynamo"),  # the latter takes longest: the first optimizer imports it
     *("holter._cli", "holter.scripts.launching", "holter.watching.watch"),
     *("holter.diagnosis.engine", "holter.lab.running", "holter.scripts.recognition"),
+    "holter.scripts.afterwards",
+    *(f"{rules.__name__}.{each.name}" for each in pkgutil.iter_modules(rules.__path__)),
 ]
 
 _REGIMES = (Regime.STRETCHED, Regime.SAMPLED)

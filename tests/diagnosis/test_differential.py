@@ -4,11 +4,13 @@ from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup, named_rule
 from holter.record.findings import Clear, Confidence, Evidence, Finding, NotExamined, Severity
 from holter.record.signals import (
+    ACTIVATION_DEAD_FRACTION,
     GRAD_TOTAL_NORM,
     INPUT_NONFINITE,
     LOSS,
     LR,
     UPDATE_RATIO,
+    USE_CHANGE,
     WEIGHT_TOTAL_NORM,
     Signal,
 )
@@ -167,3 +169,22 @@ def test_what_began_with_a_captured_failure_does_not_explain_it() -> None:
     assert diagnose(Checkup((given, loss), captured=40)).leading is given
     later = finding("huge-updates", 90, confidence=Confidence.LIKELY, until=200)
     assert diagnose(Checkup((later, loss), captured=40)).leading is later
+
+
+def test_what_had_held_for_long_does_not_explain_a_sudden_break() -> None:
+    loss = finding("nonfinite-loss", 140)
+    old = finding("unscaled-inputs", 0, confidence=Confidence.LIKELY, until=140)
+    near = finding("huge-updates", 130, confidence=Confidence.LIKELY, until=140)
+    zero = finding("singular-operations", 140)
+    assert diagnose(Checkup((loss, old), captured=140)).leading is old
+    assert diagnose(Checkup((loss, old), captured=140, sudden=True)).leading is loss
+    assert diagnose(Checkup((loss, near), captured=140, sudden=True)).leading is near
+    assert diagnose(Checkup((loss, old, zero), captured=140, sudden=True)).leading is zero
+
+
+def test_what_an_experiment_measures_may_follow_from_what_began_in_training() -> None:
+    unused = finding("unused-inputs", 0, USE_CHANGE, confidence=Confidence.LIKELY, until=0)
+    dead = finding("dead-units", 4, ACTIVATION_DEAD_FRACTION, confidence=Confidence.LIKELY)
+    diagnosis = diagnose(Checkup((unused, dead)))
+    assert diagnosis.leading is dead
+    assert diagnosis.explained == (unused,)

@@ -107,7 +107,7 @@ def test_findings_come_most_severe_most_certain_and_earliest_first(only) -> None
 
 def test_select_and_ignore_take_patterns() -> None:
     names = {each.name for each in chosen_rules(["nonfinite-*", "flat-loss"], ["nonfinite-[b-s]*"])}
-    assert names == {"nonfinite-weights", "flat-loss"}
+    assert names == {"nonfinite-variables", "nonfinite-weights", "flat-loss"}
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
         "memory exhausted",
         "mixing module",
         "mode",
+        "nonfinite variables",
         "not applicable",
         "not deterministic",
         "operation differed",

@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -31,6 +33,38 @@ def test_the_last_collective_of_the_default_group(tmp_path, encode):
     (tmp_path / "rank_0").write_bytes(encode({"version": "2.10", "entries": ENTRIES}))
     assert read_dump(tmp_path / "rank_0") == Collective(
         3, "nccl:all_reduce", is_completed=False, where="train.py:31"
+    )
+
+
+# One process, one collective after the other, and what PyTorch itself dumps of them.
+DUMPED = """\
+import pathlib, sys
+import torch
+from torch import distributed as dist
+from torch._C import _distributed_c10d as c10d
+store = f"file://{sys.argv[1]}/store"
+dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+for _ in range(3):
+    dist.all_reduce(torch.ones(2))
+pathlib.Path(sys.argv[1], "rank_0").write_bytes(c10d._dump_fr_trace(True, True, False))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="gloo, tried on Linux")
+def test_a_dump_by_pytorch_is_read(tmp_path):
+    pytest.importorskip("torch.distributed")
+    from torch._C import _distributed_c10d as c10d
+
+    if not hasattr(c10d, "_dump_fr_trace"):
+        pytest.skip("this torch records collectives of NCCL alone")
+    script = tmp_path / "train.py"
+    script.write_text(DUMPED)
+    environment = {**os.environ, "TORCH_FR_BUFFER_SIZE": "100", "CUDA_VISIBLE_DEVICES": ""}
+    subprocess.run([sys.executable, script, tmp_path], env=environment, check=True)
+    assert read_dump(tmp_path / "rank_0") == Collective(
+        3, "gloo:all_reduce", is_completed=True, where="train.py:8"
     )
 
 

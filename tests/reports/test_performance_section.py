@@ -1,6 +1,7 @@
 """Time and memory in a report."""
 
 import numpy as np
+import pytest
 
 from holter.record import Run
 from holter.record.signals import (
@@ -10,7 +11,14 @@ from holter.record.signals import (
     MEMORY_AFTER_OPTIMIZER,
     MEMORY_PEAK,
     MEMORY_RESERVED,
+    SYNC_CALLS,
+    TIME_COPY,
+    TIME_DEVICE_BACKWARD,
+    TIME_DEVICE_FORWARD,
+    TIME_DEVICE_IDLE,
+    TIME_DEVICE_OPTIMIZER,
     TIME_STEP,
+    TIME_SYNC,
     Signal,
 )
 from holter.reports._performance import performance, sentences
@@ -52,3 +60,42 @@ def test_memory_that_is_reserved_beyond_the_largest_use() -> None:
     assert performance(run)["gpu_unused"] == 5 * GB
     assert "beyond the largest use: 5" in "\n".join(sentences(run))
     assert "fragmentation" not in "\n".join(sentences(run_with(more={})))
+
+
+@pytest.mark.parametrize(
+    ("more", "bound", "helps"),
+    [
+        ({TIME_COPY: np.full(40, 0.25)}, "transfer; without it, 2 times", "pin_memory=True"),
+        ({}, "launches", "torch.compile"),
+        (
+            {TIME_SYNC: np.full(40, 0.2), SYNC_CALLS: np.full(40, 3.0)},
+            "synchronisation; without it, 1.7 times",
+            "every hundred steps",
+        ),
+    ],
+)
+def test_what_bounds_a_run_on_a_gpu_comes_with_the_gain_and_what_helps(
+    more: dict[Signal, object], bound: str, helps: str
+) -> None:
+    text = "\n".join(sentences(run_with(more={TIME_DEVICE_IDLE: np.ones(40), **more})))
+    assert f"bound by {bound}" in text
+    assert helps in text.partition("what helps: ")[2]
+
+
+def test_the_clock_of_the_gpu_copies_and_waits() -> None:
+    run = run_with(
+        more={
+            TIME_DEVICE_IDLE: np.zeros(40),
+            TIME_DEVICE_FORWARD: np.full(40, 0.1),
+            TIME_DEVICE_BACKWARD: np.full(40, 0.2),
+            TIME_DEVICE_OPTIMIZER: np.full(40, 0.05),
+            TIME_COPY: np.full(40, 0.02),
+            TIME_SYNC: np.full(40, 0.4),
+            SYNC_CALLS: np.full(40, 2.0),
+        }
+    )
+    said = sentences(run)
+    assert "time on the GPU: forward 100 ms, backward 200 ms, optimizer 50 ms" in said
+    assert "copies to the GPU take 20 ms of a step (4 %)" in said
+    assert "the host waits 400 ms of a step for the GPU, in 2 calls such as `item()`" in said
+    assert not [each for each in sentences(run_with(more={})) if "GPU" in each or "helps" in each]

@@ -6,7 +6,11 @@ import pytest
 from launched import Ended, holter_run, python
 
 from holter import Run, check
+from holter.diagnosis.facts.data_sets import measured
 from holter.record.events import ExperimentMade, NotApplicable
+from holter.record.signals import DATASET_EXAMINED, VAL_LOSS
+
+MORE = pytest.mark.exhaustive  # other sides of what a test shows in every run
 
 LANGUAGE = """\
 import torch
@@ -105,6 +109,37 @@ for fold in range({folds}):
                 total = sum(nn.functional.cross_entropy(model(a), b).item() for a, b in loader)
                 print(epoch, total / len(loader))
 """
+TABLE = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+effect = 2 * torch.randn(12)
+city, x = torch.randint(12, (1200,)), torch.randn(1200, 5)
+y = effect[city] + x[:, 0] + 0.5 * torch.randn(1200)
+code = torch.cat([city[:900], {validation}])
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.city, self.head = nn.Embedding(12, 4), nn.Linear(9, 1)
+    def forward(self, code, x):
+        return self.head(torch.cat([self.city(code), x], 1)).squeeze(1)
+
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), 0.02)
+for epoch in range(6):
+    model.train()
+    for rows in torch.randperm(900).split(30):
+        loss = nn.functional.mse_loss(model(code[rows], x[rows]), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        predicted = model(code[900:], x[900:])
+        again = model(code[:900], x[:900])
+    print(epoch, nn.functional.mse_loss(predicted, y[900:]).item())
+"""
 APART = "lambda f: Subset(everything, range(200)), lambda f: Subset(everything, range(200, 240))"
 SHARED = "lambda f: Subset(everything, range(200)), lambda f: Subset(everything, range(170, 240))"
 FOLDS = (
@@ -133,7 +168,9 @@ def found(run: Run) -> set[str]:
     return {finding.rule for finding in check(run).findings}
 
 
-@pytest.mark.parametrize(("causal", "leaks"), [("", True), (", is_causal=True", False)])
+@pytest.mark.parametrize(
+    ("causal", "leaks"), [("", True), pytest.param(", is_causal=True", False, marks=MORE)]
+)
 def test_later_inputs_that_leak_are_found(here: Path, *, causal: str, leaks: bool) -> None:
     _, run = ran(here, LANGUAGE.format(causal=causal))
     assert ("leaking-future" in found(run)) is leaks
@@ -155,12 +192,53 @@ def test_a_recurrent_layer_over_the_batch_is_found(here: Path) -> None:
     assert "mixed-samples" in found(ran(here, series(batch_first=""))[1])
 
 
+CLONING = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+seen = torch.randn(400, 20, 6)
+actions = seen[..., :2].cumsum(1).tanh()
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.out = nn.GRU(6, 32{batch_first}), nn.Linear(32, 2)
+    def forward(self, x):
+        return self.out(self.rnn(x)[0])
+
+def main():
+    policy = Policy()
+    optimizer = torch.optim.Adam(policy.parameters(), 1e-2)
+    for epoch in range(8):
+        order = torch.randperm(400)
+        for start in range(0, 400, 25):
+            index = order[start : start + 25]
+            loss = ((policy(seen[index]) - actions[index]) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    print(float(loss))
+
+main()
+"""
+
+
+@MORE
+@pytest.mark.parametrize(("batch_first", "mixes"), [("", True), (", batch_first=True", False)])
+def test_an_index_of_the_script_tells_samples_from_time(
+    here: Path, *, batch_first: str, mixes: bool
+) -> None:
+    _, run = ran(here, CLONING.format(batch_first=batch_first))
+    assert ("mixed-samples" in found(run)) is mixes
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"split": FOLDS, "folds": 3},  # the validation data of one fold are trained on in others
-        {"evaluated": "(train_loader, valid_loader)"},
+        # The validation data of one fold are trained on in others.
+        pytest.param({"split": FOLDS, "folds": 3}, marks=MORE),
+        pytest.param({"evaluated": "(train_loader, valid_loader)"}, marks=MORE),
         {"evaluated": "(valid_loader, DataLoader(train(0), 16))"},
     ],
     ids=["plain", "folds", "training-data-too", "training-data-by-another-loader"],
@@ -175,7 +253,21 @@ def test_samples_in_both_splits_are_found(here: Path) -> None:
     assert "overlapping-splits" in found(ran(here, series(split=SHARED))[1])
 
 
-@pytest.mark.parametrize("momentum", [0.1, 0.001])
+@pytest.mark.parametrize(
+    ("validation", "is_found"),
+    [pytest.param("city[900:]", False, marks=MORE), ("(city[900:] + 5) % 12", True)],
+)
+def test_rows_without_a_loader_are_examined(here: Path, *, validation: str, is_found: bool) -> None:
+    _, run = ran(here, TABLE.format(validation=validation))
+    (losses,) = run[VAL_LOSS].values()
+    assert len(losses) == 6
+    assert 100 < (measured(run, DATASET_EXAMINED, "train") or 0) <= 900  # each of them once
+    assert 100 < (measured(run, DATASET_EXAMINED, "valid") or 0) <= 300
+    assert ("inconsistent-columns" in found(run)) is is_found
+    assert not found(run) & {"overlapping-splits", "leaking-features", "related-splits"}
+
+
+@pytest.mark.parametrize("momentum", [pytest.param(0.1, marks=MORE), 0.001])
 def test_running_statistics_that_are_off_are_found(here: Path, momentum: float) -> None:
     norm = f"        self.norm = nn.BatchNorm1d(16, momentum={momentum})\n"
     script = series().replace("    def forward", f"{norm}    def forward")
@@ -184,7 +276,9 @@ def test_running_statistics_that_are_off_are_found(here: Path, momentum: float) 
     assert ("eval-mode-gap" in found(ran(here, script)[1])) is (momentum < 0.1)
 
 
-@pytest.mark.parametrize(("split", "shared"), [(SHARED, True), (APART, False)])
+@pytest.mark.parametrize(
+    ("split", "shared"), [(SHARED, True), pytest.param(APART, False, marks=MORE)]
+)
 def test_validation_without_a_loss_function(here: Path, *, split: str, shared: bool) -> None:
     by_hand = "sum((model(a).argmax(1) == b).sum().item() for a, b in loader)"
     script = series(split=split, evaluated="(valid_loader, DataLoader(train(0), 16))").replace(

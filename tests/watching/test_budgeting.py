@@ -200,3 +200,18 @@ def test_steps_of_no_length_are_read_too() -> None:
         depth = budget.depth(step)
         budget.account(depth, COSTS[depth], 0.0)
     assert Depth.LIGHT in {budget.depth(step) for step in range(3_000, 3_100)}
+
+
+def test_what_prepares_a_deeper_step_is_part_of_its_cost() -> None:
+    budget, length = Budget(0.01), 2.4e-2
+    for step in range(2_000):
+        if step % 8 == 7:  # the step before a deeper one
+            budget.account(Depth.LIGHT, 4e-3, length, prepares=True)
+        elif step % 8 == 0:
+            budget.account(Depth.REGULAR, 1e-3, length)
+        else:
+            is_dense = step % 2 == 0
+            budget.account(Depth.LIGHT, 2e-3 if is_dense else 5e-4, length, dense=is_dense)
+    assert budget.cost(Depth.LIGHT) == pytest.approx(5e-4)
+    assert budget.cost(Depth.REGULAR) == pytest.approx(4.5e-3, rel=0.01)
+    assert budget.every_dense > 8

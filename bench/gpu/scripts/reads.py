@@ -4,7 +4,6 @@ import common
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
 
 parser = common.parser(steps=400, lr=1e-3)
 parser.add_argument("--check-every", type=int, default=100, help="steps between two checks")
@@ -12,9 +11,7 @@ args = common.start(parser)
 
 WIDTH, DEPTH, BATCH = 1024, 16, 1024
 inputs, labels = common.clusters(20 * BATCH, width=WIDTH)
-loader = DataLoader(
-    TensorDataset(inputs.to(args.device), labels.to(args.device)), batch_size=BATCH, shuffle=True
-)
+inputs, labels = inputs.to(args.device), labels.to(args.device)
 
 
 class Net(nn.Module):
@@ -38,7 +35,8 @@ model = Net().to(args.device)
 optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
 losses, step = common.Losses(), 0
 while step < args.steps:
-    for x, y in loader:
+    for chosen in torch.randperm(len(inputs), device=args.device).split(BATCH):
+        x, y = inputs[chosen], labels[chosen]
         loss = functional.cross_entropy(model(x, check=step % args.check_every == 0), y)
         optimizer.zero_grad()
         loss.backward()

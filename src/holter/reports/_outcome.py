@@ -31,10 +31,12 @@ class Headline:
 
 def headline(run: Run, checkup: Checkup) -> Headline:
     """Return how the run went, from its outcome; where it cannot be judged, why not."""
+    outcome = checkup.outcome
+    if run.steps == 0 and outcome.state is OutcomeState.BROKE:
+        return Headline("broke before the first step", outcome.says)
     if run.steps == 0:
         nothing = "" if checkup.findings else "there is nothing to judge"
         return Headline("no training step was recorded", nothing)
-    outcome = checkup.outcome
     is_unknown = outcome.state is OutcomeState.UNKNOWN
     remark = "" if checkup.findings or outcome.bad else _without_findings(run, checkup)
     return Headline("outcome unknown" if is_unknown else outcome.title, outcome.says, remark)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.time import Breakdown
+from holter.diagnosis.facts.time import Bound, Breakdown
 from holter.diagnosis.wording import duration, percent, size
 from holter.record import Run
 from holter.record.signals import (
@@ -33,6 +33,13 @@ _PHASES = {
     "optimizer": MEMORY_AFTER_OPTIMIZER,
 }
 _WORTH = 0.005  # share of a step from which on a part is listed
+_HELPS = {
+    Bound.INPUT: "more workers, `pin_memory=True`, cached samples; `holter try throughput` tries"
+    " numbers of workers",
+    Bound.TRANSFER: "`pin_memory=True` with `to(device, non_blocking=True)`, smaller types",
+    Bound.SYNCHRONISATION: "reading values such as `loss.item()` every hundred steps",
+    Bound.LAUNCHES: "`torch.compile`, larger batches, fused optimizers",
+}
 
 
 def performance(run: Run) -> dict[str, Any]:
@@ -81,8 +88,11 @@ def sentences(run: Run) -> list[str]:
         )
         gain = f"; without it, {times.gain:.2g} times as fast" if times.gain > 1.1 else ""
         said.append(f"{1 / times.step:.3g} steps per second{samples}; bound by {times.bound}{gain}")
+        if times.bound in _HELPS:
+            said.append(f"what helps: {_HELPS[times.bound]}")
         if times.idle:
             said.append(f"the GPU waits for the host in {percent(times.idle)} of the steps")
+        said += _on_gpu(times)
     used = [
         f"{name.replace('_', ' ').replace('gpu', 'GPU')} {size(most)}"
         for name, signal in _MEMORY.items()
@@ -99,6 +109,24 @@ def sentences(run: Run) -> list[str]:
     if unused:
         said.append(
             f"GPU memory reserved beyond the largest use: {size(unused)}, which is fragmentation"
+        )
+    return said
+
+
+def _on_gpu(times: Breakdown) -> list[str]:
+    """Return what was measured on a GPU: its own times, copies to it and waits for it."""
+    said = []
+    if times.device is not None:
+        parts = zip(_PHASES, times.device, strict=True)
+        told = ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts)
+        said.append(f"time on the GPU: {told}")
+    if times.copy:
+        share = percent(times.share(times.copy))
+        said.append(f"copies to the GPU take {duration(times.copy)} of a step ({share})")
+    if times.sync and times.sync_calls:
+        said.append(
+            f"the host waits {duration(times.sync)} of a step for the GPU, in"
+            f" {times.sync_calls:.3g} calls such as `item()`"
         )
     return said
 

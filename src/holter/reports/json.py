@@ -149,6 +149,7 @@ def _replay(replay: Replayed | None) -> dict[str, Any] | None:
         "birth": None
         if birth is None
         else {
+            "step": replay.born_at,
             "operation": birth.operation,
             "kind": birth.kind,
             "phase": birth.phase,

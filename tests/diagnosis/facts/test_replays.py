@@ -1,5 +1,7 @@
 """Whether a change cures a failure, from what its trial measured."""
 
+from dataclasses import replace
+
 import pytest
 
 from holter import Run, check
@@ -14,7 +16,9 @@ from holter.diagnosis.facts.replays import (
 )
 from holter.record import Event
 from holter.record.band import Band
+from holter.record.births import Birth
 from holter.record.events import (
+    BirthFound,
     CaptureWritten,
     ChangesTried,
     ChangeTried,
@@ -28,6 +32,24 @@ from holter.reports import text
 BAND = Band(1.0, 0.1)
 NAN = WindowMeasure(nonfinite_at=59)
 SPIKE = WindowMeasure(late_loss=9.0)
+BIRTH = Birth(
+    operation="log",
+    kind="log of zero",
+    phase="forward",
+    where="train.py:8",
+    line="loss = -p.log().mean()",
+    module="",
+    node="",
+    operands=(),
+    count=1,
+    of=64,
+    samples=(3,),
+    positions=(),
+    passed_on=0,
+    passed_to=(),
+    headroom=None,
+    says="log of 0",
+)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +90,11 @@ def test_families() -> None:
     assert family_of("clip to 1 and float32") is ChangeFamily.PAIR
 
 
-def minimal(*cures: str, data: bool = False) -> str | None:
+def minimal(*cures: str, data: bool = False, bad: int = 1, kind: str = "") -> str | None:
+    reproduced = Reproduced("bit for bit", "", 59, 59, 33, "nonfinite", bad=bad)
     occurrences = [
-        Reproduced("bit for bit", "", 59, 59, 33, "nonfinite", normal_loss=1, normal_spread=0.1),
+        replace(reproduced, normal_loss=1, normal_spread=0.1),
+        *([BirthFound(replace(BIRTH, kind=kind), 59)] if kind else []),
         ChangeTried("math attention", measure=NAN),
         *(ChangeTried(name, measure=WindowMeasure(late_loss=1.0)) for name in cures),
         ChangesTried(),
@@ -93,6 +117,12 @@ def test_the_minimal_cure_is_the_smallest_intervention() -> None:
     assert minimal("clip to 1 and float32") == "clip to 1 and float32"
     assert minimal(*rates, "clip to 1", "guarded log", "step skipped") == "guarded log"
     assert minimal("guarded log", "step skipped", data=True) == "step skipped"
+    assert minimal("guarded log", "step skipped", data=True, bad=2) == "guarded log"
+    assert minimal(*rates, "step skipped", data=True, bad=2) == "step skipped"
+    assert minimal(*rates, "clip to 1", kind="bad input") is None
+    assert minimal(*rates, "step skipped", kind="bad input") == "step skipped"
+    for kind, cure in (("log of zero", "guarded log"), ("exp overflow", "step skipped")):
+        assert minimal("guarded log", "step skipped", data=True, kind=kind) == cure
     assert minimal("guarded log", "float32") == "float32"
 
 

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from holter.diagnosis.rules.collapsed_weights import collapsed_weights
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
-from holter.record.signals import LOSS, LR, WEIGHT_DECAY, WEIGHT_NORM
+from holter.record.meta import OptimizerSummary
+from holter.record.signals import GRAD_NORM, LOSS, LR, WEIGHT_DECAY, WEIGHT_NORM
 from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said
 
@@ -85,3 +88,22 @@ def test_competing_losses_make_a_hint() -> None:
     (finding,) = found(collapsed_weights, run(flat(), [SHRINKING], competing))
     assert finding.confidence is Confidence.HINT
     assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(("gradient", "count"), [(0.1, 1), (100.0, 0)])
+def test_a_decay_larger_than_the_gradient_it_is_added_to_is_strong(
+    gradient: float, count: int
+) -> None:
+    halved = np.r_[np.geomspace(10, 3, 20), np.full(STEPS - 20, 3)]
+    ordinary = {WEIGHT_DECAY: {"group": 0.1}, LR: {"group": 1e-3}}
+    more = {**ordinary, GRAD_NORM: by_layer([gradient] * 3)}
+    recorded = layered(
+        flat(),
+        {WEIGHT_NORM: by_layer([halved] * 3), **more},
+        replace(layers(3), optimizers=(OptimizerSummary("", "Adam", 1),)),
+    )
+    findings = found(collapsed_weights, recorded)
+    assert len(findings) == count
+    for finding in findings:
+        assert "times the gradient that it is added to" in finding.summary
+        assert "huge-updates" in (finding.explains or ())

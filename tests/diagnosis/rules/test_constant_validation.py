@@ -102,3 +102,14 @@ def test_nan_is_not_the_same_and_few_are_not_enough() -> None:
     assert found(constant_validation, run_with([np.nan] * 6)) == []
     (verdict,) = said(constant_validation, run_with([1.7] * 3))
     assert isinstance(verdict, NotExamined)
+
+
+def test_a_baseline_beside_a_loss_that_changes_is_a_hint() -> None:
+    passes = range(9, 69, 10)
+    signals = {LOSS: {"": FALLING}, UPDATE_RATIO: {"weight": np.full(STEPS, 1e-3)}}
+    fixed = {"mse_loss on eval.py:49": series([1.7] * 6, passes)}
+    changing = {"mse_loss": series([0.9, 0.7, 0.6, 0.5, 0.4, 0.4], passes)}
+    (finding,) = found(constant_validation, run_of({**signals, VAL_LOSS: {**fixed, **changing}}))
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(constant_validation, run_of({**signals, VAL_LOSS: fixed}))
+    assert finding.confidence is Confidence.CERTAIN

@@ -3,14 +3,14 @@ import pytest
 
 from holter.diagnosis.rules.identical_rows import identical_rows
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Verdict
 from holter.record.signals import (
     GRAD_NORM,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
     WEIGHT_TWIN_FRACTION,
 )
-from layered import STEPS, by_layer, falling, layered, layers
+from layered import STEPS, by_layer, falling, flat, layered, layers
 from synthetic import found, said, series
 
 
@@ -63,3 +63,26 @@ def test_boundary() -> None:
     (verdict,) = said(identical_rows, run([short, short]))
     assert isinstance(verdict, NotExamined)
     assert found(identical_rows, run([short, short]), min_steps=5)
+
+
+STARTS = np.r_[np.ones(1), np.zeros(STEPS - 1)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "twins", "kind"),
+    [
+        (flat(), [STARTS, STARTS, 0.0], Finding),
+        (falling(), [STARTS, STARTS, 0.0], Normal),  # dropout made the units differ
+        (flat(), [STARTS, 0.0, 0.0], Clear),  # a branch that starts at zero on purpose
+        (flat(), [STARTS, 0.0, STARTS], Clear),  # and a head that does
+    ],
+)
+def test_rows_of_several_layers_that_start_identical(
+    loss: np.ndarray, twins: list, kind: type[Verdict]
+) -> None:
+    readings = {WEIGHT_TWIN_FRACTION: by_layer(twins), GRAD_NORM: by_layer([1.0] * len(twins))}
+    (verdict,) = said(identical_rows, layered(loss, readings, layers(len(twins))))
+    assert isinstance(verdict, kind)
+    if isinstance(verdict, Finding):
+        assert verdict.confidence is Confidence.LIKELY
+        assert "0.weight, 1.weight start identical" in verdict.summary

@@ -1,13 +1,20 @@
+import numpy as np
+
+from holter.diagnosis.rule import NO_DAMAGE
 from holter.diagnosis.rules.leaking_padding import leaking_padding
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal
 from holter.record.signals import (
+    INPUT_ELEMENTS,
+    LOSS_ROOT_SHARE,
     PADDING_AMOUNT,
     PADDING_CHANGE,
     PADDING_COUNTED,
     PADDING_LENGTH,
     PADDING_ROUNDING,
+    TARGET_ENTROPY,
 )
+from layered import layered
 from synthetic import found, run_of, said
 
 
@@ -60,3 +67,32 @@ def test_padding_in_the_loss_is_a_hint() -> None:
     assert finding.confidence is Confidence.HINT
     assert "40 %" in finding.summary
     assert not found(leaking_padding, cut(0.0, amount=0.0, counted=0.01))
+
+
+def trained(last: float, sizes: list[float]) -> Run:
+    """A training whose loss starts at the best constant prediction, with leaking padding."""
+    readings = {
+        PADDING_CHANGE: {"a": 0.8},
+        PADDING_LENGTH: {"a": 7.0},
+        PADDING_ROUNDING: {"a": 1e-5},
+        TARGET_ENTROPY: {"cross_entropy": 1.386},
+        LOSS_ROOT_SHARE: {"": 1.0},
+        INPUT_ELEMENTS: {"Net": np.resize(sizes, 200)},
+    }
+    return layered(last + (1.386 - last) * np.exp(-np.arange(200) / 20), readings)
+
+
+def test_batches_of_one_length_from_which_the_model_learned_are_no_damage() -> None:
+    (note,) = said(leaking_padding, trained(0.1, [500.0] * 19 + [400.0]))
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+def test_batches_of_one_length_are_a_hint_where_little_was_learned() -> None:
+    (finding,) = found(leaking_padding, trained(1.2, [500.0]))
+    assert finding.confidence is Confidence.HINT
+
+
+def test_batches_of_several_lengths_are_likely() -> None:
+    (finding,) = found(leaking_padding, trained(0.1, [500.0, 400.0, 600.0]))
+    assert finding.confidence is Confidence.LIKELY

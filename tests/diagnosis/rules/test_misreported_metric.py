@@ -13,6 +13,8 @@ from holter.record.events import (
     NumberSums,
     Occurrence,
     PassMeasured,
+    ScoreCounts,
+    UnitCount,
 )
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.signals import LOSS, METRIC_LOGGED, VAL_LOSS, VAL_LOSS_OF_BATCHES
@@ -43,6 +45,18 @@ def numbers(name: str, logged: list[float]) -> Run:
     return run_of(signals, events=events)
 
 
+def labels(name: str, logged: list[float]) -> Run:
+    """A run with passes over three labels that are yes or no each: F1 is 0.8 for all of them."""
+    each = tuple(UnitCount(unit, 50, 50, 40) for unit in range(3))
+    counts = ScoreCounts(3, each, (0,) * 256, (0,) * 256)
+    events = [
+        Event(step, 0.0, PassMeasured("binary_cross_entropy on val", 300, scores=counts))
+        for step in STEPS
+    ]
+    signals = {LOSS: {"": np.ones(30)}, METRIC_LOGGED: {name: series(logged, STEPS)}}
+    return run_of(signals, events=events)
+
+
 TRUE = [0.5, 0.6, 0.7]
 
 
@@ -64,6 +78,9 @@ TRUE = [0.5, 0.6, 0.7]
         (run("val_acc", [0.9, 0.9, 0.9], steps=(1, 2, 3)), NotExamined),  # in other steps
         (run("val_acc", [0.9, 0.9, 0.9], read=0.3), NotExamined),  # not all targets were read
         (run("val_acc", [np.nan] * 3), NotExamined),
+        (labels("val_f1", [0.8, 0.8, 0.8]), Clear),
+        (labels("val_f1", [0.7, 0.7, 0.7]), Normal),  # a mean over samples
+        (labels("val_f1", [0.4, 0.4, 0.4]), Finding),  # one label of each sample
         (numbers("val_rmse", [0.01, 0.01, 0.01]), Clear),
         (numbers("val_rmse", [0.0095, 0.0095, 0.0095]), Normal),
         (numbers("val_rmse", [0.1, 0.1, 0.1]), Finding),
@@ -125,3 +142,16 @@ def test_a_small_difference_of_a_printed_metric_is_a_hint() -> None:
     (finding,) = said(misreported_metric, run(f"{PRINTED}val_acc", [0.42, 0.5, 0.61]))
     assert isinstance(finding, Finding)
     assert finding.confidence is Confidence.HINT
+
+
+def test_a_loss_that_is_rounded_to_zero_is_no_other_mean() -> None:
+    owner = "mse_loss on val_loader"
+    signals = {
+        LOSS: {"": np.ones(30)},
+        METRIC_LOGGED: {f"{PRINTED}val_loss": series([0.0001, 0.0, 0.0], STEPS)},
+        VAL_LOSS: {owner: series([9e-5, 3e-5, 1e-5], STEPS)},
+        VAL_LOSS_OF_BATCHES: {owner: series([11e-5, 4e-5, 2e-5], STEPS)},
+    }
+    seen = Event(0, 0.0, EvaluationSeen("val_loader", "", False, False, "train.py:1"))
+    run = run_of(signals, events=[seen])
+    assert not [each for each in said(misreported_metric, run) if isinstance(each, Finding)]

@@ -1,11 +1,17 @@
+import math
+
+import pytest
+
 from holter.diagnosis.rules.nonfinite_samples import nonfinite_samples
 from holter.record import Event, Run
-from holter.record.events import SamplesFound
+from holter.record.events import PassBegan, SamplesFound
 from holter.record.findings import Clear, Confidence, Finding, Normal, Severity
 from holter.record.signals import (
+    DATA_BATCH_SIZE,
     DATASET_EXAMINED,
     DATASET_NONFINITE,
     DATASET_NONFINITE_LOSS,
+    LOSS,
     Signal,
 )
 from synthetic import found, run_of, said
@@ -51,3 +57,19 @@ def test_validation_alone() -> None:
     first, second = said(nonfinite_samples, samples(valid_inputs=1))
     assert isinstance(first, Clear)
     assert isinstance(second, Finding)
+
+
+@pytest.mark.parametrize(("last", "harmless"), [(0.1, True), (math.nan, False)])
+def test_a_training_that_learned_from_all_samples_masks_them(last: float, harmless: bool) -> None:
+    steps = 60
+    run = run_of(
+        {
+            DATASET_EXAMINED: {"train": [500]},
+            DATASET_NONFINITE: {"train targets": [3.0]},
+            LOSS: {"": [2.0 * 0.9**step for step in range(steps - 20)] + [last] * 20},
+            DATA_BATCH_SIZE: {"loader": [16.0] * steps},
+        },
+        events=[Event(step, 0.0, PassBegan("loader")) for step in (0, steps // 2)],
+    )
+    (verdict,) = said(nonfinite_samples, run)
+    assert isinstance(verdict, Normal if harmless else Finding)

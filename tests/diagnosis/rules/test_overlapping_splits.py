@@ -15,6 +15,7 @@ from holter.record.signals import (
     DATASET_OVERLAP,
     DATASET_SHARED_POSITIONS,
     DATASET_VALUES,
+    DATASET_WINDOW_OVERLAP,
     Signal,
 )
 from synthetic import run_of, said
@@ -29,6 +30,7 @@ def splits(
     length: int | None = None,
     values: int | None = None,
     positions: dict[str, float] | None = None,
+    windows: float = 0.0,
 ) -> Run:
     signals: dict[Signal, dict[str, list[float]]] = {
         DATASET_EXAMINED: {"train": [train], "valid": [valid]},
@@ -38,12 +40,14 @@ def splits(
         DATASET_DIMENSIONS: {"train": [1.0]},
         DATASET_OVERLAP: {"inputs": [share], "inputs and targets": [share]},
     }
+    signals[DATASET_WINDOW_OVERLAP] = {"inputs": [windows]}
     if values is not None:
         signals[DATASET_VALUES] = {"train": [values]}
     if positions is not None:
         signals[DATASET_SHARED_POSITIONS] = {name: [each] for name, each in positions.items()}
-    pairs = Event(0, 0.0, SamplesFound("overlap", pairs=([3, 17],)))
-    return run_of(signals, events=[pairs])
+    kinds = ("overlap", "window overlap")
+    pairs = [Event(0, 0.0, SamplesFound(kind, pairs=([3, 17],))) for kind in kinds]
+    return run_of(signals, events=pairs)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +64,8 @@ def splits(
         (0.05, 0.06, {"values": 5000}),  # natural duplicates
         (0.0, 0.5, {"values": 5000}),  # copies in training alone
         (0.001, 0.0, {"valid": 2000, "train": 2000, "length": 50_000}),  # two hits of luck
+        (0.0, 0.0, {"values": 5000, "windows": 0.1}),  # at the border of two times
+        (0.0, 0.0, {"values": 20, "windows": 0.9}),  # of few different numbers
         (0.0, 0.0, {"positions": {"same": 0.0}}),
         (0.0, 0.0, {"positions": {"alike": 0.01}}),
     ],
@@ -81,6 +87,8 @@ def test_coincidence_is_no_leak(share: float, copies: float, how: dict[str, Any]
         (0.0, 0.0, {"positions": {"same": 0.3}}, Confidence.CERTAIN),
         (0.0, 0.0, {"positions": {"alike": 0.8}}, Confidence.LIKELY),
         (0.3, 0.3, {"values": 5000}, Confidence.HINT),
+        (0.0, 0.0, {"values": 5000, "windows": 0.4}, Confidence.HINT),
+        (0.0, 0.0, {"values": 5000, "windows": 0.05, "length": 20_000}, Confidence.HINT),
     ],
 )
 def test_more_than_coincidence(

@@ -201,6 +201,12 @@ def test_a_batch_that_broke_the_weights_before_leads() -> None:
     assert leading is not None and leading.rule == "nonfinite-birth"
 
 
+def test_a_batch_that_reached_an_unsafe_operation_does_not_lead() -> None:
+    climbed = rungs(guard="cures", rate="does not", batch="cures", skip="cures")
+    leading = diagnose(checked(replay(BIRTH, *climbed, DATA, onset=55))).leading
+    assert leading is not None and leading.rule == "nonfinite-birth"
+
+
 def test_without_trials_nothing_is_concluded_from_them() -> None:
     checkup = checked(replay(BIRTH))
     assert {verdict.rule for verdict in checkup.not_examined} == {
@@ -305,3 +311,11 @@ def test_only_the_last_replay_counts() -> None:
     later = replay()
     both = Run(later.tables, (*earlier.events, *later.events))
     assert found(both) == set()
+
+
+def test_a_setting_that_is_no_number_is_no_step_that_is_too_large() -> None:
+    birth = replace(BIRTH.birth, kind="bad setting", phase="update", where="train.py:20")
+    run = replay(replace(BIRTH, birth=birth), *rungs(rate="cures", batch="does not"), STATE)
+    (finding,) = checked(run).findings
+    assert finding.rule == "nonfinite-birth"
+    assert "param_groups" in finding.fix

@@ -49,3 +49,9 @@ def test_a_wait_that_no_phase_explains_has_no_cause(tmp_path):
 def test_short_waits_are_clear(tmp_path):
     (verdict,) = said(slow_rank, four(tmp_path, process(wait=0.02), process(backward=0.04)))
     assert isinstance(verdict, Clear)
+
+
+def test_ranks_that_are_equally_fast_are_clear(tmp_path):
+    (verdict,) = said(slow_rank, four(tmp_path, process(), process()))
+    assert isinstance(verdict, Clear)
+    assert "no rank waits" in verdict.because

@@ -23,6 +23,7 @@ from holter.record.events import (
     ResultsKept,
 )
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Severity
+from holter.record.meta import Environment, Machine
 from holter.record.signals import (
     GRAPH_DEPTH,
     GRAPH_KEPT,
@@ -55,14 +56,17 @@ def events(*what: Occurrence) -> list[Event[Occurrence]]:
     return [Event(0, 0.0, each) for each in what]
 
 
-def waiting(wait: float, step: float = 0.05, workers: int = 0, **tried: float) -> Run:
+def waiting(
+    wait: float, step: float = 0.05, workers: int = 0, cores: int | None = None, **tried: float
+) -> Run:
     tables = {
         TIME_STEP: {"": np.full(STEPS, step)},
         TIME_DATA_WAIT: {"loader 0": np.full(STEPS, wait)},
     }
     if tried:
         tables[THROUGHPUT_STEP_TIME] = {name: [value] * 3 for name, value in tried.items()}
-    return run_of(tables, events=events(LoaderSeen("loader 0", workers=workers)))
+    meta = Meta(environment=Environment(machine=Machine(cores=cores)))
+    return run_of(tables, events=events(LoaderSeen("loader 0", workers=workers)), meta=meta)
 
 
 def test_input_bound() -> None:
@@ -72,6 +76,16 @@ def test_input_bound() -> None:
     assert "5 times as fast" in finding.summary
     assert "num_workers" in finding.fix
     assert "cheaper" in found(input_bound, waiting(0.04, workers=4))[0].fix
+
+
+def test_workers_on_the_cores_of_the_training_are_no_fault() -> None:
+    (finding,) = found(input_bound, waiting(0.04, workers=2, cores=2))
+    assert (finding.confidence, finding.severity) == (Confidence.HINT, Severity.INFO)
+    assert "share 2 cores" in finding.summary
+    assert "num_workers" not in finding.fix
+    (finding,) = found(input_bound, waiting(0.04, workers=2, cores=8))
+    assert (finding.confidence, finding.severity) == (Confidence.LIKELY, Severity.WARNING)
+    assert "num_workers" in finding.fix
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,11 @@ def shown(loss: np.ndarray = FALLING, **metrics: list[float]) -> Run:
         {"val_acc": [45.0, 21.0, 9.0, 8.0]},  # in per cent
         {"val_R2": [-0.1, 0.01, 0.0, 0.002], "acc": [0.3, 0.6, 0.8, 0.9]},
         {"auc": [0.5, 0.51, 0.49, 0.5]},
+        {"c-index": [0.4, 0.35, 0.3, 0.26]},
         {"relative_error": [0.8, 0.81, 0.79, 0.8]},
         {"mean_return": [-20.0, -23.0, -21.0, -19.0, -22.0, -21.0]},
         {"reward": [0.0] * 8},
+        {"verification_acc": [0.5] * 5},  # as one constant prediction gets
     ],
 )
 def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[float]]) -> None:
@@ -50,6 +52,8 @@ def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[f
         ({"R2": [0.1, 0.4, 0.6, 0.8]}, Clear),
         ({"relative_error": [0.8, 0.5, 0.3, 0.2]}, Clear),
         ({"mean_return": [-20.0, -18.0, -21.0, -5.0, -7.0, 3.0]}, Clear),
+        ({"acc": [0.97] * 5}, Clear),
+        ({"acc": [0.5] * 5, "recall": [0.5, 0.5, 0.52, 0.5, 0.51]}, Clear),
         ({"acc": [0.1, 0.1]}, NotExamined),
         ({"reward": [0.0, 0.0, 0.0]}, NotExamined),
         ({"temperature": [0.1, 0.1, 0.1]}, NotExamined),

@@ -32,9 +32,16 @@ def test_names_that_do_not_fit(load: StateLoaded, confidence: Confidence) -> Non
     assert "Net has" in finding.summary
 
 
-@pytest.mark.parametrize("loads", [(HEAD,), (MOVED,), (ALL,), (EMPTY,), (NONE, ALL)])
+def test_an_empty_state_is_a_hint() -> None:
+    finding = verdict(EMPTY)
+    assert isinstance(finding, Finding)
+    assert finding.confidence is Confidence.HINT
+    assert "is empty" in finding.summary
+
+
+@pytest.mark.parametrize("loads", [(HEAD,), (MOVED,), (ALL,), (NONE, ALL), (EMPTY, ALL)])
 def test_silent(loads: tuple[StateLoaded, ...]) -> None:
-    """A new head, one below another name, a complete state, none, and one that fits later."""
+    """A new head, one below another name, a complete state, and one that fits later."""
     assert isinstance(verdict(*loads), Clear)
 
 

@@ -13,10 +13,12 @@ from holter.record.signals import (
     LOSS,
     LOSS_ROOT_SHARE,
     TARGET_ENTROPY,
+    USE_CHANGE,
+    USE_SCALE,
     Signal,
 )
 from layered import broken, falling, flat, layered
-from synthetic import found, run_of, said
+from synthetic import found, run_of, said, series
 
 
 def given(
@@ -155,3 +157,52 @@ def test_not_examined(std: list[float]) -> None:
         unscaled_inputs, run_of({INPUT_STD: {"Net": std}, INPUT_ABSMAX: {"Net": std}})
     )
     assert isinstance(verdict, NotExamined)
+
+
+def tabular(loss: np.ndarray, scales: list[float], changes: list[float]) -> Run:
+    readings = {
+        INPUT_STD: {"Net": 1.0},
+        INPUT_ABSMAX: {"Net": 3.0},
+        USE_SCALE: {"columns of x": series(scales)},
+        USE_CHANGE: {"columns of x": series(changes)},
+    }
+    return layered(loss, readings)
+
+
+def test_small_columns_that_the_model_hardly_uses() -> None:
+    loss = falling(start=0.45, end=0.17)
+    (finding,) = found(unscaled_inputs, tabular(loss, [0.002, 1.0, 0.003], [0.01, 1.5, 0.02]))
+    assert finding.confidence is Confidence.HINT
+    assert "2 of 3" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("scales", "changes"),
+    [
+        ([0.002, 1.0, 0.003], [0.6, 1.5, 0.4]),  # a batch norm comes first, or large weights
+        ([0.5, 1.0, 0.4], [0.01, 1.5, 0.02]),  # unused for another reason
+        ([0.002, 1.0, 0.003], [0.01, 0.05, 0.02]),  # nothing is used
+    ],
+)
+def test_other_columns_are_clear(scales: list[float], changes: list[float]) -> None:
+    verdicts = said(unscaled_inputs, tabular(falling(start=0.45, end=0.17), scales, changes))
+    assert [type(each) for each in verdicts] == [Clear]
+
+
+def test_small_columns_do_no_damage_where_the_loss_is_low() -> None:
+    run = tabular(falling(start=2.3, end=0.05), [0.002, 1.0], [0.01, 1.5])
+    (note,) = said(unscaled_inputs, run)
+    assert isinstance(note, Normal)
+    assert note.exception == NO_DAMAGE
+
+
+@pytest.mark.parametrize(("other", "reported"), [("Net", True), ("Other", False)])
+def test_a_model_of_the_same_class_with_inputs_of_a_normal_scale(
+    other: str, *, reported: bool
+) -> None:
+    readings = {
+        INPUT_STD: {other: 1.1, "Net (2)": 72.0},
+        INPUT_ABSMAX: {other: 3.0, "Net (2)": 230.0},
+    }
+    findings = found(unscaled_inputs, layered(falling(start=2.3, end=0.02), readings))
+    assert [each.confidence for each in findings] == [Confidence.HINT] * reported

@@ -15,11 +15,13 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from holter import Run
+from holter.record.heartbeat import Activity
 
 RANKS, FAULTY, STEP = 4, 2, 12
+SILENT = 3.0  # seconds: more than the limit that the test sets
 
 
-def train(rank, store, fault):
+def train(rank, store, fault, run):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
     torch.manual_seed(0)
     x = torch.randn(768, 8)
@@ -36,7 +38,7 @@ def train(rank, store, fault):
             sampler.set_epoch(epoch)
         for inputs, targets in loader:
             if step == STEP and rank == FAULTY:
-                disturb(fault, model)
+                disturb(fault, model, run)
             optimizer.zero_grad()
             loss = nn.functional.mse_loss(model(inputs), targets)
             loss.backward()
@@ -45,26 +47,38 @@ def train(rank, store, fault):
     dist.destroy_process_group()
 
 
-def disturb(fault, model):
+def disturb(fault, model, run):
     if fault == "diverged":
         with torch.no_grad():
             model.module[0].bias[3] += 1e-3
     elif fault == "killed":
+        deadline = time.monotonic() + 60
+        while not all_others_wait(run) and time.monotonic() < deadline:
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     elif fault == "stalled":
         time.sleep(3600)
+
+
+def all_others_wait(run):
+    """Whether the other ranks are in backward: once a rank is gone, they are terminated."""
+    beats = [Run.load(run).of_rank(rank).heartbeat for rank in range(RANKS) if rank != FAULTY]
+    return all((beat.step, beat.activity) == (STEP, Activity.BACKWARD) for beat in beats)
 
 
 def all_stand(run):
     """Whether every rank was silent where it ends: one may have been so earlier on."""
     stacks = [path.read_text() for path in run.glob("*/*/stacks.txt")]
     stand = [text for text in stacks if "time.sleep(3600)" in text or "loss.backward()" in text]
-    return len(stand) == RANKS
+    if len(stand) < RANKS:
+        return False
+    beats = [Run.load(run).of_rank(rank).heartbeat for rank in range(RANKS)]
+    return all(beat.step == STEP and beat.silence > SILENT for beat in beats)
 
 
 def main(fault, run):
     with tempfile.TemporaryDirectory() as folder:
-        arguments = (f"{folder}/store", fault)
+        arguments = (f"{folder}/store", fault, run)
         job = mp.start_processes(
             train, args=arguments, nprocs=RANKS, start_method="fork", join=fault != "stalled"
         )

@@ -1,5 +1,6 @@
 """What cannot be repeated is declined: by file, line and statement, with what to write instead."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from forms import HEAD_LINES
 
 from holter.record.errors import HolterError
 from holter.scripts.recognition import NotRecognisedError
+from holter.scripts.recognition.declining import declined, with_callback
 
 DECLINED = {
     "reads a clock": (
@@ -292,3 +294,24 @@ def test_a_script_that_breaks_before_it_trains_is_told(
     with pytest.raises(HolterError, match=f"train.py ended with {kind} before its first") as caught:
         recognised(source)
     assert not isinstance(caught.value, NotRecognisedError)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("transformers.trainer", "transformers"),
+        ("lightning.pytorch.trainer", "lightning"),
+        ("pytorch_lightning.trainer", "lightning"),
+    ],
+)
+def test_the_callback_of_a_framework_is_a_way_out(
+    module: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("transformers.trainer", "lightning.pytorch.trainer", "pytorch_lightning.trainer"):
+        monkeypatch.delitem(sys.modules, each, raising=False)
+    refusal = declined("train.py:7: `trainer.fit(model)` cannot be repeated")
+    assert with_callback(refusal) is refusal
+    monkeypatch.setitem(sys.modules, module, sys)
+    told = str(with_callback(refusal))
+    assert told.startswith(str(refusal))
+    assert f"from holter.integrations.{name} import HolterCallback" in told

@@ -38,6 +38,7 @@ ALIKE = frozenset(
     (
         *("accelerate_nlp", "dcgan", "gcn", "hf_classifier", "lightning_module", "mingpt", "mnist"),
         *("nanogpt", "noam", "reinforce", "super_resolution", "timm_train", "vae"),
+        *("accelerate_cv", "cifar", "hf_own_loss", "imagenet", "keras_train_step", "siamese"),
     )
 )
 

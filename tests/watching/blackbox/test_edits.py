@@ -87,7 +87,8 @@ def test_steps_name_their_optimizers_and_what_schedules_move(tmp_path):
     model, optimizer = parts()
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=40)
     with holter.watch(model, optimizer, tmp_path / "run", quiet=True, budget=None) as watch:
-        for _ in range(20):
+        for place in range(20):
+            optimizer.param_groups[0]["weight_decay"] = 0 if place < 15 else 0.1
             optimizer.zero_grad()
             model(torch.randn(8, 4)).pow(2).mean().backward()
             optimizer.step()
@@ -97,6 +98,8 @@ def test_steps_name_their_optimizers_and_what_schedules_move(tmp_path):
     steps = [step for step in load_capture(folder).steps if step.rates]
     assert all(step.stepped == steps[0].stepped and len(step.stepped) == 1 for step in steps)
     assert len({step.settings[0][0]["momentum"] for step in steps}) == len(steps)
+    decays = [step.settings[0][0]["weight_decay"] for step in steps]
+    assert decays == [0 if step.step < 15 else 0.1 for step in steps]
 
 
 def test_an_error_in_looking_for_edits_never_reaches_the_training(tmp_path, monkeypatch):

@@ -119,6 +119,20 @@ def test_what_does_not_grow_is_not_recorded(tmp_path):
     assert run.events_of(ResultsKept) == []
 
 
+def test_a_rollout_that_becomes_longer_keeps_nothing_of_earlier_steps(tmp_path):
+    def loop(loss_of, optimizer):
+        for horizon in range(1, STEPS):
+            total, terms = 0, []
+            for _ in range(horizon):
+                terms.append(loss_of())
+                total = total + terms[-1]
+            optimizer.zero_grad()
+            total.backward()
+            optimizer.step()
+
+    assert GRAPH_KEPT not in train(tmp_path, loop)
+
+
 def test_tensors_are_not_kept_alive(tmp_path):
     import weakref
 

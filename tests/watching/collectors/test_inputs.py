@@ -343,7 +343,16 @@ def test_a_model_whose_parts_are_called_is_told_of(tmp_path):
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     run = record(tmp_path / "run", model, batches(5), lambda m, x: m[1](m[0](x)))
     assert INPUT_MEAN not in run
-    assert "inputs are not recorded" in " ".join(run.meta.notes)
+    assert INPUT_FINGERPRINT not in run
+    assert "inputs are not recorded, but whether they are finite" in " ".join(run.meta.notes)
+
+
+def test_the_parts_of_a_model_tell_whether_its_data_are_finite(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+    given = batches(5)
+    given[3][0, 0] = float("nan")
+    run = record(tmp_path / "run", model, given, lambda m, x: m[1](m[0](x)))
+    assert run[INPUT_NONFINITE]["Sequential"].values.tolist() == [0, 0, 1, 0]  # from step 1 on
 
 
 def test_the_model_can_be_copied_saved_scripted_and_compiled_meanwhile(tmp_path):

@@ -17,6 +17,7 @@ from holter.record.signals import (
     LOSS_BATCH_SOFTMAX,
     LOSS_CONSTANT_PART,
     LOSS_DIVISOR,
+    LOSS_LARGEST_OUTPUT,
     LOSS_LOG_ARGUMENT,
     LOSS_PAIRED_SPREAD,
     LOSS_ROOT_ARGUMENT,
@@ -199,6 +200,7 @@ PAIRED = {
         ),
         True,
     ),
+    "a column": (lambda out: ((TARGETS - out[:, :1]) ** 2 * (-out[:, :1]).exp()).mean(), True),
     "squeezed": (lambda out: ((out.squeeze(1) - TARGETS) ** 2).mean(), False),
     "unsqueezed": (lambda out: ((out - TARGETS.unsqueeze(1)) ** 2).mean(), False),
     "pairs on purpose": (lambda out: ((out[:, 0, None] - TARGETS) ** 2).mean(), False),
@@ -271,3 +273,27 @@ def test_a_module_that_computes_a_loss_does_not_end_the_model(tmp_path):
             weighted(model(torch.randn(ROWS, 3))).backward()
             optimizer.step()
     assert LOSS_PAIRED_SPREAD in Run.load(tmp_path / "run")
+
+
+TARGETS = torch.linspace(-1, 1, ROWS)
+CHOICES = {
+    "largest": ([1, 1, 1], lambda out: functional.mse_loss(out.max(dim=1).values, TARGETS)),
+    "largest, by hand": ([1, 1, 1], lambda out: (out.amax(dim=1) - TARGETS).pow(2).mean()),
+    "chosen": (
+        [0, 0, 0],
+        lambda out: functional.smooth_l1_loss(out.gather(1, LABELS[:, None])[:, 0], TARGETS),
+    ),
+    "chosen by index": (
+        [0, 0, 0],
+        lambda out: functional.mse_loss(out[torch.arange(ROWS), LABELS], TARGETS),
+    ),
+    "all": ([], lambda out: functional.mse_loss(out, TARGETS[:, None].expand(-1, CLASSES))),
+    "largest of a class": ([], lambda out: functional.relu(out.max(dim=1).values).mean()),
+}
+
+
+@pytest.mark.parametrize(("expected", "loss_of"), CHOICES.values(), ids=CHOICES.keys())
+def test_which_output_a_regression_compares(tmp_path, expected, loss_of):
+    run = recorded(tmp_path / "run", loss_of)
+    found = values(run, LOSS_LARGEST_OUTPUT) if LOSS_LARGEST_OUTPUT in run else []
+    assert found == expected

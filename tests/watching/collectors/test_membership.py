@@ -6,6 +6,7 @@ from torch import nn
 from holter import Run
 from holter.record.signals import (
     GRAD_NORM,
+    PARAMETER_GIVEN,
     PARAMETER_IN_MODEL,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
@@ -54,6 +55,19 @@ def test_facts_are_written_when_they_change_only(tmp_path):
     series = Run.load(tmp_path / "run")[PARAMETER_TRAINABLE]["0.weight"]
     assert series.steps.tolist() == [0, 13]
     assert series.values.tolist() == [0, 1]
+
+
+def test_what_was_trainable_when_the_optimizer_got_it(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 1))
+    model[0].requires_grad_(False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(tmp_path / "run", model, optimizer):
+        model[1].requires_grad_(False)
+        step(model, optimizer)
+    run = Run.load(tmp_path / "run")
+    names = ("0.weight", "1.weight", "2.weight")
+    assert [int(run[PARAMETER_GIVEN][name].values[-1]) for name in names] == [0, 1, 1]
+    assert [int(run[PARAMETER_TRAINABLE][name].values[-1]) for name in names] == [0, 0, 1]
 
 
 def test_a_group_added_later(tmp_path):

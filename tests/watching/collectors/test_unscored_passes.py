@@ -43,7 +43,12 @@ def with_a_loss(model: nn.Module, loader: DataLoader) -> None:
 
 
 def trained(
-    folder: Path, evaluate: Evaluate, *, model: nn.Module | None = None, loss: Any = None
+    folder: Path,
+    evaluate: Evaluate,
+    *,
+    model: nn.Module | None = None,
+    loss: Any = None,
+    device: str = "cpu",
 ) -> tuple[Run, list[float], list[float]]:
     """Train for three epochs; return the run, and losses and accuracies computed beside it."""
     torch.manual_seed(0)
@@ -51,7 +56,7 @@ def trained(
     x = torch.randn(3, 6)[y] + torch.randn(240, 6)
     train_loader = DataLoader(TensorDataset(x[:160], y[:160]), 32)
     valid_loader = DataLoader(TensorDataset(x[160:], y[160:]), 32)
-    model = model or nn.Linear(6, 3)
+    model = (model or nn.Linear(6, 3)).to(device)
     loss = loss or nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     losses, rates = [], []
@@ -60,19 +65,20 @@ def trained(
             model.train()
             for inputs, targets in train_loader:
                 optimizer.zero_grad()
-                loss(model(inputs), targets).backward()
+                loss(model(inputs.to(device)), targets.to(device)).backward()
                 optimizer.step()
             model.eval()
             evaluate(model, valid_loader)
-            losses.append(expected(model, x[160:], y[160:]))
+            held_out, labels = x[160:].to(device), y[160:].to(device)
+            losses.append(expected(model, held_out, labels))
             with torch.no_grad():
-                rates.append((model(x[160:]).argmax(1) == y[160:]).double().mean().item())
+                rates.append((model(held_out).argmax(1) == labels).double().mean().item())
     return Run.load(folder), losses, rates
 
 
 def expected(model: nn.Module, x: Tensor, y: Tensor) -> float:
     with torch.no_grad():
-        return -model(x).log_softmax(1)[torch.arange(len(y)), y].mean().item()
+        return -model(x).log_softmax(1).gather(1, y[:, None]).mean().item()
 
 
 @pytest.mark.parametrize("evaluate", [by_hand, by_numpy])
@@ -82,6 +88,36 @@ def test_loss_and_accuracy_are_those_of_the_pass(evaluate: Evaluate, tmp_path: P
     assert owner == "cross_entropy on valid_loader"
     assert run[VAL_LOSS][owner].values.tolist() == pytest.approx(losses, rel=1e-5)
     assert run[VAL_ACCURACY][owner].values.tolist() == pytest.approx(rates)
+    assert [event.what.targets for event in run.events_of(PassMeasured)] == [80, 80, 80]
+
+
+def on_a_gpu(model: nn.Module, loader: DataLoader) -> None:
+    with torch.no_grad():
+        for x, y in loader:
+            (model(x.to("cuda")).argmax(1) == y.to("cuda")).sum().item()
+
+
+@pytest.mark.cuda
+def test_loss_and_accuracy_on_a_gpu(tmp_path: Path) -> None:
+    run, losses, rates = trained(tmp_path / "run", on_a_gpu, device="cuda")
+    (owner,) = run[VAL_LOSS]
+    assert owner == "cross_entropy on valid_loader"
+    assert run[VAL_LOSS][owner].values.tolist() == pytest.approx(losses, rel=1e-4)
+    assert run[VAL_ACCURACY][owner].values.tolist() == pytest.approx(rates)
+    assert [event.what.targets for event in run.events_of(PassMeasured)] == [80, 80, 80]
+
+
+def outside_no_grad(model: nn.Module, loader: DataLoader) -> None:
+    with torch.no_grad():
+        pairs = [(model(x), y) for x, y in loader]
+    scores, labels = (torch.cat(part) for part in zip(*pairs, strict=True))
+    functional.cross_entropy(scores, labels).item()
+
+
+def test_a_loss_after_the_pass_counts_in_eval_mode(tmp_path: Path) -> None:
+    run, losses, _ = trained(tmp_path / "run", outside_no_grad)
+    (owner,) = run[VAL_LOSS]
+    assert run[VAL_LOSS][owner].values.tolist() == pytest.approx(losses, rel=1e-5)
     assert [event.what.targets for event in run.events_of(PassMeasured)] == [80, 80, 80]
 
 

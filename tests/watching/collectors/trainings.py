@@ -244,6 +244,8 @@ def losses_of_all_kinds():
             loss = functional.cross_entropy(logits, following, weight, label_smoothing=0.1)
             loss += functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
             loss += functional.mse_loss(number, target=torch.randn(3, 1), reduction="sum")
+            labels = torch.rand(3, 7, 5).round()
+            loss += functional.binary_cross_entropy(logits.sigmoid(), labels)
             logs = logits.log_softmax(1)
             loss += functional.kl_div(logs, torch.rand(3, 7, 5).softmax(1), reduction="batchmean")
             loss += functional.ctc_loss(

@@ -81,10 +81,12 @@ def _use(run: Run, step: float | None) -> list[str]:
     if not flops or not step:
         return []
     rate = flops / step
+    large = rate >= 1e12
+    shown = f"{rate / 1e12:.3g} TFLOP/s" if large else f"{rate / 1e9:.3g} GFLOP/s"
     if peak is None:
-        return [f"{rate / 1e9:.3g} GFLOP/s with a cached batch"]
+        return [f"{shown} with a cached batch"]
     of_peak = f"MFU {percent(rate / peak)} of {peak / 1e12:.3g} TFLOP/s in half precision"
-    return [f"{rate / 1e12:.3g} TFLOP/s with a cached batch: {of_peak}"]
+    return [f"{shown} with a cached batch: {of_peak}"]
 
 
 def _workers(run: Run) -> ResultTable | None:

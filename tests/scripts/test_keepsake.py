@@ -1,0 +1,39 @@
+"""What is kept of a script tells how many samples a batch has."""
+
+import numpy as np
+import pytest
+import torch
+
+from holter.scripts.keepsake import indexed_samples
+from holter.watching.frames import Frames
+
+SEQUENCES = ((torch.zeros(25, 20, 6),), {})
+
+
+@pytest.mark.parametrize(
+    "places",
+    [torch.arange(25), np.arange(25), list(range(25)), torch.arange(25, dtype=torch.int32)],
+)
+def test_an_index_is_as_long_as_the_samples(places: object) -> None:
+    def train(index: object) -> int | None:
+        return indexed_samples(SEQUENCES, Frames())
+
+    assert train(places) == 25
+
+
+@pytest.mark.parametrize(
+    ("index", "positions"),
+    [
+        (torch.arange(25), torch.arange(20)),  # positions are as long as the sequences
+        (torch.rand(25), None),
+        (torch.arange(7), None),
+    ],
+)
+def test_nothing_is_guessed(index: torch.Tensor, positions: torch.Tensor | None) -> None:
+    assert indexed_samples(SEQUENCES, Frames()) is None
+
+
+def test_dimensions_of_one_length_are_not_told_apart() -> None:
+    index = torch.arange(25)
+    assert len(index) == 25
+    assert indexed_samples(((torch.zeros(25, 25, 6),), {}), Frames()) is None
