@@ -74,6 +74,7 @@ class Inputs:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._taken: dict[str, _Taken] = {}
         self._depth = Depth.LIGHT  # of the step whose forward is heard
+        self._whole: set[str] = set()  # models that were called as a whole
         self._by_part = False  # a window passed without a call of a whole model: parts are heard
         self._silent = 0  # windows in a row in which no model was called
         self._partial = 0  # windows in a row in which parts of models were called alone
@@ -133,8 +134,10 @@ class Inputs:
         if before is not None and before.settled:
             return True
         if not key.is_whole:
-            self._take_part(label, module, arguments)
+            if label not in self._whole:
+                self._take_part(label, module, arguments)
             return True
+        self._whole.add(label)  # its parts are called inside it
         return not self._arguments[label].wants_output(arguments) and self._take(
             label, module, arguments
         )
