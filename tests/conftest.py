@@ -12,7 +12,7 @@ from browsing import browser, page
 __all__ = ["browser", "page"]  # fixtures
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Some virtual machines announce AMX and do not run it: bfloat16 would end in an illegal instruction.
+# Some virtual machines announce AMX but do not run it: bfloat16 ends in an illegal instruction.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
