@@ -87,3 +87,12 @@ def test_loggers_are_read(caplog: pytest.LogCaptureFixture) -> None:
     (acc,) = figures.series()
     assert acc.values == (0.5, 0.75)
     assert caplog.messages == ["acc 0.50", "acc 0.75"]
+
+
+def test_an_aside_between_a_name_and_its_number_is_no_figure():
+    assert figures_in("loss -9.7  mean return (last 20) -1.169") == [
+        ("loss", -9.7),
+        ("mean return", -1.169),
+    ]
+    assert figures_in("acc (top 5): 0.4") == [("acc", 0.4)]
+    assert figures_in("epoch 3 (step 120) loss 0.5")[1] == ("step", 120.0)
