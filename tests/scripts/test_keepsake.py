@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from holter.scripts.keepsake import indexed_samples
+from holter.scripts.keepsake import Drawn, indexed_samples
 from holter.watching.frames import Frames
 
 SEQUENCES = ((torch.zeros(25, 20, 6),), {})
@@ -15,10 +15,23 @@ SEQUENCES = ((torch.zeros(25, 20, 6),), {})
     [torch.arange(25), np.arange(25), list(range(25)), torch.arange(25, dtype=torch.int32)],
 )
 def test_an_index_is_as_long_as_the_samples(places: object) -> None:
-    def train(index: object) -> int | None:
+    def train(index: object) -> Drawn | None:
         return indexed_samples(SEQUENCES, Frames())
 
-    assert train(places) == 25
+    assert train(places) == Drawn(25, shuffled=False)
+
+
+@pytest.mark.parametrize(
+    ("index", "shuffled"),
+    [
+        (torch.randperm(25), True),
+        (torch.arange(24, -1, -1), True),
+        (torch.arange(25) % 3, False),  # labels
+        ([1, *"abcdefghijklmnopqrstuvwx"], False),
+    ],
+)
+def test_an_index_out_of_order_is_shuffled(index: object, shuffled: bool) -> None:
+    assert indexed_samples(SEQUENCES, Frames()) == Drawn(25, shuffled)
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ class Setup:
     aside: Callable[[], AbstractContextManager[None]] = nullcontext  # around each experiment
     roles: Roles | None = None  # of what is in a batch, where it is known
     samples: int | None = None  # of a batch, where an index of the script tells and no loader does
+    samples_shuffled: bool = False  # that index is in random order
 
     @classmethod
     def of(

@@ -150,7 +150,10 @@ def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Set
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = {"args": args, "kwargs": kwargs}
     setup = Setup.of(model, optimizer, loss, [batch], valid=loaders.get("valid"))
-    return replace(setup, loaders=loaders, roles=call.roles, samples=call.samples)
+    count, shuffled = call.samples or (None, False)
+    return replace(
+        setup, loaders=loaders, roles=call.roles, samples=count, samples_shuffled=shuffled
+    )
 
 
 def _loss_input(call: TrainingCall) -> Any:

@@ -44,6 +44,7 @@ _MODELS = 4  # whose calls are kept until the loss tells which of them it is mad
 _LOADERS = 4  # that are kept
 _NEAREST = 3  # functions of the script that are searched for an index
 _PLACES = (torch.int64, torch.int32)
+_DISTINCT = 0.9  # share of an index that is not there twice, where it was drawn at random
 
 _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _Moment = Joined | AfterUpdate | LossComputed | BackwardBegins | Closing
@@ -63,7 +64,7 @@ class TrainingCall:
     loss: tuple[str, dict[str, Any]] | None
     later: _Arguments | None = None
     batch: Any = None
-    samples: int | None = None  # of the batch, by an index of the script
+    samples: "Drawn | None" = None  # of the batch, by an index of the script
 
     @property
     def roles(self) -> Roles | None:
@@ -99,6 +100,13 @@ class TrainingCall:
         return any(a.shape != b.shape or not torch.equal(a, b) for a, b in pairs)
 
 
+class Drawn(NamedTuple):
+    """The samples of a batch, by the index that the script draws them with."""
+
+    samples: int
+    shuffled: bool  # the index is out of order, and has nearly no place twice
+
+
 class _KeptLoader(NamedTuple):
     own: "weakref.ref[DataLoader[Any]]"  # of the script
     twin: DataLoader[Any]
@@ -128,7 +136,7 @@ class Keepsake:
         self._calls: Calls[str] = Calls(self._heard, self._returned)
         self._tries, self._updates = _TRIES, 0
         self._found: list[tuple[nn.Module, _Arguments, Any]] = []  # the first call of each model
-        self._samples: dict[int, int | None] = {}  # of these calls, by the identity of the model
+        self._samples: dict[int, Drawn | None] = {}  # of these calls, by the identity of the model
         self._loss: tuple[str, dict[str, Any]] | None = None
         self._loaders: list[_KeptLoader] = []
         self._batch: Any = None
@@ -264,8 +272,8 @@ class Keepsake:
             self.copies = copies_of(model)[:_MODELS] if small else []
 
 
-def indexed_samples(arguments: _Arguments, frames: Frames) -> int | None:
-    """Return how many samples a call has by the index that the script has drawn them with.
+def indexed_samples(arguments: _Arguments, frames: Frames) -> Drawn | None:
+    """Return the samples of a call by the index that the script has drawn them with.
 
     A script that slices batches by hand has a list of their places, `x[index]`, as long as the
     dimension of the samples; labels and lengths of sequences are as long. None if both of the first
@@ -274,22 +282,43 @@ def indexed_samples(arguments: _Arguments, frames: Frames) -> int | None:
     shapes = [leaf.shape for leaf in tensors(arguments) if leaf.dim() > 1]
     if not shapes or shapes[0][0] == shapes[0][1]:
         return None
-    lengths: set[int] = set()
+    wanted = frozenset(shapes[0][:2])
+    lists: dict[int, bool] = {}  # whether one of them is shuffled, by their length
     for frame in itertools.islice(frames.all(), _NEAREST):
-        lengths |= frames.read(frame, _list_lengths)
-    found = [length for length in shapes[0][:2] if length in lengths]
-    return int(found[0]) if len(found) == 1 and found[0] > 1 else None
+        for length, shuffled in frames.read(frame, partial(_lists, lengths=wanted)):
+            lists[length] = lists.get(length, False) or shuffled
+    found = [length for length in shapes[0][:2] if length in lists]
+    return Drawn(int(found[0]), lists[found[0]]) if len(found) == 1 and found[0] > 1 else None
 
 
-def _list_lengths(variables: Mapping[str, Any]) -> set[int]:
-    """Return the lengths of the lists of whole numbers among some variables."""
-    return {
-        len(value)
+def _lists(variables: Mapping[str, Any], lengths: frozenset[int]) -> list[tuple[int, bool]]:
+    """Return the lists of whole numbers of some lengths among variables, and which are shuffled."""
+    return [
+        (len(value), _is_shuffled(value))
         for value in variables.values()
-        if (isinstance(value, Tensor) and value.dim() == 1 and value.dtype in _PLACES)
+        if _are_places(value) and len(value) in lengths
+    ]
+
+
+def _are_places(value: Any) -> bool:
+    return (
+        (isinstance(value, Tensor) and value.dim() == 1 and value.dtype in _PLACES)
         or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu")
-        or (type(value) is list and value and type(value[0]) is int)
-    }
+        or (type(value) is list and bool(value) and type(value[0]) is int)
+    )
+
+
+def _is_shuffled(places: Any) -> bool:
+    """Whether whole numbers are out of order and differ, as those of a random index do."""
+    if isinstance(places, Tensor) and not places.is_cpu:
+        return False  # to read them would wait for the device
+    try:
+        values = np.asarray(places)
+        return bool(
+            (np.diff(values) < 0).any() and len(np.unique(values)) >= _DISTINCT * len(values)
+        )
+    except (TypeError, ValueError):  # a list that begins with a number
+        return False
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -82,7 +82,7 @@ def samples_of(
 def is_shuffled(setup: Setup) -> bool:
     """Whether training batches are known to be made of samples in random order."""
     loader = setup.loaders.get("train")
-    return (
+    return setup.samples_shuffled or (
         loader is not None
         and not isinstance(loader.dataset, IterableDataset)
         and not isinstance(loader.sampler, SequentialSampler)
