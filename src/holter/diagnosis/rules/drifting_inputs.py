@@ -13,7 +13,14 @@ from holter.diagnosis.facts.stream import Stream, Values, failed
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import number, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import DATASET_REWRITTEN, STREAM_MEAN, STREAM_STD, Signal
+from holter.record.signals import (
+    DATASET_REWRITTEN,
+    REFETCH_SAMPLES,
+    REFETCH_WANDERING,
+    STREAM_MEAN,
+    STREAM_STD,
+    Signal,
+)
 
 Bools = npt.NDArray[np.bool_]
 
@@ -65,6 +72,8 @@ def drifting_inputs(
     severe: Annotated[float, "multiple of these limits that is reported in any case"] = 4.0,
     straight: Annotated[float, "length of the path over the net change"] = 1.3,
     min_rewritten: Annotated[float, "share of samples that change when they are read"] = 0.2,
+    min_wandering: Annotated[float, "difference of far versions over that of near ones"] = 1.5,
+    min_fetched: Annotated[int, "samples fetched several times"] = 12,
 ) -> Iterator[Verdict]:
     """The inputs of training change from epoch to epoch.
 
@@ -72,7 +81,7 @@ def drifting_inputs(
     Compares mean and standard deviation of the inputs between passes over a training loader whose
     passes all hold the same samples. It reports a change in one direction if the run went badly,
     and a very large one in any case. It also reports data sets whose stored numbers change when a
-    sample is read.
+    sample is read, or whose samples move further away from what they were each time.
 
     ## Why it matters
     The same samples must have the same distribution in every epoch. If it moves, the model follows
@@ -107,6 +116,25 @@ def drifting_inputs(
                     DATASET_REWRITTEN,
                     (0, 0),
                     "stored rows differ before and after `dataset[i]`",
+                    "train",
+                ),
+            ),
+            fix=_FIX,
+        )
+        return
+    wandering = measured_of(facts.run, REFETCH_WANDERING, "train") or 0.0
+    fetched = int(measured_of(facts.run, REFETCH_SAMPLES, "train") or 0)
+    if wandering >= min_wandering and fetched >= min_fetched:
+        yield drifting_inputs.finding(
+            f"samples move away from what they were when they are read: several reads apart they"
+            f" differ {wandering:.2g} times as much as from one read to the next ({fetched} samples)",
+            confidence=Confidence.LIKELY,
+            onset=0,
+            evidence=(
+                Evidence(
+                    REFETCH_WANDERING,
+                    (0, 0),
+                    "the first and a later version of `dataset[i]` differ more than two in a row",
                     "train",
                 ),
             ),

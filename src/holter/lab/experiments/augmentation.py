@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, get_worker_info
 
 from holter.lab.experiments import experiment
 from holter.lab.experiments._samples.datasets import Served, served
-from holter.lab.experiments._samples.draws import Draw, draw, have_partners, nearer
+from holter.lab.experiments._samples.draws import Draw, draw, have_partners, nearer, wandering
 from holter.lab.experiments._samples.holdings import left_alone
 from holter.lab.experiments._samples.parts import digest, parts
 from holter.lab.inapplicable import InapplicableError
@@ -28,6 +28,7 @@ from holter.record.signals import (
     REFETCH_TARGETS,
     REFETCH_TARGETS_LIKE_INPUTS,
     REFETCH_UNEXPLAINED,
+    REFETCH_WANDERING,
     REFETCH_WITHIN_CLASSES,
     WORKERS,
     WORKERS_ALIKE,
@@ -39,6 +40,7 @@ from holter.record.signals import (
 
 _DRAWS = 24  # samples that each of two workers fetches
 _PATIENCE = 30  # seconds that a worker may take for one sample
+_VERSIONS = 6  # of a sample, to see whether it moves away from what it was
 _OTHERS = 160  # samples among which others of the same class are looked for
 
 
@@ -46,6 +48,7 @@ _OTHERS = 160  # samples among which others of the same class are looked for
     emits=(
         *(REFETCH_SAMPLES, REFETCH_INPUTS, REFETCH_TARGETS, REFETCH_TARGETS_LIKE_INPUTS),
         *(REFETCH_NEARER, REFETCH_WITHIN_CLASSES, REFETCH_UNEXPLAINED, REFETCH_OWN),
+        REFETCH_WANDERING,
         *(WORKERS, WORKERS_PERSISTENT, WORKERS_INIT),
         *(WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE),
     ),
@@ -56,7 +59,8 @@ def augmentation(
 ) -> None:
     """Is augmentation random in training only, and different in every worker?
 
-    Fetches the same samples twice and compares them. If training samples are random by other means
+    Fetches the same samples twice and compares them. Samples that differ although random numbers
+    are the same are fetched several times: an augmentation that works in place accumulates. If training samples are random by other means
     than the generators that torch seeds in each worker, it starts two real workers, twice, and
     compares what they make of the same samples.
 
@@ -101,6 +105,11 @@ def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -
         _versions(lab, name, split, versions, until)
         unexplained = [_differs(split.dataset, index, own=True) for index in indices]
         lab.write(REFETCH_UNEXPLAINED, [float(np.mean(unexplained))], trial=name)
+        if all(unexplained):  # the versions may not be independent
+            with left_alone(split.dataset):
+                made = [[draw(split.dataset, each) for _ in range(_VERSIONS)] for each in indices]
+            if (ratio := wandering(made)) is not None:
+                lab.write(REFETCH_WANDERING, [ratio], trial=name)
     return any(differ)
 
 

@@ -193,6 +193,12 @@ REFETCH_UNEXPLAINED = _signal(
     "Share of the samples that differ between two times though all random numbers that could be"
     " found were the same.",
 )
+REFETCH_WANDERING = _signal(
+    "refetch.wandering",
+    "times",
+    "How much more versions of a sample differ that are several fetches apart than successive ones:"
+    " 1 if they are independent, more if each is made of the one before.",
+)
 REFETCH_OWN = _signal(
     "refetch.own",
     "share",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from holter.lab.experiments._samples.parts import Array, Floats, array, digest, 
 
 _KEPT = 65_536  # elements of a sample
 _LEAST = 10  # samples with others of their class, to compare within classes
+_FAR = 3  # from one version of a sample to another
 _QUANTILES = np.linspace(0, 1, 33)
 
 
@@ -62,6 +64,30 @@ def nearer(pairs: list[tuple[Draw, Draw]], others: list[Draw]) -> float | None:
     if len(shapes) == 1:
         views += [_elements, _standardised]
     return max(_nearer_by(view, ones, twos) for view in views)
+
+
+def wandering(samples: list[list[Draw]]) -> float | None:
+    """Return how much more versions of a sample differ that are far apart than successive ones.
+
+    It is 1 for independent versions, however many others were drawn in between, and more if each
+    is made of the one before. None where versions cannot be compared.
+    """
+    found = []
+    for view in (_elements, _quantiles):
+        near: list[float] = []
+        far: list[float] = []
+        for versions in samples:
+            values = [each.values for each in versions]
+            if len({each.size for each in values}) != 1 or not values[0].size:
+                return None
+            seen = [view(each) for each in values]
+            for (first, one), (last, other) in combinations(enumerate(seen), 2):
+                if last - first == 1 or last - first >= _FAR:
+                    distances = near if last - first == 1 else far
+                    distances.append(float(np.abs(other - one).mean()))
+        if near and far and np.mean(near) > 0:
+            found.append(float(np.mean(far) / np.mean(near)))
+    return max(found, default=None)
 
 
 def _nearer_by(view: Callable[[Floats], Floats], ones: list[Draw], twos: list[Draw]) -> float:
