@@ -127,7 +127,8 @@ def drifting_inputs(
     if wandering >= min_wandering and fetched >= min_fetched:
         yield drifting_inputs.finding(
             f"samples move away from what they were when they are read: several reads apart they"
-            f" differ {wandering:.2g} times as much as from one read to the next ({fetched} samples)",
+            f" differ {wandering:.2g} times as much as from one read to the next, in {fetched}"
+            " samples",
             confidence=Confidence.LIKELY,
             onset=0,
             evidence=(

@@ -60,9 +60,9 @@ def augmentation(
     """Is augmentation random in training only, and different in every worker?
 
     Fetches the same samples twice and compares them. Samples that differ although random numbers
-    are the same are fetched several times: an augmentation that works in place accumulates. If training samples are random by other means
-    than the generators that torch seeds in each worker, it starts two real workers, twice, and
-    compares what they make of the same samples.
+    are the same are fetched several times: an augmentation that works in place accumulates. If
+    training samples are random by other means than the generators that torch seeds in each worker,
+    it starts two real workers, twice, and compares what they make of the same samples.
 
     `samples`: number of samples per split that are fetched twice.
     `seconds`: time limit per split.
