@@ -12,6 +12,7 @@ from holter.record.signals import (
     PADDING_COUNTED,
     PADDING_LENGTH,
     PADDING_ROUNDING,
+    PADDING_START,
     TARGET_ENTROPY,
 )
 from layered import layered
@@ -96,3 +97,16 @@ def test_batches_of_one_length_are_a_hint_where_little_was_learned() -> None:
 def test_batches_of_several_lengths_are_likely() -> None:
     (finding,) = found(leaking_padding, trained(0.1, [500.0, 400.0, 600.0]))
     assert finding.confidence is Confidence.LIKELY
+
+
+def test_a_change_next_to_padding_alone_is_normal() -> None:
+    signals = {
+        PADDING_CHANGE: {"a": [0.8], "b": [0.5]},
+        PADDING_START: {"a": [0.01], "b": [0.02]},
+        PADDING_LENGTH: {"a": [7], "b": [3]},
+        PADDING_ROUNDING: {"a": [1e-5], "b": [1e-5]},
+    }
+    (note,) = said(leaking_padding, run_of(signals))
+    assert isinstance(note, Normal)
+    assert note.exception == "next-to-padding"
+    assert found(leaking_padding, run_of({**signals, PADDING_START: {"a": [0.5], "b": [0.02]}}))

@@ -16,9 +16,11 @@ from holter.record.signals import (
     PADDING_COUNTED,
     PADDING_LENGTH,
     PADDING_ROUNDING,
+    PADDING_START,
     PADDING_WIDTHS,
 )
 
+_NEXT = 0.1  # share of the change that may reach the first half of the positions
 _NEARLY_ALL = 0.9  # share of the steps at which inputs have the same size: epochs end in others
 
 
@@ -33,11 +35,23 @@ def maximum_over_positions(facts: Facts, changed: str) -> str | None:
     return f"{changed}, whatever their number, as a maximum over positions does"
 
 
+@exception
+def next_to_padding(facts: Facts, changed: str) -> str | None:
+    """A convolution or recurrence that reaches into padding changes only outputs next to it."""
+    if PADDING_START not in facts.run:
+        return None
+    for trial, series in facts.run[PADDING_START].items():
+        change = float(facts.run[PADDING_CHANGE][trial].values[-1])
+        if float(series.values[-1]) > _NEXT * change:
+            return None
+    return f"{changed}, and hardly any in the first half of its positions"
+
+
 @rule(
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(PADDING_CHANGE, PADDING_LENGTH, PADDING_ROUNDING),
-    exceptions=(maximum_over_positions,),
+    exceptions=(maximum_over_positions, next_to_padding),
 )
 def leaking_padding(
     facts: Facts,

@@ -24,6 +24,7 @@ from holter.lab.writing import Lab
 from holter.record.signals import USE_CHANGE, USE_ROUNDING, USE_SCALE
 
 WHOLE = "input "  # before the name of one that is exchanged as a whole
+_KEY = "['"  # in the name of a part of a dict
 _CATEGORIES = 16  # columns of whole numbers; more are a text
 _FEWEST = 8  # samples: for a few, all units behind a column may happen to be off
 _DISTINCT = 10  # values of a column that is no category
@@ -66,7 +67,8 @@ def input_use(setup: Setup, lab: Lab, *, steps: int = 3, seconds: float = 2.0) -
                 if time.perf_counter() > until:
                     break
     for name, change in _whole_changes(setup, batch, probe, samples, compared):
-        lab.write(USE_CHANGE, [change], trial=f"{WHOLE}{name}")
+        if change or _KEY not in name:
+            lab.write(USE_CHANGE, [change], trial=f"{WHOLE}{name}")
         measured = True
     if not measured:
         raise InapplicableError("no input has columns, positions or channels that can be exchanged")
@@ -96,21 +98,22 @@ def _whole_changes(
     """What exchanging each of several inputs changes, in eval mode or, if nothing, in training.
 
     Inputs that are the same in all samples are left out, and targets: a model may be given those
-    for another purpose. A loss that the model computes itself is an output, too.
+    for another purpose. A loss that the model computes itself is an output, too. A model that is
+    given a whole dict takes from it what it needs.
     """
     if len(samples.dims) < 2:
         return
-    outputs = probe.outputs(scalars=True)
+    outputs = probe.outputs(everything=True)
     for name, dim in samples.dims.items():
         whole = probe.inputs[name]
         exchanged = whole.roll(1, dim)
         if torch.equal(exchanged, whole) or any(_equal(whole, each) for each in targets):
             continue
-        change = _change(probe, outputs, {name: exchanged}, scalars=True)
+        change = _change(probe, outputs, {name: exchanged}, everything=True)
         if not change:
             trained, _ = probed(setup, batch, as_trained=True)
-            made = trained.outputs(scalars=True)
-            change = _change(trained, made, {name: exchanged}, scalars=True)
+            made = trained.outputs(everything=True)
+            change = _change(trained, made, {name: exchanged}, everything=True)
         yield name, change
 
 
@@ -118,9 +121,9 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.equal(one, other.to(one.device))
 
 
-def _change(probe: Probe, outputs: Tensors, changes: Tensors, *, scalars: bool = False) -> float:
+def _change(probe: Probe, outputs: Tensors, changes: Tensors, *, everything: bool = False) -> float:
     """The largest change of an output that has still its shape."""
-    made = probe.outputs(changes, scalars=scalars)
+    made = probe.outputs(changes, everything=everything)
     pairs = [(outputs[each], made[each]) for each in outputs if each in made]
     return max(
         (float(difference(*pair).max()) for pair in pairs if pair[0].shape == pair[1].shape),

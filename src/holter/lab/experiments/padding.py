@@ -36,6 +36,7 @@ from holter.record.signals import (
     PADDING_COUNTED,
     PADDING_LENGTH,
     PADDING_ROUNDING,
+    PADDING_START,
     PADDING_WIDTHS,
 )
 
@@ -46,7 +47,7 @@ _IGNORED = -100
 @experiment(
     emits=(
         *(PADDING_CHANGE, PADDING_AMOUNT, PADDING_LENGTH, PADDING_ROUNDING, PADDING_COUNTED),
-        PADDING_WIDTHS,
+        *(PADDING_START, PADDING_WIDTHS),
     ),
     preflight=True,
 )
@@ -221,6 +222,8 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
         trial = f"sample {place} {how}"
         change = _change(outputs, other, compared, (place, at), (found.time, length))
         lab.write(PADDING_CHANGE, [change], trial=trial)
+        start = _change(outputs, other, compared, (place, at), (found.time, length), half=True)
+        lab.write(PADDING_START, [start], trial=trial)
         # A maximum over positions feels that there is padding, but not how much of it.
         some = length + max(2, isqrt(found.time - length))
         if at == 0 and some < found.time:
@@ -258,15 +261,22 @@ def _change(
     compared: dict[str, _Compared],
     samples: tuple[int, int],
     lengths: tuple[int, int],
+    *,
+    half: bool = False,
 ) -> float:
-    """The largest change of one sample where it counts, by its places in both outputs."""
+    """The largest change of one sample where it counts, by its places in both outputs.
+
+    With `half`, of outputs that have positions the first half of the real ones.
+    """
     time, length = lengths
     found = []
     for name, (dim, scored) in compared.items():
         pair = [outputs[name].select(dim, samples[0]), other[name].select(dim, samples[1])]
         for at, sizes in enumerate(zip(*(each.shape for each in pair), strict=True)):
             # Positions are cut to the real ones, classes that are as many do no harm.
+            is_time = max(sizes) == time or sizes[0] != sizes[1]
             kept = min(*sizes, length) if max(sizes) == time else min(sizes)
+            kept = -(-kept // 2) if half and is_time else kept
             pair = [each.narrow(at, 0, kept) for each in pair]
         if scored is not None:
             rows = scored.select(dim, samples[0])[: len(pair[0])].nonzero().flatten()

@@ -82,6 +82,14 @@ PADDING_CHANGE = Signal(
     "How much the outputs of a sample change at its real positions when its padding is cut off, or"
     " filled with something else: the largest change, in standard deviations of the outputs.",
 )
+PADDING_START = Signal(
+    "padding.start",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "spreads",
+    "The same change in the first half of the real positions alone, of outputs that have positions."
+    " A convolution or a recurrence that reaches into padding changes outputs next to it only.",
+)
 PADDING_AMOUNT = Signal(
     "padding.amount",
     Per.TRIAL,

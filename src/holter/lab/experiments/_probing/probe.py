@@ -64,15 +64,16 @@ class Probe:
             raise InapplicableError(f"the model gets no dense tensor{_beside(kinds)}")
 
     def outputs(
-        self, changes: Mapping[str, Tensor] | None = None, *, scalars: bool = False
+        self, changes: Mapping[str, Tensor] | None = None, *, everything: bool = False
     ) -> Tensors:
         """The floating-point tensors that come out, by name, with some inputs changed.
 
-        With `scalars`, single numbers are among them, such as a loss that the model computes.
+        With `everything`, single numbers are among them, such as a loss that the model computes,
+        and whole numbers, such as lengths.
         """
         with same_randomness(self._setup):
             self._way = self._way or self._simplest_way()
-        return outputs_of(self._call(changes or {}, self._way), scalars=scalars)
+        return outputs_of(self._call(changes or {}, self._way), everything=everything)
 
     def with_graph(self) -> Tensors:
         """The floating-point tensors that come out, with the graph that a training step has."""
@@ -183,12 +184,12 @@ def some_batches(setup: Setup, count: int) -> list[Batch]:
     return batches
 
 
-def outputs_of(value: Any, *, scalars: bool = False) -> Tensors:
-    """The floating-point tensors in an output, which may be a tensor, or hold some."""
+def outputs_of(value: Any, *, everything: bool = False) -> Tensors:
+    """The floating-point tensors in an output, or all, which may be a tensor, or hold some."""
     return {
         name: _thinned(each)
         for name, each in leaves(value).items()
-        if each.is_floating_point() and (scalars or each.dim())
+        if everything or (each.is_floating_point() and each.dim())
     }
 
 
