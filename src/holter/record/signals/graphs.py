@@ -11,6 +11,14 @@ LOSS_BATCH_SOFTMAX = Signal(
     " with as many rows as the model was given samples, another number of columns, and targets"
     " that do not choose among the rows. Absent where there is no softmax over a matrix.",
 )
+RESHAPE_MOVED = Signal(
+    "reshape.moved",
+    Per.STEP,
+    Phase.FORWARD,
+    "",
+    "Calls of `view` and `reshape` by the script, before the backward, after which a dimension of"
+    " one size has other elements: `x.reshape(b, c, t)` of what is (b, t, c). Read on a few steps.",
+)
 LOSS_LARGEST_OUTPUT = Signal(
     "loss.largest_output",
     Per.STEP,
