@@ -114,9 +114,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("independent-labels",), ("no-learning", "bad-validation")),
     (
-        ("mispaired-batches", "misaligned-labels"),
+        ("mispaired-batches", "misaligned-labels", "torn-pairs"),
         ("no-learning", "bad-validation", "unrelated-labels", "independent-labels"),
     ),
+    (("aliased-samples",), ("no-learning", "bad-validation", "oscillating-loss")),
     (("nonfinite-samples",), ("nonfinite-inputs",)),
     (
         ("nonfinite-inputs", "empty-targets"),
@@ -170,9 +171,12 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("parameters-outside-model", "parameters-outside-optimizer"),
         ("unreached-parameters",),
     ),
-    (("lasting-freeze", "frozen-weights"), ("no-learning", "bad-validation")),
     (
-        ("severed-gradients", "maximum-in-loss", "stale-target-network"),
+        ("lasting-freeze", "frozen-weights", "discarded-gradients"),
+        ("no-learning", "bad-validation"),
+    ),
+    (
+        ("severed-gradients", "maximum-in-loss", "stale-target-network", "scrambled-axes"),
         ("no-learning", "bad-validation"),
     ),
     (("unreached-parameters",), ("severed-gradients",)),
@@ -223,6 +227,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("partial-resume",), ("erratic-validation", "exploding-gradients", "overfitting")),
     (("lagging-average",), ("bad-validation",)),
+    (("aliased-checkpoint",), ("worst-checkpoint",)),
     (
         ("unmatched-checkpoint",),
         ("no-learning", "bad-validation", "unstable", "large-initial-loss", "unrelated-labels"),

@@ -76,8 +76,8 @@ CHECKS = (
     ),
     Check(
         "augmentation",
-        "Is augmentation applied in training only, and random?",
-        ("augmented-validation", "identical-augmentation"),
+        "Is augmentation random, applied in training only, and to inputs and targets alike?",
+        ("augmented-validation", "identical-augmentation", "torn-pairs"),
     ),
     Check(
         "features",

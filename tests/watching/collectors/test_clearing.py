@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from holter import Run
-from holter.record.signals import GRAD_CARRIED_FRACTION
+from holter.record.signals import GRAD_CARRIED_FRACTION, GRAD_DISCARDED
 from watching.collectors.trainings import watching
 
 
@@ -206,3 +206,34 @@ def test_a_gradient_of_zero_is_not_carried(tmp_path):
             (model(torch.ones(1, 3)).sum() * 0).backward()
             optimizer.step()
     assert carried(tmp_path / "run") == [0, 0]
+
+
+@pytest.mark.parametrize(("cleared", "lost"), [(True, 3), (False, 0)])
+def test_gradients_that_no_optimizer_steps_with_are_discarded(tmp_path, cleared, lost):
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(4):
+            optimizer.zero_grad()
+            for _ in range(4):
+                if cleared:
+                    optimizer.zero_grad()
+                backward(model)
+            optimizer.step()
+    discarded = Run.load(tmp_path / "run")[GRAD_DISCARDED][""].values
+    assert discarded[-3:].tolist() == [lost] * 3
+
+
+def test_what_another_optimizer_has_stepped_with_is_not_discarded(tmp_path):
+    generator, critic = nn.Linear(3, 3), nn.Linear(3, 1)
+    one = torch.optim.SGD(generator.parameters(), lr=0.01)
+    two = torch.optim.SGD(critic.parameters(), lr=0.01)
+    with watching(tmp_path / "run", [generator, critic], [one, two]):
+        for _ in range(5):
+            for optimizer in (one, two):  # both give gradients to the critic
+                generator.zero_grad()
+                critic.zero_grad()
+                critic(generator(torch.randn(4, 3))).sum().backward()
+                optimizer.step()
+    for series in Run.load(tmp_path / "run")[GRAD_DISCARDED].values():
+        assert not series.values.any()

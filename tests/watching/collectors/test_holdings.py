@@ -182,3 +182,15 @@ def test_memory_of_children():
         finally:
             child.kill()
     assert private_memory(child.pid) is None
+
+
+def test_sparse_tensors_in_a_list_do_no_harm(tmp_path):
+    def loop(loss_of, optimizer):
+        edges, losses = [], []
+        for _ in range(STEPS):
+            edges.append(torch.eye(3).to_sparse())
+            losses.append(step(loss_of, optimizer))
+
+    run = train(tmp_path, loop)
+    assert run.meta.notes == ()
+    assert "losses" in run[GRAPH_KEPT]

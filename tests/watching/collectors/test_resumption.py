@@ -178,3 +178,55 @@ def test_the_names_that_fit_are_told_before_and_during_training(tmp_path):
     assert told[0].module == told[1].module != told[2].module
     assert told[0].example == ("0.weight", "module.0.weight")
     assert "test_resumption.py" in told[0].where
+
+
+class Tied(nn.Module):
+    """Has a weight of two names, and statistics of batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return self.norm(self.second(self.first(x)))
+
+
+def own_names(path, load):
+    """Count the names of a load after training: of the model's own memory, and all."""
+    model = Tied()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(path, model, optimizer):
+        kept = model.state_dict()
+        train(model, optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 2))
+        load(model, kept)
+    (told,) = [event.what for event in Run.load(path).events_of(StateLoaded)]
+    return told.own, told.found
+
+
+@pytest.mark.parametrize(
+    ("load", "own"),
+    [
+        (lambda model, kept: model.load_state_dict(kept), 9),
+        (lambda model, kept: model.load_state_dict(dict(kept)), 9),
+        (lambda model, kept: model.load_state_dict(copy.deepcopy(kept)), 0),
+        (lambda model, kept: model.load_state_dict({k: v.clone() for k, v in kept.items()}), 0),
+        (lambda model, kept: model.load_state_dict({**kept, "first.bias": torch.zeros(3)}), 8),
+        (lambda model, kept: model.load_state_dict(copy.deepcopy(model).state_dict()), 0),
+        (lambda model, kept: model.load_state_dict(kept, assign=True), 0),
+        (lambda model, kept: model.load_state_dict(kept, True, True), 0),
+        (lambda model, kept: model.load_state_dict(model.state_dict()), 0),  # it may be edited
+    ],
+)
+def test_names_of_the_models_own_memory_are_counted(tmp_path, load, own):
+    assert own_names(tmp_path / "run", load) == (own, 9)
+
+
+def test_own_memory_is_not_counted_before_training(tmp_path):
+    model, optimizer, scheduler = parts()
+    with watching(tmp_path / "run", model, optimizer):
+        model.load_state_dict(model.state_dict())
+        train(model, optimizer, scheduler)
+    (told,) = [event.what for event in Run.load(tmp_path / "run").events_of(StateLoaded)]
+    assert (told.own, told.found) == (0, 4)

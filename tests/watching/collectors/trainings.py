@@ -302,7 +302,9 @@ def handwritten():
     optimizer = torch.optim.SGD([*model.parameters(), *single.parameters()], lr=0.05)
 
     def loop(_log):
-        for _ in range(4):
+        stored = [(torch.zeros(6), number) for number in range(16)]
+        for number in range(4):
+            stored.append((torch.zeros(6), number))
             out, labels = model(torch.randn(8, 6)), torch.randint(0, 3, (8,))
             chosen = torch.softmax(out[:, :3], 1).gather(1, labels[:, None]).squeeze(1)
             mask = torch.tensor([1.0, 0.0, 1.0, 1.0] * 2)

@@ -34,8 +34,8 @@ def scrambled_axes(facts: Facts) -> Iterator[Verdict]:
     merge neighbouring dimensions or to split one.
 
     ## When it is wrong
-    Elements are meant to be grouped anew, and a group happens to be as large as another dimension:
-    64 frames of 16 values stacked by four are 16 frames of 64 values.
+    Elements are meant to be grouped in another way, and a group happens to be as large as another
+    dimension: 64 frames of 16 values stacked by four are 16 frames of 64 values.
 
     ## How to confirm
     - Give the line a small tensor of numbers, `torch.arange(24).reshape(2, 3, 4)`, and compare what

@@ -13,20 +13,31 @@ from torch.utils.data import DataLoader, get_worker_info
 
 from holter.lab.experiments import experiment
 from holter.lab.experiments._samples.datasets import Served, served
-from holter.lab.experiments._samples.draws import Draw, draw, have_partners, nearer, wandering
+from holter.lab.experiments._samples.draws import (
+    Draw,
+    are_paired,
+    draw,
+    draw_pair,
+    have_partners,
+    nearer,
+    wandering,
+)
 from holter.lab.experiments._samples.holdings import left_alone
+from holter.lab.experiments._samples.moves import IDENTITY, Pair, moves
 from holter.lab.experiments._samples.parts import digest, parts
 from holter.lab.inapplicable import InapplicableError
-from holter.lab.setup import Setup
+from holter.lab.setup import Roles, Setup
 from holter.lab.writing import Lab
 from holter.record.events import NotApplicable
 from holter.record.signals import (
     REFETCH_INPUTS,
+    REFETCH_JUDGED,
     REFETCH_NEARER,
     REFETCH_OWN,
     REFETCH_SAMPLES,
     REFETCH_TARGETS,
     REFETCH_TARGETS_LIKE_INPUTS,
+    REFETCH_TORN,
     REFETCH_UNEXPLAINED,
     REFETCH_WANDERING,
     REFETCH_WITHIN_CLASSES,
@@ -42,13 +53,16 @@ _DRAWS = 24  # samples that each of two workers fetches
 _PATIENCE = 30  # seconds that a worker may take for one sample
 _VERSIONS = 6  # of a sample, to see whether it moves away from what it was
 _OTHERS = 160  # samples among which others of the same class are looked for
+_DENSE = 12  # samples with dense targets that are fetched more often
+_TURNS = 8  # versions of each
+_JUDGED = 8  # pairs of versions of which the flips are clear
 
 
 @experiment(
     emits=(
         *(REFETCH_SAMPLES, REFETCH_INPUTS, REFETCH_TARGETS, REFETCH_TARGETS_LIKE_INPUTS),
         *(REFETCH_NEARER, REFETCH_WITHIN_CLASSES, REFETCH_UNEXPLAINED, REFETCH_OWN),
-        REFETCH_WANDERING,
+        *(REFETCH_WANDERING, REFETCH_TORN, REFETCH_JUDGED),
         *(WORKERS, WORKERS_PERSISTENT, WORKERS_INIT),
         *(WORKERS_DRAWS, WORKERS_ALIKE, WORKERS_EPOCHS_ALIKE),
     ),
@@ -60,9 +74,10 @@ def augmentation(
     """Is augmentation random in training only, and different in every worker?
 
     Fetches the same samples twice and compares them. Samples that differ although random numbers
-    are the same are fetched several times: an augmentation that works in place accumulates. If
-    training samples are random by other means than the generators that torch seeds in each worker,
-    it starts two real workers, twice, and compares what they make of the same samples.
+    are the same are fetched several times: an augmentation that works in place accumulates. So are
+    training samples with dense targets, such as masks: flips and rotations must be the same for
+    both. If training samples are random by other means than the generators that torch seeds in each
+    worker, it starts two real workers, twice, and compares what they make of the same samples.
 
     `samples`: number of samples per split that are fetched twice.
     `seconds`: time limit per split.
@@ -72,21 +87,23 @@ def augmentation(
     if train is None and valid is None:
         raise InapplicableError("no loader has a data set whose samples can be fetched again")
     if train is not None:
-        is_random = _refetch(lab, "train", train, samples, seconds)
+        is_random = _refetch(lab, "train", train, samples, seconds, roles=setup.roles)
         if workers:
             _workers(lab, setup.loaders["train"], train, samples, is_random=is_random)
     if valid is not None:
-        _refetch(lab, "valid", valid, samples, seconds)
+        _refetch(lab, "valid", valid, samples, seconds, roles=setup.roles)
 
 
-def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -> bool:
+def _refetch(
+    lab: Lab, name: str, split: Served, samples: int, seconds: float, *, roles: Roles | None
+) -> bool:
     """Fetch samples twice; whether any of them differ."""
     until = time.perf_counter() + seconds
     pairs: list[tuple[Draw, Draw]] = []
     chosen = _chosen(split, samples)
     with left_alone(split.dataset):
         for index in chosen:
-            pairs.append((draw(split.dataset, index), draw(split.dataset, index)))
+            pairs.append((draw(split.dataset, index, roles), draw(split.dataset, index, roles)))
             if time.perf_counter() > until:
                 break
     if any(one.inputs is None for one, _ in pairs):
@@ -99,6 +116,8 @@ def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -
         lab.write(REFETCH_TARGETS, [float(np.mean(changed))], trial=name)
     like = [bool(one.shape) and one.shape == one.target_shape for one, _ in pairs]
     lab.write(REFETCH_TARGETS_LIKE_INPUTS, [float(np.mean(like))], trial=name)
+    if name == "train" and (any(differ) or any(one.targets != two.targets for one, two in pairs)):
+        _torn(lab, split, dict(zip(chosen, pairs, strict=False)), until, roles)
     if any(differ):
         indices = [index for index, each in zip(chosen, differ, strict=False) if each]
         versions = [pair for pair, each in zip(pairs, differ, strict=True) if each]
@@ -111,6 +130,35 @@ def _refetch(lab: Lab, name: str, split: Served, samples: int, seconds: float) -
             if (ratio := wandering(made)) is not None:
                 lab.write(REFETCH_WANDERING, [ratio], trial=name)
     return any(differ)
+
+
+def _torn(
+    lab: Lab, split: Served, pairs: dict[int, tuple[Draw, Draw]], until: float, roles: Roles | None
+) -> None:
+    """Fetch samples with dense targets again; compare the flips of inputs with those of targets."""
+    last: dict[int, Pair] = {}
+    found: list[tuple[str, str]] = []
+    alike = False
+    for index, (one, two) in pairs.items():
+        if one.dense is not None and two.dense is not None:
+            last[index] = two.dense
+            alike = alike or two.dense.alike
+            found += moves(one.dense, two.dense)
+    with left_alone(split.dataset):
+        for index in [*last][:_DENSE] * (_TURNS - 2):
+            if time.perf_counter() > until:
+                break
+            if (made := draw_pair(split.dataset, index, roles)) is not None:
+                found += moves(last[index], made)
+                last[index] = made
+    if len(found) < _JUDGED:
+        return
+    torn = [given != target for given, target in found]
+    both = all(any(move != IDENTITY for move in part) for part in zip(*found, strict=True))
+    if any(torn) and both and alike and not are_paired(roles):
+        return  # these may be two views of a sample, or images of two domains
+    lab.write(REFETCH_JUDGED, [len(found)], trial="train")
+    lab.write(REFETCH_TORN, [float(np.mean(torn))], trial="train")
 
 
 def _versions(

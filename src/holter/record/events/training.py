@@ -142,6 +142,7 @@ class StateLoaded(Occurrence):
     example: tuple[str, ...] = ()  # a missing name and an unexpected one
     where: str = ""  # file and line
     of_step: int | None = None  # of this training: an evaluation after it was of the same weights
+    own: int = 0  # names of the state that hold the module's own memory, once training has begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,3 +302,13 @@ class CaptureWritten(Occurrence):
     alarm: str
     of: int  # the step of the alarm
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class AxisMoved(Occurrence):
+    """A reshape by the script gives a dimension other elements."""
+
+    kind: ClassVar[str] = "axis moved"
+    where: str  # file and line
+    before: tuple[int, ...]  # shapes
+    after: tuple[int, ...]

@@ -71,6 +71,17 @@ INPUT_TOKENS = Signal(
     " backward, without those at its padding index or masked by the argument `attention_mask`;"
     " sampled in full steps.",
 )
+SAMPLE_ALIASED = Signal(
+    "sample.aliased",
+    Per.VARIABLE,
+    Phase.DATA,
+    "share",
+    "Largest share of the last 64 elements of a list or deque, such as a replay buffer, that hold"
+    " one and the same array or CPU tensor in the same field, where its content has changed since"
+    " the last look and another field varies; 0 if there is none. Only of containers of at least 16"
+    " tuples, lists, dicts or dataclasses that were added to since the last look. Read when a full"
+    " step calls backward().",
+)
 VAL_INPUT_MEAN = Signal(
     "val.input.mean",
     Per.MODEL,

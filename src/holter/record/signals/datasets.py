@@ -199,6 +199,17 @@ REFETCH_WANDERING = _signal(
     "How much more versions of a sample differ that are several fetches apart than successive ones:"
     " 1 if they are independent, more if each is made of the one before.",
 )
+REFETCH_JUDGED = _signal(
+    "refetch.judged",
+    "pairs",
+    "Pairs of successive versions of a training sample in which the flips and rotations of input"
+    " and of dense target are both clear, and one of them is not the identity.",
+)
+REFETCH_TORN = _signal(
+    "refetch.torn",
+    "share",
+    "Share of these pairs in which input and target are flipped or rotated differently.",
+)
 REFETCH_OWN = _signal(
     "refetch.own",
     "share",

@@ -45,6 +45,13 @@ GRAD_TOTAL_NORM = Signal(
     " norm of its shards, and rules see that of all ranks.",
 )
 
+GRAD_DISCARDED = Signal(
+    "grad.discarded",
+    Per.OPTIMIZER,
+    Phase.BACKWARD,
+    "passes",
+    "Backward passes before the step whose gradients were cleared and used by no optimizer.",
+)
 GRAD_CARRIED_FRACTION = Signal(
     "grad.carried_fraction",
     Per.OPTIMIZER,

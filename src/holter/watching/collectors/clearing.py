@@ -1,4 +1,4 @@
-"""Whether gradients were cleared between one step of an optimizer and its next."""
+"""Whether gradients were cleared between one step of an optimizer and its next, and how often."""
 
 import weakref
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from holter.record.signals import GRAD_CARRIED_FRACTION, Signal
+from holter.record.signals import GRAD_CARRIED_FRACTION, GRAD_DISCARDED, Signal
 from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
@@ -22,18 +22,22 @@ class Clearing:
     Whatever happens to a gradient in between, other than nothing, is taken for clearing. No value
     is read: a tensor counts its own changes. Clipping happens between backward and step, where
     nothing is compared, but for a gradient that no backward adds to: one that is written there is
-    made by hand, as those of master weights are.
+    made by hand, as those of master weights are. A gradient that is gone before the next backward,
+    and that no optimizer has stepped with, is discarded.
     """
 
-    emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION,)
+    emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION, GRAD_DISCARDED)
 
     def __init__(self) -> None:
         self._watched: dict[int, Sequence[_Watched]] = {}  # by the index of the optimizer
         self._single: dict[int, _Watched] = {}  # the one parameter that light steps look at
+        self._discarded: dict[int, int] = {}  # backward passes since the last step
+        self._is_unused = False  # no optimizer has stepped since the last backward
 
     def join(self, lane: Lane) -> None:
         """Hear of backward passes and updates."""
         self._row, self._places = lane.row, lane.places(GRAD_CARRIED_FRACTION)
+        self._discards = lane.places(GRAD_DISCARDED)
         lane.at_roster.append(self._forget)
         lane.at_backward.append(self._backward)
         lane.at_backward_end.append(self._backward_end)
@@ -44,17 +48,21 @@ class Clearing:
         self._single.clear()
 
     def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
-        for parameters in self._watched.values():
+        for index, parameters in self._watched.items():
+            if self._is_unused and parameters and parameters[0].is_gone():
+                self._discarded[index] = self._discarded.get(index, 0) + 1
             for watched in parameters:
                 watched.look()
 
     def _backward_end(self) -> None:
+        self._is_unused = True
         for parameters in self._watched.values():
             for watched in parameters:
                 watched.remember()
 
     def _updated(self, subject: Subject, next_depth: Depth) -> None:
         index = subject.index
+        self._is_unused = False
         if next_depth > Depth.LIGHT:
             self._watched[index] = [_Watched(p) for p in _with_gradient(subject)]
             return
@@ -71,6 +79,8 @@ class Clearing:
     def _gradients(self, subject: Subject) -> None:
         """Write the carried share, once a step, when the gradients of the step are complete."""
         parameters = self._watched.pop(subject.index, ())
+        if parameters:
+            self._row[self._discards[subject.owner]] = self._discarded.pop(subject.index, 0)
         carried = [value for watched in parameters if (value := watched.at_step()) is not None]
         if carried:
             share = sum(carried) / len(carried)
@@ -111,6 +121,11 @@ class _Watched:
         # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
         there = (norms(local([gradient]))[0] != 0).float()
         self.carried = there if self.carried is None else self.carried * there
+
+    def is_gone(self) -> bool:
+        """Whether the gradient that a backward left is no longer there: `zero_grad()` drops it."""
+        parameter = self._parameter()
+        return self._gradient != 0 and parameter is not None and parameter.grad is None
 
     def remember(self) -> None:
         """Take the gradient as a backward has left it."""

@@ -12,6 +12,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from holter.record.events import ResultsKept
@@ -20,7 +21,7 @@ from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import BackwardBegins, Depth
 from holter.watching.frames import Frames
 
-_FRAMES = 6  # of the script, the innermost first
+FRAMES = 6  # of the script, the innermost first
 _VARIABLES = 256  # of a frame or an object
 _VALUES = 32  # of a dict
 _TERMS = 1024  # of a sum
@@ -67,7 +68,7 @@ class Holdings:
             return
         counts: dict[str, int] = {}
         holdings = partial(_holdings, newest=self._newest)
-        for frame in islice(self._frames.all(), _FRAMES):
+        for frame in islice(self._frames.all(), FRAMES):
             for name, held in self._frames.read(frame, holdings).items():
                 if name in counts:  # of a frame further inside
                     continue
@@ -110,24 +111,34 @@ class Holdings:
         return ResultsKept(name, is_sum=held.is_sum)
 
 
-def _holdings(variables: Mapping[str, Any], newest: int) -> dict[str, _Held]:
-    """Return what variables hold, those of `self` included."""
-    held = dict(_held_by(variables, "", newest))
+def named_values(variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield variables by name, those of `self` included."""
+    for name, value in list(variables.items())[:_VARIABLES]:
+        yield f"{name}", value
     owner = variables.get("self")
     if owner is not None and hasattr(owner, "__dict__"):
-        held |= dict(_held_by(vars(owner), "self.", newest))
-    return held
+        for name, value in list(vars(owner).items())[:_VARIABLES]:
+            yield f"self.{name}", value
 
 
-def _held_by(variables: Mapping[str, Any], prefix: str, newest: int) -> Iterator[tuple[str, _Held]]:
-    for name, value in list(variables.items())[:_VARIABLES]:
+def lists_in(name: str, value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the lists of a dict, such as a history of several, each with a name."""
+    for key, part in list(value.items())[:_VALUES]:
+        if type(part) in (list, deque):
+            yield f"{name}[{key!r}]", part
+
+
+def _holdings(variables: Mapping[str, Any], newest: int) -> dict[str, _Held]:
+    """Return what variables hold, those of `self` included."""
+    holdings: dict[str, _Held] = {}
+    for name, value in named_values(variables):
         held = _held(value, newest)
         if held is not None:
-            yield f"{prefix}{name}", held
-        elif type(value) is dict:  # such as a history of several lists
-            for key, part in list(value.items())[:_VALUES]:
-                if type(part) in (list, deque) and (held := _held(part, newest)) is not None:
-                    yield f"{prefix}{name}[{key!r}]", held
+            holdings[name] = held
+        elif type(value) is dict:
+            parts = ((each, _held(part, newest)) for each, part in lists_in(name, value))
+            holdings |= {each: held for each, held in parts if held is not None}
+    return holdings
 
 
 def _held(value: Any, newest: int) -> _Held | None:
@@ -140,7 +151,7 @@ def _held(value: Any, newest: int) -> _Held | None:
         return None
     last = _result(next(reversed(value.values())) if type(value) is dict else value[-1])
     if isinstance(last, Tensor):
-        size = 0.0 if last.is_meta else float(last.nbytes)
+        size = float(last.nbytes) if last.layout is torch.strided and not last.is_meta else 0.0
         has_graph = last.grad_fn is not None and _oldest(value) <= newest
     elif isinstance(last, np.ndarray):
         size, has_graph = float(last.nbytes), False

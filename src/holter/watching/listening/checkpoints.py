@@ -31,6 +31,8 @@ class CheckpointListener:
         self._recorder = loop.recorder
         self._frames = Frames()
         self._numbers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
+        # The step before which the state of a module was last taken.
+        self._taken: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._told = 0
         self._evaluated: list[tuple[int, Tensor]] = []  # steps, and a part of the weights then
         loop.at_evaluation.append(self._evaluates)
@@ -61,7 +63,14 @@ class CheckpointListener:
             self._stepper.publish(CheckpointRead(content))
 
     @shielded
-    def weights_loaded(self, module: nn.Module, state: Any, result: Any) -> None:
+    def state_taken(self, module: nn.Module) -> None:
+        """Remember when the state of a module was taken."""
+        self._taken[module] = self._stepper.coming_step
+
+    @shielded
+    def weights_loaded(
+        self, module: nn.Module, state: Any, result: Any, *, assigned: bool = False
+    ) -> None:
         """Publish what was loaded into a module, and tell which of its names were found."""
         if not self._stepper.has_trained:
             self._stepper.publish(WeightsLoaded(module, state))
@@ -72,6 +81,10 @@ class CheckpointListener:
         number = self._numbers.setdefault(module, self._told)
         self._told += 1
         if self._told <= _TOLD:
+            # With `assign=True` the state's tensors have just become the module's own. A state that
+            # was taken since the last update may have been edited in place, and holds that.
+            is_kept = self._taken.get(module, -1) < self._stepper.coming_step
+            is_copied = self._stepper.has_trained and not assigned and is_kept
             where = next((place(frame) for frame in self._frames.all()), "")
             self._recorder.event(
                 StateLoaded(
@@ -83,6 +96,7 @@ class CheckpointListener:
                     example=_example(missing, unexpected),
                     where=where,
                     of_step=self._step_of(module),
+                    own=_own(module, state) if is_copied else 0,
                 )
             )
 
@@ -97,6 +111,31 @@ def _part(module: nn.Module) -> Tensor | None:
     if chosen[0].is_meta:
         return None
     return torch.cat([each.detach().reshape(-1)[:_ELEMENTS].float() for each in chosen])
+
+
+def _own(module: nn.Module, state: Mapping[str, Any]) -> int:
+    """Count the names of a state that hold the module's own memory; no value is read."""
+    # Tied weights have several names, in the state as well.
+    held = (
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    )
+    return sum(_is_same_memory(state.get(name), tensor) for name, tensor in held)
+
+
+def _is_same_memory(given: object, held: Tensor) -> bool:
+    """Whether two plain tensors are the same view of the same memory."""
+    plain = (Tensor, nn.Parameter)  # sharded tensors and other subclasses have no pointer
+    if not isinstance(given, Tensor) or type(given) not in plain or type(held) not in plain:
+        return False
+    if any(each.layout is not torch.strided or each.is_meta for each in (given, held)):
+        return False
+    return (
+        held.numel() > 0
+        and (given.device, given.dtype) == (held.device, held.dtype)
+        and (given.shape, given.stride()) == (held.shape, held.stride())
+        and given.data_ptr() == held.data_ptr()
+    )
 
 
 def _renamed(missing: Sequence[str], unexpected: Sequence[str]) -> int:

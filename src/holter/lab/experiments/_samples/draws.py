@@ -1,20 +1,36 @@
 """Samples fetched twice by one index: whether the two are versions of one sample."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from holter.lab.experiments._samples.datasets import fetch
-from holter.lab.experiments._samples.parts import Array, Floats, array, digest, largest_array, parts
+from holter.lab.experiments._samples.moves import Pair, pair_of
+from holter.lab.experiments._samples.parts import (
+    Array,
+    Floats,
+    array,
+    digest,
+    largest_array,
+    parts,
+    paths,
+)
+from holter.lab.setup import Roles
 
 _KEPT = 65_536  # elements of a sample
 _LEAST = 10  # samples with others of their class, to compare within classes
 _FAR = 3  # from one version of a sample to another
 _QUANTILES = np.linspace(0, 1, 33)
+_DENSE = frozenset(  # names of targets in a dictionary that are as large as an image
+    (
+        *("mask", "masks", "seg", "segmentation", "gt", "ground_truth", "depth", "hr"),
+        *("heatmap", "heatmaps"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +43,13 @@ class Draw:
     shape: tuple[int, ...] | None
     target_shape: tuple[int, ...] | None
     is_class: bool
+    dense: Pair | None  # input and target, if both are images or maps
 
 
-def draw(dataset: Any, index: int) -> Draw:
+def draw(dataset: Any, index: int, roles: Roles | None = None) -> Draw:
     """Fetch a sample, and keep what is needed to compare it."""
-    inputs, targets = parts(fetch(dataset, index))
+    sample = fetch(dataset, index)
+    inputs, targets = parts(sample)
     largest, target = largest_array(inputs), largest_array(targets)
     label = array(targets[0]) if len(targets) == 1 else None
     return Draw(
@@ -41,7 +59,18 @@ def draw(dataset: Any, index: int) -> Draw:
         None if largest is None else largest.shape,
         None if target is None else target.shape,
         label is not None and label.size == 1 and label.dtype.kind in "iu",
+        pair_of(*_dense(sample, roles)),
     )
+
+
+def draw_pair(dataset: Any, index: int, roles: Roles | None) -> Pair | None:
+    """Fetch a sample, and keep the maps of its input and its dense target only."""
+    return pair_of(*_dense(fetch(dataset, index), roles))
+
+
+def are_paired(roles: Roles | None) -> TypeGuard[Roles]:
+    """Whether the model is known to be given one part of a sample, and the loss another one."""
+    return roles is not None and bool(roles.inputs)
 
 
 def have_partners(ones: list[Draw], others: list[Draw]) -> bool:
@@ -104,6 +133,18 @@ def _nearer_by(view: Callable[[Floats], Floats], ones: list[Draw], twos: list[Dr
         np.median(row[where]) for row, where in zip(distances, others, strict=True) if where.any()
     ]
     return float((mine[judged] < usual).mean())
+
+
+def _dense(sample: Any, roles: Roles | None) -> tuple[Array | None, Array | None]:
+    """Return the largest input and the largest target, as the training uses them if known."""
+    held = dict(paths(sample))
+    if are_paired(roles) and {roles.target, *roles.inputs} <= held.keys():
+        return largest_array([held[path] for path in roles.inputs]), array(held[roles.target])
+    inputs, targets = parts(sample)
+    if not targets and isinstance(sample, Mapping):
+        targets = [leaf for name, leaf in sample.items() if str(name).lower() in _DENSE]
+        inputs = [leaf for name, leaf in sample.items() if str(name).lower() not in _DENSE]
+    return largest_array(inputs), largest_array(targets)
 
 
 def _some(made: Array) -> Floats:
