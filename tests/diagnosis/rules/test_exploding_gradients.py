@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.exploding_gradients import exploding_gradients
-from holter.record import Run
+from holter.record import Run, Series
 from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
 from holter.record.signals import (
     CLIP_COEFFICIENT,
     GRAD_NORM,
     GRAD_TOTAL_NORM,
     LOSS,
+    LOSS_SUMMED,
     TARGET_ENTROPY,
     UPDATE_RATIO,
     WEIGHT_TOTAL_NORM,
@@ -138,3 +139,14 @@ def test_a_burst_within_the_first_steps_is_a_hint() -> None:
 )
 def test_no_burst(norm: np.ndarray) -> None:
     assert not found(exploding_gradients, run(flat(), norm))
+
+
+def test_another_loss_function_has_gradients_of_another_scale() -> None:
+    norm = np.r_[np.ones(100), np.full(100, 500.0)]
+    steps = np.arange(200)
+    called = {
+        "mse_loss": Series(steps, np.zeros(200, np.float32)),
+        "l1_loss": Series(steps[100:], np.zeros(100, np.float32)),
+    }
+    assert not found(exploding_gradients, run(rising(), norm, {LOSS_SUMMED: called}))
+    assert found(exploding_gradients, run(rising(), norm))

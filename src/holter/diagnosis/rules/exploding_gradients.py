@@ -12,6 +12,7 @@ from holter.diagnosis.damage import Damage, damage_of
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import rate_left
 from holter.diagnosis.facts.gradient_scale import GROWTH, LARGE_SCALE, rise
+from holter.diagnosis.facts.stages import starts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number, of
 from holter.record import Series
@@ -80,7 +81,7 @@ def exploding_gradients(
             continue
         explosion = (
             _at_start(facts, norm, large_scale)
-            or _later(norm, growth, finite_growth)
+            or _later(_of_last_stage(facts, norm, min_norms), growth, finite_growth)
             or _in_first_steps(norm, growth)
         )
         if explosion is None:
@@ -133,6 +134,13 @@ def _at_start(facts: Facts, norm: Series, large_scale: float) -> Explosion | Non
         if sure
         else (*CURVES, "unrelated-labels"),
     )
+
+
+def _of_last_stage(facts: Facts, norm: Series, least: int) -> Series:
+    """Return the norms since another loss function took over: its gradients have another scale."""
+    begun = [start.step for start in starts(facts) if (norm.steps >= start.step).sum() >= least]
+    kept = norm.steps >= max(begun, default=0)
+    return Series(norm.steps[kept], norm.values[kept])
 
 
 def _later(norm: Series, growth: float, finite_growth: float) -> Explosion | None:
