@@ -15,7 +15,7 @@ from holter.watching.collectors import STEP, Reading
 from holter.watching.collectors.calls import is_compiled
 from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.watching.frames import Frames, place
-from holter.watching.taps.tap import Tap
+from holter.watching.tap import Tap
 
 _WINDOWS = 3  # steps whose forward is heard
 _TOLD = 4  # lines that become events

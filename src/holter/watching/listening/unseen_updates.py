@@ -12,8 +12,8 @@ from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
 from holter.watching.stats.shards import local
+from holter.watching.tap import Tap
 from holter.watching.taps.beginnings import tap_beginnings
-from holter.watching.taps.tap import Tap
 
 _SAMPLED = 4  # parameters whose values are compared where no counter tells of a change
 _ELEMENTS = 1024  # of each of them

@@ -4,7 +4,7 @@ Each file says what it tells (a `Listener` protocol) and taps what it needs. The
 listener must not raise: they run inside a training. `Tap` is the one way to replace an attribute.
 """
 
+from holter.watching.tap import Interest, Tap
 from holter.watching.taps.losses import LOSS_FUNCTIONS, TappedLoss
-from holter.watching.taps.tap import Interest, Tap
 
 __all__ = ["LOSS_FUNCTIONS", "Interest", "Tap", "TappedLoss"]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 
 class BackwardListener(Protocol):

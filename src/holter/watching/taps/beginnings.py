@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, dataloader
 
+from holter.watching.tap import Call, Tap
 from holter.watching.taps.losses import LOSS_FUNCTIONS
-from holter.watching.taps.tap import Call, Tap
 
 
 def tap_beginnings(prompt: Callable[[], None], is_model: Callable[[nn.Module], bool]) -> list[Tap]:

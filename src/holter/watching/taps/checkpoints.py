@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 
 class CheckpointListener(Protocol):

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 
 class ClippingListener(Protocol):

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import torch
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 
 class GroupListener(Protocol):

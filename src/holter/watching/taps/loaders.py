@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from torch.utils.data import DataLoader, dataloader
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 
 class LoaderListener(Protocol):

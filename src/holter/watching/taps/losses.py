@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 LOSS_FUNCTIONS = (
     "binary_cross_entropy",

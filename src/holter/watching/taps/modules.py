@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from holter.watching.taps.tap import Call, Interest, Tap
+from holter.watching.tap import Call, Interest, Tap
 
 _FUNCTION, _MODULE = functional.relu.__code__, nn.ReLU.forward.__code__
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer, lr_scheduler
 
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 
 class OptimizerListener(Protocol):

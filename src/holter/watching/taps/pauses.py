@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from holter.record.signals import TIME_CHECKPOINT, TIME_GARBAGE, Signal
-from holter.watching.taps.tap import Call, Tap
+from holter.watching.tap import Call, Tap
 
 _OLDEST = 2  # generation: collecting the younger ones takes microseconds
 

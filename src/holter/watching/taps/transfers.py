@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from holter.watching.taps.tap import Call, Interest, Tap
+from holter.watching.tap import Call, Interest, Tap
 
 # What waits until the GPU has computed a tensor.
 READS = ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__")
