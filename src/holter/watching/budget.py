@@ -13,6 +13,7 @@ _ALWAYS = 4  # steps that are read whole whatever they cost, so that costs are k
 _DENSITY = {Depth.REGULAR: 40, Depth.FULL: 16}
 _LEAST_DENSITY = {Depth.REGULAR: 20, Depth.FULL: 8}
 _SPARE = 0.5  # seconds that dense samples, and as many that alerts, may cost beyond the share
+_SPARE_ON_GPU = 0.1  # seconds of the former on a GPU, where a step that is read whole costs most
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _REGULAR_SHARE = 0.6  # of what light steps leave over; the rest is for full steps
 _DENSE_SHARE = 0.6  # of what light steps leave over, if gradients can be read by a fused launch
@@ -149,7 +150,7 @@ class Budget:
         least = _LEAST_DENSITY[depth]
         if not self._is_affordable:
             least //= 4
-        elif densest < every and self._extra <= _SPARE:
+        elif densest < every and self._extra <= (_SPARE_ON_GPU if self.is_on_gpu else _SPARE):
             self._extra += self._costs.get(depth, 0.0) * (1 - densest / every)
             every = densest
         every = min(every, max(step // least, 1))
