@@ -78,6 +78,7 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
     }
     assert sorted(KINDS) == [
         "all changes tried",
+        "axis moved",
         "batch",
         "birth",
         "capture",

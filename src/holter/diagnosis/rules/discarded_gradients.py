@@ -40,11 +40,8 @@ def discarded_gradients(
 
     ## Example
     ```python
-    for x, y in loader:
-        optimizer.zero_grad(); loss_of(model, x, y).backward()
-    optimizer.step()                                                            # bad
-    for x, y in loader:
-        optimizer.zero_grad(); loss_of(model, x, y).backward(); optimizer.step()    # good
+    for x, y in loader: opt.zero_grad(); loss(x, y).backward()  # and opt.step() after it  # bad
+    for x, y in loader: opt.zero_grad(); loss(x, y).backward(); opt.step()                 # good
     ```
 
     ## What to do

@@ -7,7 +7,7 @@ from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import series, why_absent
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_DEPENDENCE, LOSS
 
@@ -55,7 +55,7 @@ def independent_labels(
         return
     near, near_permuted, column, column_permuted = (float(value) for value in found.values)
     measured = (
-        f"the nearest samples predict {percent(max(near, 0.0))} of the variance of the targets"
+        f"the nearest samples predict {portion(max(near, 0.0))} of the variance of the targets"
         f" (permuted targets: up to {percent(max(near_permuted, 0.0))}), the best single column"
         f" {percent(column)} (permuted: up to {percent(column_permuted)})"
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import portion
 from holter.record.events import ClassCounts
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import VAL_BALANCED_ACCURACY
@@ -75,7 +75,7 @@ def indistinct_classes(
         return
     both = f"classes {pair.labels[0]} and {pair.labels[1]}"
     says = (
-        f"{pair.right} of {pair.inside} targets of {both} are right; {percent(pair.others)} of"
+        f"{pair.right} of {pair.inside} targets of {both} are right; {portion(pair.others)} of"
         " those of other classes are, or are confused within another pair"
     )
     is_told = pair.right > max_right * pair.inside or pair.inside < min_inside * pair.targets
