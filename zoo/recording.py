@@ -23,6 +23,9 @@ ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "zoo"
 
 LIMIT = 300  # seconds that one script may take
+_TRIES = (
+    2  # a script that forks ranks from a process with threads stands still once in a long while
+)
 _PRELOADED = [
     *("torch", "torch._dynamo"),  # the latter takes longest: the first optimizer imports it
     *("holter._cli", "holter.scripts.launching", "holter.watching.watch"),
@@ -119,11 +122,14 @@ def _record_apart(wanted: Recorded, how: str | None, processes: ForkServerContex
     if how == "doctor":
         _examine(specimen, seed, folder)
         return specimen, seed, folder / "run"
-    process = processes.Process(target=_record, args=(*wanted, how))
-    process.start()
-    process.join(LIMIT)
-    if process.is_alive():
+    for _ in range(_TRIES):
+        process = processes.Process(target=_record, args=(*wanted, how))
+        process.start()
+        process.join(LIMIT)
+        if not process.is_alive():
+            break
         process.kill()
+    else:
         raise RuntimeError(f"{specimen.name} with seed {seed} took more than {LIMIT} s")
     if how not in (None, *_REGIMES) and process.exitcode in (0, 1) and (folder / "run").exists():
         (folder / "done").touch()  # a script that is tried ends without coming back
