@@ -23,9 +23,8 @@ ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "zoo"
 
 LIMIT = 300  # seconds that one script may take
-_TRIES = (
-    2  # a script that forks ranks from a process with threads stands still once in a long while
-)
+# Ranks that are forked from a process with threads stand still once in a long while.
+_TRIES = 2
 _PRELOADED = [
     *("torch", "torch._dynamo"),  # the latter takes longest: the first optimizer imports it
     *("holter._cli", "holter.scripts.launching", "holter.watching.watch"),
