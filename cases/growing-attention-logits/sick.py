@@ -40,7 +40,7 @@ class Model(nn.Module):
 model = Model()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for epoch in range(7):
+for epoch in range(14):
     for index in torch.randperm(len(text)).split(32):
         tokens = text[index]
         optimizer.zero_grad()

@@ -153,3 +153,25 @@ def test_damage_is_not_sealed_by_folding(tmp_path):
     with pytest.raises(HolterError, match="damaged"):
         fold_segments([damaged])
     assert segment.path.read_bytes() == raw
+
+
+def test_no_window_holds_steps_of_before_and_after_a_resume(tmp_path):
+    for _ in range(3):  # each begins again at step 0
+        writer = Writer(tmp_path, resume=True, segment_bytes=4096, stream_bytes=4096)
+        for step in range(501):  # not a multiple of the window
+            writer.write("steps", step, [("loss", ("",), np.array([step], np.float32))])
+        writer.close()
+    folder = tmp_path / "rank-0"
+    shrink(folder, "steps", newest=10**6, budget=0)
+    assert len(open_segments(folder, "steps")) == 2
+    for segment in open_segments(folder, "steps"):
+        assert (segment.records["values"][:, 0] == segment.records["step"]).all()
+
+
+def test_steps_that_go_back_at_every_record_are_left_as_they_are(tmp_path):
+    writer = Writer(tmp_path, segment_bytes=4096, stream_bytes=1 << 30)
+    for step in range(500, 0, -1):
+        writer.write("steps", step, [("loss", ("",), np.array([step], np.float32))])
+    writer.close()
+    shrink(tmp_path / "rank-0", "steps", newest=10**6, budget=0)
+    assert len(Run.load(tmp_path)[LOSS][""]) == 500

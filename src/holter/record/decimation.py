@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -69,8 +70,11 @@ def shrink(folder: Path, stream: str, *, newest: int, budget: int) -> None:
         if not groups:
             return
         at, count = max(groups, key=lambda group: sum(sizes[group[0] : sum(group)]))
+        before = sum(sizes)
         closed[at : at + count] = [fold_segments(closed[at : at + count])]
         sizes[at : at + count] = [closed[at].path.stat().st_size]
+        if sum(sizes) == before:  # steps that go back at every record
+            return
 
 
 def _groups(segments: Sequence[Segment]) -> Iterator[tuple[int, int]]:
@@ -114,9 +118,12 @@ def fold_segments(segments: Sequence[Segment]) -> Segment:
 
 
 def _slabs(records: Records) -> Iterator[Records]:
+    """Split where steps go back: a window never holds steps of before and after a resume."""
     windows = max(1, _SLAB_BYTES // (records.dtype.itemsize * WINDOW))
-    for at in range(0, len(records), windows * WINDOW):
-        yield records[at : at + windows * WINDOW]
+    back = np.flatnonzero(np.diff(records["step"]) < 0) + 1
+    for start, stop in pairwise([0, *back.tolist(), len(records)]):
+        for at in range(start, stop, windows * WINDOW):
+            yield records[at : min(at + windows * WINDOW, stop)]
 
 
 def fold(records: Records) -> Records:
