@@ -172,8 +172,9 @@ class Inputs:
                 and math.isfinite(fingerprint)
                 and self._batches.is_whole(chosen.numbers)
             )
-            nonfinite = 0.0 if fine else self._batches.nonfinite(chosen.numbers)
-            values.append((INPUT_NONFINITE, nonfinite))
+            if chosen.numbers.grad_fn is None:  # else another model has produced it
+                nonfinite = 0.0 if fine else self._batches.nonfinite(chosen.numbers)
+                values.append((INPUT_NONFINITE, nonfinite))
             if self._depth is Depth.FULL:
                 std, mean = chosen.spread()
                 values += [(INPUT_MEAN, mean), (INPUT_STD, std)]
