@@ -15,6 +15,8 @@ _CHANGES = {
     TrialKind.LEARNING_RATE: "multiply the learning rate by {amount}",
     TrialKind.EARLIER_RATE: "keep the learning rate at what it was before the schedule raised it,"
     " or lengthen the warm-up",
+    TrialKind.LINE_SEARCH: "let LBFGS search for the length of each step:"
+    ' `line_search_fn="strong_wolfe"`',
     TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
     TrialKind.SECOND_MOMENT_RESET: "let the second moment adapt faster, for example"
     " `betas=(0.9, 0.95)`",

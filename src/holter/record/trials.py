@@ -27,6 +27,7 @@ class TrialKind(StrEnum):
     REINITIALISED = "weights re-initialised"
     SAME_RANDOM_NUMBERS = "same random numbers in every step"
     LARGER_EPSILON = "larger epsilon"
+    LINE_SEARCH = "line search"
     SECOND_MOMENT_RESET = "second moment reset"
     LOGITS = "logits in place of probabilities"
     TARGET_SHAPE = "predictions in the shape of the targets"

@@ -8,6 +8,7 @@ from holter import Run, check
 from holter.diagnosis.facts.replays import (
     ChangeFamily,
     CureOutcome,
+    Normal,
     advised_replay,
     concluded,
     family_of,
@@ -30,6 +31,7 @@ from holter.record.events import (
 from holter.reports import text
 
 BAND = Band(1.0, 0.1)
+NORMAL = Normal(BAND)
 NAN = WindowMeasure(nonfinite_at=59)
 SPIKE = WindowMeasure(late_loss=9.0)
 BIRTH = Birth(
@@ -69,19 +71,19 @@ BIRTH = Birth(
 def test_the_loss_has_to_be_normal_again(
     trial: WindowMeasure, unchanged: WindowMeasure, outcome: CureOutcome
 ) -> None:
-    assert concluded(trial, unchanged, BAND)[0] is outcome
+    assert concluded(trial, unchanged, NORMAL)[0] is outcome
 
 
 def test_in_a_wide_band_half_of_the_rise_has_to_be_gone() -> None:
-    wide, unchanged = Band(1.0, 1.0), WindowMeasure(late_loss=5.0)
+    wide, unchanged = Normal(Band(1.0, 1.0)), WindowMeasure(late_loss=5.0)
     assert concluded(WindowMeasure(late_loss=2.9), unchanged, wide)[0] is CureOutcome.CURES
     assert concluded(WindowMeasure(late_loss=3.1), unchanged, wide)[0] is CureOutcome.DOES_NOT
 
 
 def test_a_model_that_casts_by_itself_has_no_float32() -> None:
     broken = WindowMeasure(error="RuntimeError: expected Half")
-    assert judged("float32", broken, NAN, BAND).outcome is CureOutcome.NOT_APPLICABLE
-    assert judged("clip to 1", broken, NAN, BAND).outcome is CureOutcome.DOES_NOT
+    assert judged("float32", broken, NAN, NORMAL).outcome is CureOutcome.NOT_APPLICABLE
+    assert judged("clip to 1", broken, NAN, NORMAL).outcome is CureOutcome.DOES_NOT
 
 
 def test_families() -> None:
@@ -149,3 +151,32 @@ def test_a_captured_failure_is_to_be_replayed_once(
     assert ("holter try replay RUN" in advised_replay(run)) is is_advised
     shown = text.render(run, check(run))
     assert ("holter try replay RUN" in shown) is is_advised
+
+
+OTHER_DATA = {
+    "learning rate x 0.1": WindowMeasure(late_loss=4.0, onset_loss=6.0),
+    "step skipped": WindowMeasure(),  # none was left to judge by
+}
+
+
+@pytest.mark.parametrize(
+    ("tried", "unchanged", "level"),
+    [
+        (OTHER_DATA, WindowMeasure(nonfinite_at=9, onset_loss=7.0), 7.0),
+        (OTHER_DATA, WindowMeasure(late_loss=50.0, onset_loss=7.0), 7.0),
+        (OTHER_DATA, WindowMeasure(late_loss=8.0, onset_loss=7.0), None),  # it did not go on
+        (OTHER_DATA, WindowMeasure(nonfinite_at=9, onset_loss=1.1), None),  # no rise
+        (OTHER_DATA, WindowMeasure(nonfinite_at=9, onset_loss=70.0), None),  # one of the steps
+        ({}, WindowMeasure(nonfinite_at=9, onset_loss=7.0), None),
+        (
+            {**OTHER_DATA, "step skipped": WindowMeasure(late_loss=1.0)},  # one batch
+            WindowMeasure(nonfinite_at=9, onset_loss=7.0),
+            None,
+        ),
+    ],
+)
+def test_the_level_of_other_data(tried, unchanged, level):
+    normal = NORMAL.beside(unchanged, tried)
+    assert normal.level == level
+    cured = concluded(tried.get("learning rate x 0.1", WindowMeasure()), unchanged, normal)[0]
+    assert (cured is CureOutcome.CURES) == (level is not None)

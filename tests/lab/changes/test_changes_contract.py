@@ -34,6 +34,7 @@ from holter.lab.changes.optimizer import (
     DEFAULT_EPSILON,
     DEFAULT_MOMENTUM,
     LARGER_EPSILON,
+    LINE_SEARCH,
     NO_WEIGHT_DECAY,
     adam,
 )
@@ -80,7 +81,7 @@ TAPPED: list[TappedChange] = [
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),
     *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, RATES_HELD, clipped_at_steps(0.1)),
     *(LABELS_SHUFFLED, FROZEN_EVAL, UNWEIGHTED_LOSS, CUTS_OFF, AUGMENTATION_OFF),
-    *(without_term(1), hidden_term(2)),
+    *(without_term(1), hidden_term(2), LINE_SEARCH),
 ]
 CHANGES: list[Change] = [
     *(UNCHANGED, clip_to(0.1), DETERMINISTIC, MATH_ATTENTION, COMPILE_OFF),

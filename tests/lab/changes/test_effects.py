@@ -11,6 +11,7 @@ from holter.lab.changes.data import SHUFFLED_LOADER, UNWEIGHTED_LOSS
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import learning_rate_times
 from holter.lab.changes.modes import FROZEN_EVAL, TRAIN_MODE
+from holter.lab.changes.optimizer import LINE_SEARCH
 from holter.lab.changes.precision import FLOAT32
 from holter.lab.setup import Setup
 
@@ -206,3 +207,24 @@ def test_a_loss_is_computed_without_weights_and_smoothing() -> None:
     assert torch.equal(changed, functional.cross_entropy(given, target))
     assert torch.equal(changed, plain)
     assert len(altered) == 1
+
+
+def test_lbfgs_searches_for_the_length_of_a_step() -> None:
+    """A quartic from far away: the plain step of length 1 leads further off."""
+    weight = nn.Parameter(torch.tensor([3.0]))
+    optimizer = torch.optim.LBFGS([weight], lr=1.0, max_iter=4)
+    losses: list[float] = []
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = (weight**4 + 1e3 * weight**2).sum()
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+
+    altered: list[bool] = []
+    with LINE_SEARCH.entered(lambda: altered.append(True)):
+        optimizer.step(closure)
+    assert altered
+    assert min(losses) < 1e-3 * losses[0]
+    assert optimizer.param_groups[0]["line_search_fn"] is None

@@ -8,7 +8,7 @@ from failures import failed, window
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from holter.diagnosis.facts.replays import CureOutcome, judged
+from holter.diagnosis.facts.replays import CureOutcome, Normal, judged
 from holter.lab.changes.precision import FLOAT32
 from holter.lab.replay.failing import BEYOND, locate
 from holter.lab.setup import Setup
@@ -51,8 +51,9 @@ def test_float32_cures_what_half_precision_cannot_hold(
     seen = window(run, setup)
     plain = seen.play(beyond=BEYOND)
     band = locate(seen, plain)
-    wide = seen.play([FLOAT32], beyond=BEYOND).measure(seen.failing)
-    found = judged(str(FLOAT32.id), wide, plain.measure(seen.failing), band)
+    wide = seen.play([FLOAT32], beyond=BEYOND).measure(seen.failing, seen.onset)
+    unchanged = plain.measure(seen.failing, seen.onset)
+    found = judged(str(FLOAT32.id), wide, unchanged, Normal(band))
     assert found.outcome is outcome, found.says
     assert {each.dtype for each in setup.model.parameters()} == {torch.half}
     again = seen.play()

@@ -17,7 +17,7 @@ from holter.record.events import (
     TriageMade,
     WindowMeasure,
 )
-from holter.record.trials import TrialKind, parts
+from holter.record.trials import TrialKind, TrialName, parts
 
 NOT_REPRODUCED = "not reproduced"
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
@@ -51,6 +51,7 @@ _FAMILIES = {
     TrialKind.GUARDED: ChangeFamily.GUARD,
     TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
+    TrialKind.LINE_SEARCH: ChangeFamily.RATE,
     TrialKind.CLIP: ChangeFamily.CLIP,
     TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
     TrialKind.LEARNING_RATE: ChangeFamily.RATE,
@@ -62,6 +63,10 @@ _FAMILIES = {
     TrialKind.ANOTHER_BATCH: ChangeFamily.BATCH,
 }
 _ORDER = list(_FAMILIES)
+SLOWER = str(TrialName(TrialKind.LEARNING_RATE, "0.1"))
+STEP_SKIPPED = str(TrialName(TrialKind.STEP_SKIPPED))
+_MOST_OF_A_RISE = 0.5  # that smaller steps leave, if other data has caused it
+_BEYOND_LEVEL = 3.0  # times the loss of other data: the failure went on from there
 _SEVERAL = 2  # bad batches among the next few: not a single one
 _MUCH_LOWER = 0.2  # times the learning rate: below, a larger change than a reset of moments
 
@@ -81,18 +86,42 @@ class CureOutcome(StrEnum):
     NOT_APPLICABLE = "not applicable"
 
 
-def concluded(
-    trial: WindowMeasure, unchanged: WindowMeasure, band: Band, peak: float | None = None
-) -> tuple[CureOutcome, str]:
-    """Decide whether the loss is normal again from the failing step on, and say by what.
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """The losses that a training without the failure would have."""
 
-    `peak` is the highest loss shortly before the failure.
-    """
+    band: Band  # before it
+    peak: float | None = None  # the highest shortly before
+    level: float | None = None  # to which other data raised the loss where the failure began
+
+    def beside(self, unchanged: WindowMeasure, tried: Mapping[str, WindowMeasure]) -> "Normal":
+        """Return it with the level of other data, if trials show that there are such.
+
+        A tenth of the learning rate leaves the rise with which the failure began as it is, and
+        leaving that step out does not help. So no change can bring the old losses back; one that
+        keeps the loss from growing further cures what else went wrong.
+        """
+        slower, skipped = tried.get(SLOWER), tried.get(STEP_SKIPPED)
+        own, late = unchanged.onset_loss, unchanged.late_loss
+        if slower is None or slower.onset_loss is None or skipped is None or own is None:
+            return self
+        rose = math.isfinite(own) and own > self.band.ceiling()
+        stays = slower.onset_loss >= _MOST_OF_A_RISE * own
+        grew = unchanged.nonfinite_at is not None or late is None or late > _BEYOND_LEVEL * own
+        one_batch = concluded(skipped, unchanged, self)[0] is CureOutcome.CURES
+        return replace(self, level=own) if rose and stays and grew and not one_batch else self
+
+
+def concluded(
+    trial: WindowMeasure, unchanged: WindowMeasure, normal: Normal
+) -> tuple[CureOutcome, str]:
+    """Decide whether the loss is normal again from the failing step on, and say by what."""
+    band, peak = normal.band, normal.peak
     if trial.error:
         return CureOutcome.DOES_NOT, trial.error
     if trial.nonfinite_at is not None:
-        before = unchanged.nonfinite_at
-        if before is not None and trial.nonfinite_at < before:
+        failed_at = unchanged.nonfinite_at
+        if failed_at is not None and trial.nonfinite_at < failed_at:
             return CureOutcome.WORSENS, f"not finite at step {trial.nonfinite_at} already"
         return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
     if trial.late_loss is None:
@@ -105,8 +134,11 @@ def concluded(
     elif peak is not None:  # losses with heavy tails
         limit = max(limit, peak)
     known = math.isfinite(band.median)
-    normal = f", before the failure {band.median:.4g}" if known else ""
-    measured = f"loss {trial.late_loss:.4g}{normal}"
+    before = f", before the failure {band.median:.4g}" if known else ""
+    if normal.level is not None:
+        limit = max(limit, normal.level)
+        before += f", {normal.level:.4g} on the data with which it began"
+    measured = f"loss {trial.late_loss:.4g}{before}"
     high = known and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
 
@@ -129,8 +161,7 @@ def judged(
     name: str,
     measure: WindowMeasure,
     unchanged: WindowMeasure,
-    band: Band,
-    peak: float | None = None,
+    normal: Normal,
     *,
     why_not: str = "",
 ) -> ReplayedChange:
@@ -140,7 +171,7 @@ def judged(
     # The script casts by itself, or combines types that torch does not.
     if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
-    return ReplayedChange(name, *concluded(measure, unchanged, band, peak))
+    return ReplayedChange(name, *concluded(measure, unchanged, normal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +212,7 @@ class Replayed:
     all_tried: bool  # no change was left out by an interrupt
     triage: Triage | None
     born_at: int | None = None  # the step of the birth
+    has_other_data: bool = False  # from the onset on, with losses of another level
 
     @property
     def is_born_later(self) -> bool:
@@ -233,7 +265,12 @@ class Replayed:
     @property
     def is_data(self) -> bool:
         """Whether the batch fails on older weights, too, and another on these does not."""
-        return self.triage is not None and self.triage.is_data
+        return self.triage is not None and self.triage.is_data and not self.learns_other_data
+
+    @property
+    def learns_other_data(self) -> bool:
+        """Whether the data are others from the onset on, and smaller steps learn them."""
+        return self.has_other_data and bool(self.cured_by(*SMALLER_STEPS))
 
     @property
     def is_given(self) -> bool:
@@ -248,8 +285,9 @@ class Replayed:
         return self.triage is not None and bool(self.triage.batch_on_older_weights)
 
     def cured_by(self, *families: str) -> list[str]:
-        """Return the changes of these families that cure."""
-        return [c.name for c in self._of(families) if c.outcome is CureOutcome.CURES]
+        """Return the changes of these families that cure, the least first."""
+        cures = [c for c in self._of(families) if c.outcome is CureOutcome.CURES]
+        return [change.name for change in sorted(cures, key=_size)]
 
     def not_cured_by(self, *families: str) -> list[str]:
         """Return the changes of these families that were tried and do not."""
@@ -337,18 +375,17 @@ def replayed(run: Run) -> Replayed | None:
         triage=triage,
         born_at=None if born is None else born.failing,
     )
+    measures = {each.name: each.measure for each in tried}
+    normal = Normal(found.band, about.normal_peak).beside(about.unchanged, measures)
     changes = [
-        judged(
-            each.name,
-            each.measure,
-            about.unchanged,
-            found.band,
-            about.normal_peak,
-            why_not=each.why_not,
-        )
+        judged(each.name, each.measure, about.unchanged, normal, why_not=each.why_not)
         for each in tried
     ]
-    return replace(found, changes={change.name: change for change in changes})
+    return replace(
+        found,
+        changes={change.name: change for change in changes},
+        has_other_data=normal.level is not None,
+    )
 
 
 def captured_failure(run: Run) -> int | None:

@@ -76,6 +76,11 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     if not replay.fails_on_older_weights:
         yield poisonous_batch.clear("the batch does not fail on older weights")
         return
+    if replay.learns_other_data:
+        yield poisonous_batch.clear(
+            f"the data are others from step {replay.onset} on, and smaller steps learn them"
+        )
+        return
     useless = replay.not_cured_by(*_OTHERS)
     window = (replay.first, replay.failing)
     # Where a guard cures as well, an operation is unsafe, and the batch has only reached it.

@@ -38,6 +38,11 @@ LARGER_EPSILON = TappedChange(
     f"Raise the optimizer's epsilon {_MORE_EPSILON:g} times, to at least {_LEAST_EPSILON:g}.",
     partial(_setting, "eps", lambda own: max(_LEAST_EPSILON, _MORE_EPSILON * own)),
 )
+LINE_SEARCH = TappedChange(
+    TrialName(TrialKind.LINE_SEARCH),
+    "Let LBFGS search along its direction for a step that lowers the loss.",
+    partial(_setting, "line_search_fn", lambda _: "strong_wolfe"),
+)
 
 
 def _defaults(names: tuple[str, ...], optimizer: Optimizer, _: Group) -> dict[str, Any]:

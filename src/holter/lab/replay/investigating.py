@@ -12,6 +12,7 @@ from holter.diagnosis.facts.replays import (
     NOT_REPRODUCED,
     ChangeFamily,
     CureOutcome,
+    Normal,
     ReplayedChange,
     Triage,
     family_of,
@@ -107,7 +108,7 @@ class Investigation:
         alike = self.plain.like(window.failing)
         self._peak = peak_before(alike, window.failing, window.onset)
         self.seconds = time.perf_counter() - began
-        self._unchanged = self.plain.measure(window.failing)
+        self._unchanged = self.plain.measure(window.failing, window.onset)
         self._write(UNCHANGED, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
         spike = window.capture.alarm.kind == "spike" and rises(
@@ -115,6 +116,7 @@ class Investigation:
         )
         self.fails = self.fails_by_nan or spike
         self._birth: Birth | None = None  # once it is traced
+        self._measures: dict[str, WindowMeasure] = {}  # of the changes that were tried
 
     def reproduce(self) -> Reproduction:
         """Run the window again, and compare it with the recording."""
@@ -255,7 +257,7 @@ class Investigation:
         if not why_not:
             trial = self._window.play(planned.changes, planned.edit, beyond=BEYOND)
             if planned.reached is None or planned.reached():
-                measure = trial.measure(self._window.failing)
+                measure = trial.measure(self._window.failing, self._window.onset)
                 self._write(planned.name, trial)
             else:
                 why_not = "the step does not call it by itself"
@@ -263,7 +265,9 @@ class Investigation:
         return self._judged(planned.name, measure, why_not)
 
     def _judged(self, name: str, measure: WindowMeasure, why_not: str) -> ReplayedChange:
-        return judged(name, measure, self._unchanged, self._band, self._peak, why_not=why_not)
+        self._measures[name] = measure
+        normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
+        return judged(name, measure, self._unchanged, normal, why_not=why_not)
 
     def _taken_over(self, planned: PlannedReplay) -> ReplayedChange | None:
         """Return a change that another process has tried on this failure; None if there is none."""

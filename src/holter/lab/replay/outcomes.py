@@ -59,13 +59,16 @@ class ReplayTrial:
         steps, outcomes = zip(*kept, strict=True) if kept else ((), ())
         return ReplayTrial(steps, outcomes, self.error)
 
-    def measure(self, failing: int) -> WindowMeasure:
-        """Summarise it around the failing step."""
+    def measure(self, failing: int, onset: int) -> WindowMeasure:
+        """Summarise it around the failing step, and the one with which the failure began."""
         alike = self.like(failing)
-        rows = zip(alike.steps, alike.losses, strict=True)
-        after = [loss for step, loss in rows if step >= failing]
+        losses = dict(zip(alike.steps, alike.losses, strict=True))
+        after = [loss for step, loss in losses.items() if step >= failing]
         return WindowMeasure(
-            statistics.median(after) if after else None, self.first_bad, self.error
+            statistics.median(after) if after else None,
+            self.first_bad,
+            self.error,
+            losses.get(onset),
         )
 
 

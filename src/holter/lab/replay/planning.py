@@ -72,6 +72,9 @@ def planned_replays(
     before, other, lower = used.before, used.other, used.lower
     reset = WindowEdit(before={window.onset: reset_moments})
     planned = [
+        # These two tell other data from a failure of steps, by which all others are judged.
+        _edit(TrialKind.STEP_SKIPPED, WindowEdit(skips=window.bad)),
+        _change(learning_rate_times(0.1)),
         _change(DETERMINISTIC),
         _change(
             MATH_ATTENTION,
@@ -87,7 +90,6 @@ def planned_replays(
             NOT_RAISED,
         ),
         _change(learning_rate_times(1 / 3)),
-        _change(learning_rate_times(0.1)),
         *(_change(clip_to(norm), used.clipped_below(norm)) for norm in clip_norms(norms)),
         _change(LARGER_EPSILON.on_setup, "" if used.epsilon else "the optimizer has no epsilon"),
         _edit(
@@ -115,7 +117,6 @@ def planned_replays(
             None if other is None else instead(window, other),
             "the window has too few steps",
         ),
-        _edit(TrialKind.STEP_SKIPPED, WindowEdit(skips=window.bad)),
     ]
     return [_if_known(window, each) for each in planned]
 

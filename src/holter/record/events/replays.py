@@ -14,6 +14,7 @@ class WindowMeasure:
     late_loss: float | None = None  # the median from the failing step on
     nonfinite_at: int | None = None  # the first step whose loss or gradient norm is not finite
     error: str = ""  # what ended it early
+    onset_loss: float | None = None  # of the step with which the failure began
 
 
 @dataclass(frozen=True, slots=True)

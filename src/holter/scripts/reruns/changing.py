@@ -3,28 +3,27 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from holter.diagnosis.facts.replays import STEP_SKIPPED
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import TappedChange
 from holter.lab.changes.clipping import clipped_at_steps
 from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import RATES_HELD, rates_times
-from holter.lab.changes.optimizer import LARGER_EPSILON
+from holter.lab.changes.optimizer import LARGER_EPSILON, LINE_SEARCH
 from holter.lab.changes.precision import AUTOCAST_OFF
 from holter.lab.replay.planning import NOT_RAISED, clip_norms, raises_rate
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.capture import Capture
 
-STEP_SKIPPED = str(TrialName(TrialKind.STEP_SKIPPED))
-_SLOWER = rates_times(0.1)
-SLOWER = str(_SLOWER.id)
 _CHANGES = (
     replace(AUTOCAST_OFF, id=TrialName(TrialKind.FLOAT32)),
     DROPOUT_OFF,
     RATES_HELD,
+    rates_times(0.1),
     rates_times(1 / 3),
-    _SLOWER,
     LARGER_EPSILON,
+    LINE_SEARCH,
 )
 _BY_NAME = {str(change.id): change for change in _CHANGES}
 

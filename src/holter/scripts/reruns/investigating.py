@@ -15,7 +15,10 @@ from pathlib import Path
 
 from holter.diagnosis.facts.replays import (
     NOT_REPRODUCED,
+    SLOWER,
+    STEP_SKIPPED,
     CureOutcome,
+    Normal,
     Replayed,
     ReplayedChange,
     Triage,
@@ -45,7 +48,7 @@ from holter.record.trials import UNCHANGED
 from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
-from holter.scripts.reruns.changing import SLOWER, STEP_SKIPPED, names
+from holter.scripts.reruns.changing import names
 from holter.watching.blackbox.capture import Capture
 
 _SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
@@ -66,6 +69,7 @@ class RerunInvestigation:
         self._seconds = math.inf  # of a rerun
         self._birth: Birth | None = None
         self._trials: dict[str, ReplayTrial] = {}  # that were made under a change
+        self._measures: dict[str, WindowMeasure] = {}  # of all changes
 
     def investigate(self, *, seconds: float, ladder: bool = True) -> Iterator[str]:
         """Yield a line for the user after each part; changes are tried for so many seconds."""
@@ -195,7 +199,7 @@ class RerunInvestigation:
             ended=seen.error,
             how=_HOW,
         )
-        self._unchanged = trial.measure(failing)
+        self._unchanged = trial.measure(failing, self._onset)
         rows = zip(alike.steps, alike.norms, strict=True)
         self._norms_before = [norm for step, norm in rows if step < self._onset]
         self._lab.event(
@@ -275,8 +279,8 @@ class RerunInvestigation:
         if slower is None or skipped is None or self._onset not in slower.steps:
             return None
         outcome = slower.outcomes[slower.steps.index(self._onset)]
-        measure = skipped.measure(self._failing)
-        healed, _ = concluded(measure, self._unchanged, self._band, self._peak)
+        measure = skipped.measure(self._failing, self._onset)
+        healed, _ = concluded(measure, self._unchanged, Normal(self._band, self._peak))
         return Triage(is_failure(outcome, self._band), healed is not CureOutcome.CURES)
 
     def _try(self, name: str, why_not: str) -> ReplayedChange:
@@ -291,10 +295,12 @@ class RerunInvestigation:
                 trial, seen, why_not = ReplayTrial((), ()), Attended(), str(error).rstrip(".")
             if seen.altered:
                 self._trials[name] = trial
-                measure = trial.measure(self._failing)
+                measure = trial.measure(self._failing, self._onset)
             why_not = why_not or ("" if seen.altered else "it has nothing to change in these steps")
         self._lab.event(ChangeTried(name, why_not, measure))
-        return judged(name, measure, self._unchanged, self._band, self._peak, why_not=why_not)
+        self._measures[name] = measure
+        normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
+        return judged(name, measure, self._unchanged, normal, why_not=why_not)
 
 
 def _losses(run: Run) -> dict[int, float]:

@@ -24,6 +24,7 @@ class Content(NamedTuple):
     numbers: Tensor
     places: tuple[Tensor, ...] = ()
     share: float = 1.0  # of all elements
+    is_produced: bool = False  # by weights that are trained: not data
 
     def fingerprint(self, batches: Batches) -> Value:
         """A number that differs with the numbers and with their places."""
@@ -129,9 +130,10 @@ def _tensors(value: Any, path: str = "", depth: int = _DEPTH) -> Iterator[tuple[
 
 
 def _content(tensor: Tensor) -> Content | None:
+    is_produced = tensor.grad_fn is not None
     if tensor.layout is torch.strided or tensor.is_nested:
         numbers = readable(tensor, kinds=ANY)
-        return None if numbers is None else Content(numbers)
+        return None if numbers is None else Content(numbers, is_produced=is_produced)
     places: tuple[Tensor, ...]
     if tensor.layout is torch.sparse_coo:
         # Not coalesced, maybe: sums of repeated places are not made for a statistic.
@@ -143,7 +145,7 @@ def _content(tensor: Tensor) -> Content | None:
     numbers = readable(values, kinds=ANY)
     if numbers is None:
         return None
-    return Content(numbers, places, numbers.numel() / max(tensor.numel(), 1))
+    return Content(numbers, places, numbers.numel() / max(tensor.numel(), 1), is_produced)
 
 
 def _storage(tensor: Tensor) -> int | None:

@@ -172,7 +172,7 @@ class Inputs:
                 and math.isfinite(fingerprint)
                 and self._batches.is_whole(chosen.numbers)
             )
-            if chosen.numbers.grad_fn is None:  # else another model has produced it
+            if not chosen.is_produced:
                 nonfinite = 0.0 if fine else self._batches.nonfinite(chosen.numbers)
                 values.append((INPUT_NONFINITE, nonfinite))
             if self._depth is Depth.FULL:
@@ -185,7 +185,7 @@ class Inputs:
     def _take_part(self, label: str, module: nn.Module, arguments: Any) -> None:
         """Read whether the data that a part of a model is given are finite."""
         for content in self._arguments[label].data(arguments):
-            if content.numbers.is_floating_point() and not content.numbers.requires_grad:
+            if content.numbers.is_floating_point() and not content.is_produced:
                 nonfinite = self._batches.nonfinite(content.numbers)
                 self._keep(label, module, [(INPUT_NONFINITE, nonfinite)])
                 return
