@@ -343,3 +343,13 @@ def test_a_model_that_had_converged_may_stay_as_it_is(more: dict, state: Outcome
     result = Facts(run_of({LOSS: {"": flat()}, **more})).training_outcome
     assert result.state is state
     assert not result.sure
+
+
+def test_a_loss_that_rose_with_another_loss_function_is_judged_since_then() -> None:
+    larger = 100 * falling()
+    both = {LOSS: {"": np.r_[falling(), larger]}}
+    assert Facts(run_of(both)).training_outcome.state is OutcomeState.DIVERGED
+    used = {"mse_loss": series(np.zeros(400)), "l1_loss": series(np.zeros(200), range(200, 400))}
+    result = Facts(run_of({**both, LOSS_SUMMED: used})).training_outcome
+    assert result.state is OutcomeState.LEARNED
+    assert result.steps[0] == 200

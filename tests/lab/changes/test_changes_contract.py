@@ -57,7 +57,7 @@ from holter.lab.changes.swaps import (
     PLAIN_LOOP,
     REFERENCE_OPTIMIZER,
 )
-from holter.lab.changes.weights import DEFAULT_INITIALISATION, REINITIALISED
+from holter.lab.changes.weights import DEFAULT_INITIALISATION, EDITS_LEFT_OUT, REINITIALISED
 from holter.lab.randomness import RandomState
 from holter.lab.setup import Setup
 from holter.lab.state import State
@@ -81,7 +81,7 @@ TAPPED: list[TappedChange] = [
     *(DEFAULT_INITIALISATION, PLAIN_LOOP, REFERENCE_OPTIMIZER, REFERENCE_MODEL),
     *(LEARNABLE_LABELS, LAST_ACTIVATION_OFF, RATES_HELD, clipped_at_steps(0.1)),
     *(LABELS_SHUFFLED, FROZEN_EVAL, UNWEIGHTED_LOSS, CUTS_OFF, AUGMENTATION_OFF),
-    *(without_term(1), hidden_term(2), LINE_SEARCH),
+    *(without_term(1), hidden_term(2), LINE_SEARCH, EDITS_LEFT_OUT),
 ]
 CHANGES: list[Change] = [
     *(UNCHANGED, clip_to(0.1), DETERMINISTIC, MATH_ATTENTION, COMPILE_OFF),

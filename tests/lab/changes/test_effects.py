@@ -13,6 +13,7 @@ from holter.lab.changes.learning_rate import learning_rate_times
 from holter.lab.changes.modes import FROZEN_EVAL, TRAIN_MODE
 from holter.lab.changes.optimizer import LINE_SEARCH
 from holter.lab.changes.precision import FLOAT32
+from holter.lab.changes.weights import EDITS_LEFT_OUT
 from holter.lab.setup import Setup
 
 
@@ -228,3 +229,24 @@ def test_lbfgs_searches_for_the_length_of_a_step() -> None:
     assert altered
     assert min(losses) < 1e-3 * losses[0]
     assert optimizer.param_groups[0]["line_search_fn"] is None
+
+
+def test_what_a_script_writes_to_weights_between_steps_is_taken_back() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    altered: list[bool] = []
+    with EDITS_LEFT_OUT.entered(lambda: altered.append(True)):
+        for step in range(3):
+            loss = model(torch.ones(4, 2)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            assert len(altered) == max(step - 1, 0)
+            left = model.weight.detach().clone()
+            if step:
+                nn.init.constant_(model.weight, torch.nan)
+            with torch.no_grad():  # a validation sees what the script wrote
+                assert bool(model(torch.ones(4, 2)).isnan().all()) == (step > 0)
+        model(torch.ones(4, 2))
+    assert torch.equal(model.weight, left)

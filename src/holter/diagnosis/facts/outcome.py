@@ -10,6 +10,7 @@ from holter.diagnosis.facts.chance import Chance, Standing
 from holter.diagnosis.facts.course import FEWEST, Course, course_of
 from holter.diagnosis.facts.curve import Curve, curve_of, settled, warmed_up
 from holter.diagnosis.facts.descent import Descent, descent_of
+from holter.diagnosis.facts.stages import stages
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.facts.targets import GROWN, growth_of_targets
 from holter.diagnosis.facts.trained import continues, recorded_losses
@@ -206,7 +207,7 @@ def _of_changing_sign(facts: "Facts", curve: Curve) -> Outcome:
 
 def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
     """Judge a loss that is never negative, beside the best constant prediction if it is known."""
-    chance, baseline, course = facts.chance, facts.baseline, course_of(curve)
+    chance, baseline, course = facts.chance, facts.baseline, _course(facts, curve)
     if isinstance(baseline, str) or not 0.5 < baseline.drift < 2:
         growth = growth_of_targets(facts)
         if course.rose and growth is not None and course.last <= GROWN * growth * course.start:
@@ -239,6 +240,15 @@ def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:
         )
         return replace(outcome, state=OutcomeState.COLLAPSED, says=f"{outcome.says}, {spread}")
     return outcome
+
+
+def _course(facts: "Facts", curve: Curve) -> Course:
+    """Return the course of a curve; where it rose, since the last loss function took over."""
+    course = course_of(curve)
+    if not course.rose:
+        return course
+    last = stages(facts, curve)[-1]
+    return course_of(last) if len(last) >= FEWEST else course
 
 
 def _without_constant(facts: "Facts", course: Course) -> Outcome:

@@ -1,4 +1,4 @@
-"""Weights: initialised again as their layers do it by default."""
+"""Weights: initialised again as their layers do it by default, or kept as steps leave them."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -7,11 +7,13 @@ from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from holter.lab.changes import Altered, Change, TappedChange
-from holter.lab.changes._hooks import around_models
+from holter.lab.changes._hooks import around_models, around_steps, is_training
 from holter.lab.setup import Setup
 from holter.record.trials import TrialKind, TrialName
+from holter.watching.blackbox.shadow import held_by
 
 
 @runtime_checkable
@@ -74,4 +76,31 @@ REINITIALISED = Change(
     TrialName(TrialKind.REINITIALISED),
     "Initialise all layers again as they do it by default.",
     _reinitialised,
+)
+
+
+@contextmanager
+def _as_steps_left_them(altered: Altered) -> Iterator[None]:
+    left: dict[int, tuple[Tensor, Tensor]] = {}  # by identity, which the tensor itself keeps
+
+    def after(optimizer: Optimizer) -> None:
+        left.update({id(own): (own, own.detach().clone()) for own in held_by(optimizer)})
+
+    def meet(model: nn.Module) -> AbstractContextManager[None]:
+        if is_training():
+            known = (left[id(own)] for own in model.parameters() if id(own) in left)
+            edited = [(own, before) for own, before in known if not torch.equal(own, before)]
+            if edited:
+                altered()
+                _put_back(edited)
+        return nullcontext()
+
+    with around_steps(after=after), around_models(meet):
+        yield
+
+
+EDITS_LEFT_OUT = TappedChange(
+    TrialName(TrialKind.EDITS_LEFT_OUT),
+    "Train each step on the weights that the last one left, whatever the script wrote to them.",
+    _as_steps_left_them,
 )

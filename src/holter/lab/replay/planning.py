@@ -28,6 +28,7 @@ from holter.watching.taps import Tap
 _RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
 _CLIP = 1.0
 _FEWEST = 6  # gradient norms that tell a typical one
+NOT_EDITED = "the script does not write to weights between steps"
 NOT_RAISED = "the learning rate does not rise in the window"
 
 
@@ -100,7 +101,7 @@ def planned_replays(
         _edit(
             TrialKind.EDITS_LEFT_OUT,
             WindowEdit(leaves_weights=True) if window.edits.at else None,
-            "the script does not write to weights between steps",
+            NOT_EDITED,
         ),
         _edit(
             TrialKind.SAME_ACCUMULATION,

@@ -11,7 +11,8 @@ from holter.lab.changes.dropout import DROPOUT_OFF
 from holter.lab.changes.learning_rate import RATES_HELD, rates_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, LINE_SEARCH
 from holter.lab.changes.precision import AUTOCAST_OFF
-from holter.lab.replay.planning import NOT_RAISED, clip_norms, raises_rate
+from holter.lab.changes.weights import EDITS_LEFT_OUT
+from holter.lab.replay.planning import NOT_EDITED, NOT_RAISED, clip_norms, raises_rate
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.capture import Capture
@@ -24,6 +25,7 @@ _CHANGES = (
     rates_times(1 / 3),
     LARGER_EPSILON,
     LINE_SEARCH,
+    EDITS_LEFT_OUT,
 )
 _BY_NAME = {str(change.id): change for change in _CHANGES}
 
@@ -37,15 +39,18 @@ def change_of(name: str, guarded: Birth | None) -> TappedChange:
 
 
 def names(
-    capture: Capture, birth: Birth | None, norms: Iterable[float] = ()
+    capture: Capture, birth: Birth | None, norms: Iterable[float] = (), *, edits: bool
 ) -> list[tuple[str, str]]:
     """Return the changes to try, each with why it does not apply, if so.
 
-    `norms` are those of the gradients before the failure.
+    `norms` are those of the gradients before the failure. `edits` says whether the script was seen
+    to write to weights between steps.
     """
-    held = str(RATES_HELD.id)
-    rises = raises_rate(capture.steps, capture.alarm.step)
-    found = [(name, NOT_RAISED if name == held and not rises else "") for name in _BY_NAME]
+    why_not = {
+        str(RATES_HELD.id): "" if raises_rate(capture.steps, capture.alarm.step) else NOT_RAISED,
+        str(EDITS_LEFT_OUT.id): "" if edits else NOT_EDITED,
+    }
+    found = [(name, why_not.get(name, "")) for name in _BY_NAME]
     found += [(str(clipped_at_steps(norm).id), "") for norm in clip_norms(norms)]
     if birth is not None and OperationGuard.exists_for(birth):
         found.insert(0, (str(OperationGuard(birth).change.id), ""))

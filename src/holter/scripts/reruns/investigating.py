@@ -41,6 +41,7 @@ from holter.record.events import (
     ExperimentMade,
     Reproduced,
     TriageMade,
+    WeightsEdited,
     WindowMeasure,
 )
 from holter.record.signals import LOSS, REPLAY_LOSS, REPLAY_NORM
@@ -252,12 +253,14 @@ class RerunInvestigation:
     def _changes(self, until: float) -> Iterator[str]:
         """Try one change after the other, as long as there is time."""
         late = False
-        for name, why_not in names(self._capture, self._birth, self._norms_before):
+        edits = bool(self._run.events_of(WeightsEdited))
+        found = names(self._capture, self._birth, self._norms_before, edits=edits)
+        for name, why_not in found:
             if not why_not and time.monotonic() + self._seconds > until:
                 late = True
                 continue
-            found = self._try(name, why_not)
-            yield f"{found.name}: {found.outcome} ({found.says})"
+            tried = self._try(name, why_not)
+            yield f"{tried.name}: {tried.outcome} ({tried.says})"
         triage = self._triage()
         if triage is not None:
             self._lab.event(
