@@ -20,6 +20,7 @@ _CHANGES = {
     TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
     TrialKind.SECOND_MOMENT_RESET: "let the second moment adapt faster, for example"
     " `betas=(0.9, 0.95)`",
+    TrialKind.EDITS_LEFT_OUT: "correct or leave out what the script writes to weights between steps",
     TrialKind.FLOAT32: "run the step in float32",
     TrialKind.DROPOUT_OFF: "remove the dropout",
     TrialKind.COMPILE_OFF: "do not compile the model",
@@ -36,7 +37,7 @@ _OVERFLOWING_GRADIENT = (
     " `scaler.step(optimizer)` of a `torch.amp.GradScaler` does in place of `optimizer.step()`; or"
     " keep this operation in float32: `with torch.autocast(..., enabled=False):`"
 )
-_ACTING = (ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
+_ACTING = (ChangeFamily.EDITS, ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
 
 
 def instructions(replay: Replayed, families: Iterable[str]) -> str:
