@@ -213,7 +213,7 @@ SPECIMENS = (
         ("CLASSES, SIZE, EPOCHS = 8, 12, 10", "CLASSES, SIZE, EPOCHS = 8, 12, 20"),
         why="labels were shuffled apart from their images; a few are memorised",
         cause="loss-at-constant-predictor",
-        accepts=("unrelated-labels", "validation-mismatch"),
+        accepts=("independent-labels", "unrelated-labels", "validation-mismatch"),
         level=Level.DATA,
         by=300,
         source="D01",

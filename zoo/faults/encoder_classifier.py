@@ -177,7 +177,7 @@ SPECIMENS = (
         ),
         why="labels were shuffled apart from their texts, in training and in validation",
         cause="loss-at-constant-predictor",
-        accepts=("unrelated-labels",),
+        accepts=("independent-labels", "unrelated-labels"),
         level=Level.DATA,
         by=200,
         source="D01",

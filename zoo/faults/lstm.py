@@ -82,6 +82,7 @@ SPECIMENS = (
         ),
         why="a sensor's gap was left as NaN in one series",
         cause="nonfinite-inputs",
+        accepts=("nonfinite-samples",),
         level=Level.DATA,
         by=41,
         source="D05",

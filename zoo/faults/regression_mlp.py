@@ -338,7 +338,7 @@ SPECIMENS = (
         ),
         why="targets were shuffled apart from their inputs, in training and in validation",
         cause="loss-at-constant-predictor",
-        accepts=("unrelated-labels", "validation-mismatch"),
+        accepts=("independent-labels", "unrelated-labels", "validation-mismatch"),
         level=Level.DATA,
         by=300,
         source="D01",

@@ -80,6 +80,9 @@ def _on_script(
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
             option = "--whole" if rerun else "--rerun"
+            if enough and _is_too_late(args, folder) and _is_short(run, capture):
+                tell(f"running {script} from its start to find the fatal update")
+                return _start_again("--whole", args)
             if enough and _has_origin(args, folder) and _is_short(run, capture):
                 tell(f"running {script} again to find what produced the value")
                 return _start_again("--origin", args)
@@ -128,6 +131,17 @@ def _on_script(
             )
     finally:  # reached only if the script is not recognised; otherwise the process has ended
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _is_too_late(args: argparse.Namespace, folder: Path) -> bool:
+    """Whether the captured steps begin after the update that spoiled the weights."""
+    from holter.record import Run
+    from holter.record.events import Reproduced
+
+    if args.export or args.share is not None:
+        return False
+    replays = Run.load(folder).events_of(Reproduced)
+    return bool(replays) and bool(replays[-1].what.fatal_before)
 
 
 def _has_origin(args: argparse.Namespace, folder: Path) -> bool:

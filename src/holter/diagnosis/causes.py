@@ -103,7 +103,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("sorted-batches",), (*_LEARNING, *_SIZE, "repeated-order")),
     (
         ("drifting-inputs", "collapsed-batch", "few-distinct-samples", "misused-sampler-weights"),
-        (*_LEARNING, *_SIZE, "sorted-batches", "mismatched-validation-inputs"),
+        (*_LEARNING, *_SIZE, "sorted-batches", "mismatched-validation-inputs", "eval-mode-gap"),
     ),
     (("misused-sampler-weights",), ("few-distinct-samples", "repeated-batches")),
     (("collapsed-batch",), ("validation-better-than-training", "few-distinct-samples")),
@@ -138,7 +138,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("fading-activations", "vanishing-gradients", "collapsed-weights"), ("fading", "no-learning")),
     (("fading-activations", "vanishing-gradients", "collapsed-weights"), ("tiny-updates",)),
     (("vanishing-gradients",), ("large-epsilon",)),
-    (("saturated-units",), ("vanishing-gradients", "large-initial-loss", "oscillating-loss")),
+    (("saturated-units",), ("vanishing-gradients", "oscillating-loss")),
     (("saturated-units", "dead-units"), ("no-learning", "dead-gradients", "dominating-gradient")),
     (("saturated-units", "dead-units", "dead-gradients"), ("no-learning", "tiny-updates")),
     (("dead-units",), ("all-zero-gradients", "motionless-weights")),
@@ -167,9 +167,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("parameters-outside-model", "parameters-outside-optimizer", "unreached-parameters"),
         ("no-learning", "motionless-weights"),
     ),
+    # What the model does not hold stays in train mode: its batch norm mixes samples.
     (
         ("parameters-outside-model", "parameters-outside-optimizer"),
-        ("unreached-parameters",),
+        ("unreached-parameters", "mixed-samples"),
     ),
     (
         ("lasting-freeze", "frozen-weights", "discarded-gradients"),
@@ -250,6 +251,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("large-epsilon", "rounded-away-updates"), ("no-learning", "tiny-updates")),
     (("rounded-away-updates",), ("motionless-weights",)),
     (("large-epsilon",), ("validation-mismatch",)),
+    (("swapped-betas",), ("too-large", "unstable", "non-finite", "no-learning")),
     (("decayed-norms-and-biases",), ("loss-plateau", "underfitting")),
     # numerics
     (("singular-operations",), ("non-finite", "no-learning", "unstable", "skipped-steps")),
@@ -308,7 +310,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("kept-graphs",), ("growing-memory",)),
     # between symptoms: the one that began first
     (("loss-spike", "diverging-loss"), ("unstable", "non-finite", "loss-plateau")),
-    (("large-initial-loss",), ("no-learning", "oscillating-loss")),
+    (("large-initial-loss",), ("no-learning", "oscillating-loss", "exploding-gradients")),
     (("heavy-tailed-weights",), ("unstable", "loss-at-constant-predictor")),
     (("oscillating-gradients",), ("unstable", "no-learning")),
     (("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"), ("non-finite",)),

@@ -180,7 +180,7 @@ CHECKS = (
         (
             *("huge-updates", "tiny-updates", "unusable-learning-rate", "missing-warmup"),
             *("large-epsilon", "rounded-away-updates", "collapsed-weights", "exploding-weights"),
-            *("unsuitable-learning-rate", "unstable-curvature"),
+            *("unsuitable-learning-rate", "unstable-curvature", "swapped-betas"),
         ),
     ),
     Check(

@@ -12,6 +12,8 @@ from holter.record.signals import LOSS
 
 _NONFINITE = ("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights")
 _BREAKS = (*_NONFINITE, "singular-operations")  # what a training breaks by
+# What costs time alone: it leads where nothing is said about learning.
+_TIME = ("input-bound", "slow-steps", "synchronising-calls", "unbatched-operations")
 _SOON = 20  # steps around a captured failure that belong to it
 _MOST = 2  # experiments that are advised
 _V = TypeVar("_V", Clear, NotExamined)
@@ -50,6 +52,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
     leading = min(
         early or unexplained or findings,
         key=lambda each: (
+            each.rule in _TIME,
             not _is_sure(each),
             each.preview,
             -each.severity,
@@ -98,6 +101,8 @@ def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
     """
     rules = all_rules()
     effects = effects_of(cause, checkup.findings, rules)
+    if not _is_sure(cause):  # a certain cause stands, whatever else may be behind it
+        effects = [each for each in effects if not _is_certain_cause(each)]
     if _may_follow(cause, checkup):
         return [each for each in effects if each.rule in rules and not rules[each.rule].symptom]
     if checkup.captured is not None and (
@@ -105,6 +110,12 @@ def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
     ):
         return [each for each in effects if each.rule not in _BREAKS]
     return effects
+
+
+def _is_certain_cause(finding: Finding) -> bool:
+    rule = all_rules().get(finding.rule)
+    is_symptom = rule is not None and rule.symptom
+    return finding.confidence is Confidence.CERTAIN and not finding.preview and not is_symptom
 
 
 def _is_old(cause: Finding, checkup: Checkup) -> bool:

@@ -20,7 +20,8 @@ _CHANGES = {
     TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
     TrialKind.SECOND_MOMENT_RESET: "let the second moment adapt faster, for example"
     " `betas=(0.9, 0.95)`",
-    TrialKind.EDITS_LEFT_OUT: "correct or leave out what the script writes to weights between steps",
+    TrialKind.EDITS_LEFT_OUT: "correct or leave out what the script writes to weights between"
+    " steps",
     TrialKind.FLOAT32: "run the step in float32",
     TrialKind.DROPOUT_OFF: "remove the dropout",
     TrialKind.COMPILE_OFF: "do not compile the model",

@@ -4,6 +4,7 @@ import copy
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -299,7 +300,10 @@ def _feed(digest: Any, value: Any) -> None:
     if isinstance(value, Tensor):
         _feed_tensor(digest, value.detach().cpu())
     elif isinstance(value, dict):
-        for key, item in value.items():
+        items = list(value.items())
+        if all(isinstance(key, str) for key in value):  # in whichever order they were added
+            items.sort(key=itemgetter(0))
+        for key, item in items:
             digest.update(repr(key).encode() if isinstance(key, (*_PLAIN, tuple)) else b"key")
             _feed(digest, item)
     elif isinstance(value, list | tuple):

@@ -174,9 +174,9 @@ def _why_nothing(watch: "Watch") -> str:
             " received gradients changed between two calls."
         )
     return (
-        "backward() was not called in this process. Gradients from torch.autograd.grad are not"
-        " recorded, nor is training in processes that are not started with"
-        " torch.multiprocessing.spawn or multiprocessing.Process; call holter.watch there."
+        "neither backward() nor torch.autograd.grad was called for the gradients of weights in this"
+        " process. Training in processes that are not started with torch.multiprocessing.spawn or"
+        " multiprocessing.Process is not recorded; call holter.watch there."
     )
 
 

@@ -114,8 +114,9 @@ class Watch:
             *tap_loaders(forward),
             *tap_modules(forward),
             *tap_losses(forward),
-            *tap_autograd(self._updates),
-            *tap_autograd(self._unseen),  # the outer one: it ends a step before another begins
+            *tap_autograd(self._updates, minds_grad=self.trains_by_hand),
+            # The outer one: it ends a step before another begins.
+            *tap_autograd(self._unseen, minds_grad=self.trains_by_hand),
             *tap_clipping(self._updates),
             *tap_optimizers(self._updates),
             *tap_pauses(forward),
@@ -149,6 +150,10 @@ class Watch:
         """Whether weights were updated, in a step that may still be open."""
         self._unseen.look()
         return self._loop.stepper.has_trained
+
+    def trains_by_hand(self) -> bool:
+        """Whether no torch optimizer was seen: whatever gives gradients may be training."""
+        return not self._unseen.is_deaf
 
     @property
     def backwards(self) -> int:

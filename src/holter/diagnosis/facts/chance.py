@@ -19,9 +19,9 @@ from holter.diagnosis.facts.predictions import (
     predictions_since,
 )
 from holter.diagnosis.facts.robust import clipped_mean
-from holter.diagnosis.facts.validation import rises
+from holter.diagnosis.facts.validation import Curves, rises
 from holter.record.findings import Evidence
-from holter.record.signals import LOSS, TARGET_ENTROPY, VAL_LOSS, Signal
+from holter.record.signals import LOSS, TARGET_ENTROPY, VAL_LOSS, VAL_R2, Signal
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -38,6 +38,7 @@ _BEYOND = 100.0  # times the constant prediction at which a fall of the loss mea
 _MEMORISED = 0.2  # gain in training, as a share, that memorised samples give without learning
 _CLOSE = 0.05  # gain in validation, as a share, that other targets may explain
 _FALLS = 0.005  # fall from the first validation to the last, as a share, that is a trend
+_FITTED = 0.99  # share of explained variance above which the rest tells little about the whole
 _NO_GAIN = 0.002  # gain in validation, as a share of the loss, that counts as none
 _NO_MORE_CORRECT = 0.05  # the same, as a share of the errors
 
@@ -179,22 +180,21 @@ def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
     """Return the validation losses if they are no better than the best constant prediction.
 
     Either none ever was, and they do not fall; or they were close to it at best, and rose back.
-    Class frequencies and variances are those of the training targets: the return value is None if
-    some class is frequent in training, because it may be rare in validation.
+    The variance is that of the validation targets where it is known. Class frequencies are those
+    of the training targets: the return value is None if some class is frequent in training, because
+    it may be rare in validation.
     """
     curves = facts.validation if VAL_LOSS in facts.run and LOSS in facts.run else ""
     if isinstance(curves, str) or not curves.is_comparable or len(curves) < 2:
         return None
-    final = curves.final_validation
+    final, level = curves.final_validation, _validation_level(facts, curves, baseline)
     lowest, highest = float(curves.validation.min()), float(curves.validation.max())
     is_never_better = (
-        lowest >= (1 - _NO_GAIN) * baseline.level
+        lowest >= (1 - _NO_GAIN) * level
         and curves.validation[-1] >= (1 - _FALLS) * curves.validation[0]
     )
     is_lost = (
-        lowest >= (1 - _CLOSE) * baseline.level
-        and final >= (1 - NEAR) * baseline.level
-        and rises(curves.validation)
+        lowest >= (1 - _CLOSE) * level and final >= (1 - NEAR) * level and rises(curves.validation)
     )
     if not is_never_better and not is_lost:
         return None
@@ -209,9 +209,22 @@ def validation_at_chance(facts: "Facts", baseline: Baseline) -> Evidence | None:
         VAL_LOSS,
         curves.span,
         f"{final:.3g} at the end, {lowest:.3g} to {highest:.3g} in {len(curves)} passes; the best"
-        f" constant prediction gives {baseline.level:.3g}",
+        f" constant prediction gives {level:.3g}",
         curves.function,
     )
+
+
+def _validation_level(facts: "Facts", curves: Curves, baseline: Baseline) -> float:
+    """Return the loss of the best constant prediction in validation, if it is known there."""
+    if VAL_R2 not in facts.run or curves.function != "mse_loss":
+        return baseline.level
+    explained = facts.run[VAL_R2].get(curves.owner)
+    if explained is None or len(explained) != len(curves):
+        return baseline.level
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = curves.validation / (1 - explained.values)
+    known = levels[np.isfinite(levels) & (explained.values < _FITTED)]
+    return float(np.median(known)) if len(known) else baseline.level
 
 
 def _measure(facts: "Facts", curve: Curve, baseline: Baseline, near: float) -> Chance:

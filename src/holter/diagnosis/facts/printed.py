@@ -72,8 +72,9 @@ def of_batches(
         if len(steps) < min_passes:
             continue
         same = all(_equal(printed[step], batches[step]) for step in steps)
+        highest = max(proper[step] for step in steps)  # beside it, a loss near 0 hardly differs
         far = [
-            abs(printed[step] - proper[step]) > min_gap * max(proper[step], 1e-12)
+            abs(printed[step] - proper[step]) > min_gap * max(highest, 1e-12)
             and not _equal(printed[step], proper[step])  # a loss of 1e-5 is printed as 0.0000
             for step in steps
         ]

@@ -184,9 +184,12 @@ class Together:
 
 
 def together(ranks: Ranks, signal: Signal, owner: str) -> Together:
-    """Return what every rank has read of a signal at the same steps."""
+    """Return what every rank has read of a signal at the same steps.
+
+    It is nothing where ranks take different numbers of steps: equal numbers are other updates.
+    """
     there = [rank.run for rank in ranks.members if signal in rank.run and owner in rank.run[signal]]
-    if len(there) < max(len(ranks.members), 2):
+    if len(there) < max(len(ranks.members), 2) or ranks.are_joined:
         return Together(np.empty(0, np.int64), np.empty((0, 0), np.float32))
     series = [run[signal][owner] for run in there]
     steps = series[0].steps
@@ -198,6 +201,8 @@ def together(ranks: Ranks, signal: Signal, owner: str) -> Together:
 def _split(ranks: Ranks) -> Split | str | None:
     if ranks.is_sharded:
         return "the parameters are sharded: each rank holds a part of its own"
+    if ranks.are_joined:
+        return "the script uses Join: ranks take different numbers of steps"
     read = [rank for rank in ranks.members if WEIGHT_HASH in rank.run]
     if len(read) < 2:
         return "fewer than two ranks recorded hashes of their parameters"

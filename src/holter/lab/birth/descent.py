@@ -53,13 +53,15 @@ def _origin(
     number: int, event: TracedOperation, events: Sequence[TracedOperation], found: Sequence[Origin]
 ) -> Origin:
     parents = event.parents
-    if event.extent.nan and any(parent.extent.nan for parent in parents):
+    is_passed_on = event.extent.nan and any(parent.extent.nan for parent in parents)
+    if is_passed_on:
         parents = tuple(parent for parent in parents if parent.extent.nan)
     sources = [
         found[parent.source] if isinstance(parent.source, int) else _from(number, parent.source)
         for parent in parents
     ]
-    if event.operation in SOFTMAXES and event.extent.nan and _are_masks(sources, events):
+    is_softmax = event.operation in SOFTMAXES and event.extent.nan and not is_passed_on
+    if is_softmax and _are_masks(sources, events):
         return Origin(number)
     faults = [source for source in sources if not source.deliberate]
     if faults:

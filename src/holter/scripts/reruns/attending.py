@@ -33,6 +33,7 @@ from holter.scripts.reruns.changing import change_of
 from holter.watching.blackbox.shadow import held_by
 from holter.watching.listening.closures import closure_of
 from holter.watching.taps import Tap
+from holter.watching.taps.autograd import tap_backward
 
 if TYPE_CHECKING:
     from holter.watching.watch import Watch
@@ -101,7 +102,8 @@ class Attendant:
     def attend(self, watch: "Watch", end: Callable[[], NoReturn]) -> None:
         """Listen to the training that `watch` records; `end` ends the process."""
         self._watch, self._end = watch, end
-        Tap(torch.autograd, "backward", self._around_backward)  # all stay until the process ends
+        # All taps stay until the process ends.
+        tap_backward(self._around_backward, minds_grad=watch.trains_by_hand)
         Tap(GradScaler, "scale", self._around_scale)
         Tap(GradScaler, "step", self._around_scaler_step)
         hook: Any = self._before_update

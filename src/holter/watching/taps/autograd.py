@@ -1,6 +1,6 @@
-"""Taps on autograd: the calls of `backward()`."""
+"""Taps on autograd: the calls of `backward()`, and of `grad()` where a script trains by it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -28,8 +28,8 @@ class BackwardListener(Protocol):
         """`backward()` has returned."""
 
 
-def tap_autograd(listener: BackwardListener) -> list[Tap]:
-    """Tap `torch.autograd.backward`."""
+def tap_autograd(listener: BackwardListener, *, minds_grad: Callable[[], bool]) -> list[Tap]:
+    """Tap `torch.autograd.backward`, and `torch.autograd.grad` while `minds_grad` says so."""
 
     def around(original: Call) -> Call:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -52,4 +52,74 @@ def tap_autograd(listener: BackwardListener) -> list[Tap]:
 
         return backward
 
-    return [Tap(torch.autograd, "backward", around, guarded=False)]
+    return tap_backward(around, minds_grad=minds_grad)
+
+
+def tap_backward(around: Callable[[Call], Call], *, minds_grad: Callable[[], bool]) -> list[Tap]:
+    """Tap `torch.autograd.backward`; in a script that never calls it, `torch.autograd.grad` too.
+
+    Inside of `around` leaves have the gradients that `grad` returns; afterwards those they had.
+    """
+    calls_backward = False
+
+    def around_backward(original: Call) -> Call:
+        heard = around(original)
+
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls_backward
+            calls_backward = True
+            return heard(*args, **kwargs)
+
+        return backward
+
+    def around_grad(original: Call) -> Call:
+        def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            loss = _loss(outputs)
+            leaves = (inputs,) if isinstance(inputs, Tensor) else inputs
+            if calls_backward or loss is None or not _trains(leaves, args, kwargs):
+                return original(outputs, inputs, *args, **kwargs)
+            if not minds_grad():
+                return original(outputs, inputs, *args, **kwargs)
+            own, found = [leaf.grad for leaf in leaves], []
+
+            def run(_: Tensor) -> None:
+                found.append(original(outputs, inputs, *args, **kwargs))
+                _give(leaves, found[0])
+
+            try:
+                around(run)(loss)
+            finally:
+                _give(leaves, own)
+            return found[0]
+
+        return grad
+
+    return [
+        Tap(torch.autograd, "backward", around_backward, guarded=False),
+        Tap(torch.autograd, "grad", around_grad, guarded=False),
+    ]
+
+
+def _loss(outputs: Any) -> Tensor | None:
+    """Return the one number that is differentiated, or None."""
+    if not isinstance(outputs, Tensor):
+        if not isinstance(outputs, Sequence) or len(outputs) != 1:
+            return None
+        (outputs,) = outputs
+    is_number = isinstance(outputs, Tensor) and outputs.numel() == 1 and not outputs.is_meta
+    return outputs if is_number else None
+
+
+def _trains(leaves: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether gradients of leaves are asked for, not a part of a larger graph."""
+    if not isinstance(leaves, list | tuple) or not leaves or args:
+        return False
+    asks = ("grad_outputs", "create_graph", "is_grads_batched")
+    return not any(kwargs.get(each) for each in asks) and all(
+        isinstance(leaf, Tensor) and leaf.is_leaf and leaf.requires_grad for leaf in leaves
+    )
+
+
+def _give(leaves: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
+    for leaf, gradient in zip(leaves, gradients, strict=True):
+        leaf.grad = gradient
