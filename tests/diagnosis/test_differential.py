@@ -188,3 +188,20 @@ def test_what_an_experiment_measures_may_follow_from_what_began_in_training() ->
     diagnosis = diagnose(Checkup((unused, dead)))
     assert diagnosis.leading is dead
     assert diagnosis.explained == (unused,)
+
+
+def test_a_certain_cause_stands_before_a_hint_that_would_explain_it() -> None:
+    hint = finding("huge-updates", confidence=Confidence.HINT)
+    certain = finding("exploding-gradients")
+    assert diagnose(Checkup((hint, certain))).leading is certain
+    likely = finding("exploding-gradients", confidence=Confidence.LIKELY)
+    assert diagnose(Checkup((hint, likely))).leading is hint
+    symptom = finding("diverging-loss")
+    assert diagnose(Checkup((hint, symptom))).leading is hint
+
+
+def test_what_costs_time_alone_leads_last() -> None:
+    slow = finding("input-bound", severity=Severity.WARNING)
+    hint = finding("reset-optimizer-state", confidence=Confidence.HINT)
+    assert diagnose(Checkup((slow, hint))).leading is hint
+    assert diagnose(Checkup((slow,))).leading is slow

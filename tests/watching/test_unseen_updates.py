@@ -242,3 +242,82 @@ def test_nonfinite_gradients_can_end_the_training_before_weights_change(path):
     ):
         truth.step()
     assert torch.equal(truth.model[0].weight, before)
+
+
+class GradTruth(Truth):
+    """The same by `torch.autograd.grad`, which leaves no gradient behind."""
+
+    def __init__(self):
+        super().__init__(None)
+
+    def step(self):
+        x = torch.randn(16, 3)
+        loss = functional.mse_loss(self.model(x), x.sum(1, keepdim=True))
+        gradients = torch.autograd.grad(loss, self.parameters)
+        assert all(parameter.grad is None for parameter in self.parameters)
+        self.losses.append(loss.item())
+        self.inputs.append(x.mean().item())
+        self.norms.append(torch.nn.utils.get_total_norm(gradients).item())
+        with torch.no_grad():
+            for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                parameter.sub_(RATE * gradient)
+        weights = [parameter.detach() for parameter in self.parameters]
+        self.sizes.append(torch.nn.utils.get_total_norm(weights).item())
+
+
+def test_gradients_by_grad_are_recorded(path):
+    truth = GradTruth()
+    with watch(truth.model, path, budget=None) as w:
+        for _ in range(12):
+            truth.step()
+    assert w.steps == 12
+    run = holter.Run.load(path)
+    assert values(run, LOSS) == pytest.approx(truth.losses)
+    assert values(run, GRAD_TOTAL_NORM) == pytest.approx(truth.norms, rel=1e-5)
+    assert values(run, WEIGHT_TOTAL_NORM) == pytest.approx(truth.sizes, rel=1e-5)
+    assert values(run, INPUT_MEAN, *run[INPUT_MEAN]) == pytest.approx(truth.inputs, abs=1e-6)
+
+
+def test_watching_grad_changes_nothing(path):
+    plain, watched = GradTruth(), GradTruth()
+    torch.manual_seed(1)
+    for _ in range(5):
+        plain.step()
+    torch.manual_seed(1)
+    with watch(watched.model, path):
+        for _ in range(5):
+            watched.step()
+    assert plain.losses == watched.losses
+    assert all(map(torch.equal, plain.parameters, watched.parameters))
+
+
+def test_grad_beside_backward_or_in_a_larger_graph_is_no_step(path):
+    truth = Truth(in_no_grad)
+    with watch(truth.model, path, budget=None) as w:
+        for _ in range(4):
+            x = torch.randn(16, 3, requires_grad=True)
+            (slope,) = torch.autograd.grad(truth.model(x).sum(), x, create_graph=True)
+            assert slope.requires_grad
+            truth.step()
+            x = torch.randn(16, 3, requires_grad=True)
+            torch.autograd.grad(truth.model(x).sum(), [x])
+    assert w.steps == 4
+    run = holter.Run.load(path)
+    assert values(run, LOSS) == pytest.approx(truth.losses)
+    assert values(run, BACKWARD_CALLS) == [1] * 4
+
+
+def test_grad_beside_an_optimizer_is_no_step(path):
+    truth = Truth(None)
+    optimizer = torch.optim.SGD(truth.parameters, lr=RATE)
+    with holter.watch(truth.model, optimizer, path, quiet=True, budget=None) as w:
+        for _ in range(4):
+            x = torch.randn(16, 3)
+            loss = functional.mse_loss(truth.model(x), x.sum(1, keepdim=True))
+            gradients = torch.autograd.grad(loss, truth.parameters, retain_graph=True)
+            assert len(gradients) == len(truth.parameters)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert w.steps == 4
+    assert values(holter.Run.load(path), BACKWARD_CALLS) == [1] * 4

@@ -50,9 +50,10 @@ SPECIMENS = (
         "encoder_classifier",
         *in_dictionaries(
             "self.held[index]\n"
-            "        tokens = torch.where(torch.rand(LENGTH) < 0.1, tokens.clamp(max=9), tokens)"
+            "        if len(self.held) > 400:  # in training\n"
+            "            tokens = torch.where(torch.rand(LENGTH) < 0.1, tokens.clamp(max=9), tokens)"
         ),
-        why="a tenth of the tokens is replaced at every visit",
+        why="a tenth of the tokens is replaced at every visit in training",
     ),
     healthy(
         "batches-encoder-weighted-sampler",

@@ -16,6 +16,7 @@ from holter.record.signals import (
     TARGET_STD,
     VAL_ACCURACY,
     VAL_LOSS,
+    VAL_R2,
 )
 from synthetic import run_of, series
 
@@ -167,3 +168,19 @@ def test_a_validation_that_rose_back_to_the_constant_prediction(
 ) -> None:
     made = run(MEMORISED, accuracy=0.15, validation=validation.tolist())
     assert (chance(made).standing is Standing.AT_CHANCE) is at_chance
+
+
+def test_a_validation_is_judged_beside_the_variance_of_its_own_targets() -> None:
+    """A validation set that is easier than the training set hides that nothing was learned."""
+    steps, losses = np.arange(149, STEPS, 150), np.array([0.905, 0.906, 0.91, 0.915, 0.92, 0.925])
+    signals = {
+        LOSS: {"": noisy(np.linspace(1.0, 0.87, STEPS))},
+        LOSS_ROOT_SHARE: {"": np.ones(STEPS)},
+        TARGET_STD: {"mse_loss": np.ones(STEPS)},
+        VAL_LOSS: {"mse_loss": series(losses, steps)},
+    }
+    assert chance(run_of(signals)).validation is None  # below the 1.0 of the training targets
+    own = {VAL_R2: {"mse_loss": series(1 - losses / 0.905, steps)}}
+    measured = chance(run_of({**signals, **own}))
+    assert measured.validation is not None
+    assert measured.standing is Standing.AT_CHANCE

@@ -353,3 +353,11 @@ def test_a_loss_that_rose_with_another_loss_function_is_judged_since_then() -> N
     result = Facts(run_of({**both, LOSS_SUMMED: used})).training_outcome
     assert result.state is OutcomeState.LEARNED
     assert result.steps[0] == 200
+
+
+def test_a_loss_of_both_signs_that_grows_by_orders_of_magnitude_has_diverged() -> None:
+    signs = np.resize([1.0, -1.0], 200)
+    assert outcome(signs).state is OutcomeState.UNKNOWN
+    grows = outcome(signs * np.r_[np.ones(150), np.logspace(0, 6, 50)])
+    assert grows.state is OutcomeState.DIVERGED
+    assert "in size" in grows.says

@@ -69,6 +69,12 @@ def test_equal_parameters_do_not_split(tmp_path):
     assert ranks_of(tmp_path, {0: hashed(EQUAL), 1: hashed(EQUAL)}).split is None
 
 
+def test_steps_of_ranks_that_join_are_other_updates(tmp_path):
+    joined = hashed(PARTED, events=(UnevenInputsJoined(),))
+    split = ranks_of(tmp_path, {0: hashed(EQUAL), 1: joined}).split
+    assert split == "the script uses Join: ranks take different numbers of steps"
+
+
 def test_gradients_that_differ_with_equal_parameters_are_unreduced(tmp_path):
     processes = {
         rank: Process({WEIGHT_HASH: hashes, GRAD_TOTAL_NORM: {"": [norm] * 4}}, steps=4)

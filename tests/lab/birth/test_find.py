@@ -294,3 +294,21 @@ def test_a_singular_matrix_has_the_logarithm_of_zero() -> None:
     birth = find(step, {"": model}, samples=4)
     assert birth is not None
     assert (birth.operation, birth.kind) == ("slogdet", "log of zero")
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_a_logarithm_of_zero_before_a_softmax_is_no_mask(*, centred: bool) -> None:
+    """A NaN that a softmax is given was born before it."""
+    torch.manual_seed(0)
+    model, x, labels = nn.Linear(4, 3), torch.rand(6, 4), torch.randint(3, (6,))
+    x[2] = 0
+
+    def step() -> Tensor:
+        features = x.log()
+        if centred:
+            features = features - features.mean(1, keepdim=True)
+        return nn.functional.cross_entropy(model(features), labels)
+
+    birth = find(step, {"": model}, samples=6)
+    assert birth is not None
+    assert (birth.operation, birth.kind, birth.samples) == ("log", "log of zero", (2,))

@@ -152,3 +152,13 @@ def test_same_randomness_draws_the_same() -> None:
     with same_randomness(setup):
         first = torch.rand(3)
     assert torch.equal(torch.rand(3), first)
+
+
+def test_the_order_of_keys_is_no_state() -> None:
+    setup = full()
+    state = State(setup)
+    (optimizer,) = setup.optimizers
+    for entries in optimizer.state.values():
+        for name in sorted(entries, reverse=True):
+            entries[name] = entries.pop(name)
+    state.prove()

@@ -91,6 +91,34 @@ for step in range(50):
     optimizer.step()
 """
 
+# A new optimizer begins with the step whose update is fatal: the capture begins after it.
+LATE = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+student, average, updates = nn.Linear(4, 2), nn.Linear(4, 2), 1
+optimizer = torch.optim.Adam(student.parameters(), lr=1e-2)
+
+
+def follow():
+    for own, other in zip(average.parameters(), student.parameters()):
+        own.data = other.data / (1 - 0.9 ** updates)
+
+
+for step in range(60):
+    if step == 40:  # resumed without the count of updates
+        optimizer, updates = torch.optim.Adam(student.parameters(), lr=1e-2), 0
+        follow()
+    x = torch.randn(8, 4)
+    loss = (student(x) - average(x).detach()).pow(2).mean() + student(x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    updates += 1
+    follow()
+"""
+
 UNSEEDED = """
 import torch
 from torch import nn
@@ -138,6 +166,14 @@ def test_an_update_by_hand_of_a_tensor_in_no_module(tmp_path: Path) -> None:
     assert replay["birth"]["operation"] == "div"
     assert replay["smallest_cure"] == "guarded div"
     assert report["diagnosis"]["leading"]["rule"] == "nonfinite-birth"
+
+
+def test_a_capture_that_begins_after_the_fatal_update(tmp_path: Path) -> None:
+    report = replayed(tmp_path, LATE)
+    replay = report["replay"]
+    assert replay["reproduction"]["verdict"] == "bit for bit"
+    assert "whole script" in replay["reproduction"]["says"]
+    assert replay["birth"]["line"] == "own.data = other.data / (1 - 0.9 ** updates)"
 
 
 @pytest.mark.exhaustive

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
 
 _LITTLE = 0.9  # share of the best constant prediction above which little was learned
+_EXPLODED = 1e3  # times its largest early size, at which a loss of any sign has diverged
+_BEYOND_SUCCESS = 1e6  # the same of a loss without an order, which may grow with success
+_LAST = 5  # losses at the end that tell whether it did
 _NEARLY_ALL = 0.95  # share of the last losses that are below zero
 _LONG = 0.5  # share of the steps for which a loss that stalled is level
 
@@ -181,8 +184,11 @@ def _without_bound(curve: Curve, descent: Descent) -> Outcome:
 
 def _without_curve(facts: "Facts", reason: str) -> Outcome:
     """Judge losses that cannot be judged as one: several of them, or one without an order."""
+    curves = [curve_of(owner, loss) for owner, loss in recorded_losses(facts).items()]
+    for curve in curves:
+        if len(curve) >= FEWEST and (lost := _exploded(curve, _BEYOND_SUCCESS)) is not None:
+            return lost
     if facts.no_order is None:
-        curves = [curve_of(owner, loss) for owner, loss in recorded_losses(facts).items()]
         if not curves or any(len(curve) < FEWEST for curve in curves):
             return _unknown(reason)
         courses = [course_of(curve) for curve in curves]
@@ -196,13 +202,25 @@ def _without_curve(facts: "Facts", reason: str) -> Outcome:
 def _of_changing_sign(facts: "Facts", curve: Curve) -> Outcome:
     """Judge a loss without a lower bound: it learned if it fell below zero and stayed there.
 
-    A loss that goes on changing its sign, as that of an actor and a critic does, has no level.
+    A loss that goes on changing its sign, as that of an actor and a critic does, has no level; but
+    one that grows by orders of magnitude has diverged.
     """
+    if (lost := _exploded(curve, _EXPLODED)) is not None:
+        return lost
     course = course_of(curve)
     is_below = float(np.quantile(curve.part(0.8), _NEARLY_ALL)) < 0
     if course.fell and is_below and facts.no_order is None:
         return _outcome(course, OutcomeState.LEARNED, None)
     return _unknown("the loss changes sign, so it has no lower bound to fall to")
+
+
+def _exploded(curve: Curve, times: float) -> Outcome | None:
+    """Return the outcome of a loss whose size grew so many times, whatever its sign; else None."""
+    early, late = np.abs(curve.part(0, 0.2)), np.abs(curve.values[-_LAST:])
+    if float(np.median(late)) <= times * float(early.max()):
+        return None
+    says = f"loss {np.median(early):.3g} → {np.median(late):.3g} in size"
+    return replace(_outcome(course_of(curve), OutcomeState.DIVERGED, None), says=says)
 
 
 def _beside_constant(facts: "Facts", curve: Curve) -> Outcome:

@@ -32,15 +32,15 @@ def swapped_betas(
 
     ## What it does
     Compares beta1 with the square root of beta2 in every parameter group of an Adam-like optimizer.
-    It reports a group whose beta1 is at least as large at most sampled steps. Groups in which
+    It reports a group whose beta1 reaches it on half of the sampled steps or more. Steps at which
     either beta is 0 are left out.
 
     ## Why it matters
     Adam divides the momentum by the root of the second moment. Without a gradient the momentum
     shrinks by beta1 per step and the root by the square root of beta2. If the root shrinks faster,
-    their quotient grows at each step until epsilon limits it: by 5 % for `betas=(0.999, 0.9)`, which
-    is 170 times in 100 steps. Rows of embeddings that are absent for a while, units that are off
-    and gradients that fade take steps of many learning rates.
+    their quotient grows at each step until epsilon limits it: by 5 % for `betas=(0.999, 0.9)`,
+    which is 175 times after 100 steps. Embedding rows that are absent for a while and units that
+    are off take steps of many learning rates.
 
     ## Example
     ```python
@@ -70,8 +70,8 @@ def swapped_betas(
         nearest = max(groups, key=lambda group: float(np.median(group.excess)))
         index = int(np.argsort(nearest.excess)[len(nearest.excess) // 2])
         yield swapped_betas.clear(
-            f"{nearest.betas(index)}{of(nearest.name)}: beta1 is below the square root of beta2,"
-            f" {number(float(np.sqrt(nearest.beta2[index])))}"
+            f"{nearest.betas(index)}{of(nearest.optimizer)}: beta1 is below the square root of beta2,"
+            f" {number(float(np.sqrt(nearest.beta2[index])), _DIGITS)}"
         )
     for optimizer, found in unbounded.items():
         yield _finding(optimizer, found)

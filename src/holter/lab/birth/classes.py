@@ -86,7 +86,7 @@ def _of_mask(event: TracedOperation) -> Class | None:
     if masked and event.operation in ("nll_loss", "gather", "index"):
         return Class("log of zero", "what is asked for is masked: its probability is 0")
     if not event.extent.nan:
-        return Class("unknown", "an infinity that somebody has written down reaches the loss")
+        return Class("bad input", "an infinity from outside of the step reaches the loss")
     if event.operation in ("mul", "mm", "bmm", "addmm", "baddbmm"):
         return Class("zero times infinity", "an infinite element meets 0")
     return Class("infinity minus infinity", "infinite elements meet")
