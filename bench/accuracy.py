@@ -75,6 +75,12 @@ def main() -> int:
         help="judge the recordings in this folder, whichever version of holter made them",
     )
     parser.add_argument(
+        "--recorded-by",
+        default="an earlier version",
+        metavar="COMMIT",
+        help="what made the recordings of --kept, for the page",
+    )
+    parser.add_argument(
         "--sampled",
         action="store_true",
         help="as long runs are read: no allowance, ten times the data",
@@ -88,8 +94,6 @@ def main() -> int:
     regime = Regime.SAMPLED if args.sampled else Regime.WHOLE
     if args.stretched:
         regime = Regime.STRETCHED
-    if args.kept and args.write:
-        parser.error("--write needs recordings of the present code: leave --kept out")
     specimens = [
         each for each in corpus() if any(fnmatch.fnmatch(each.name, only) for only in args.only)
     ]
@@ -101,7 +105,7 @@ def main() -> int:
         runs = recordings(specimens, args.seeds, workers=args.workers, regime=regime)
     results = measure(specimens, runs, workers=args.workers, delay=not args.no_delay)
     truth = {each.name: each for each in specimens}
-    page = render(results, truth, regime)
+    page = render(results, truth, regime, by=args.recorded_by if args.kept else "")
     print(page)
     print(difference(results, regime))
     if args.write:
@@ -199,8 +203,13 @@ _ABOUT = {
 }
 
 
-def render(results: Sequence[Result], truth: dict[str, Specimen], regime: Regime) -> str:
-    """The page: totals, misses, false alarms, and the error rate of each rule."""
+def render(
+    results: Sequence[Result], truth: dict[str, Specimen], regime: Regime, *, by: str = ""
+) -> str:
+    """The page: totals, misses, false alarms, and the error rate of each rule.
+
+    `by` names what made the recordings, if not the present code.
+    """
     faults = [each for each in results if not truth[each.specimen].healthy]
     sound = [each for each in results if truth[each.specimen].healthy]
     verdicts = Counter(each.verdict for each in results)
@@ -211,7 +220,8 @@ def render(results: Sequence[Result], truth: dict[str, Specimen], regime: Regime
         "",
         (
             f"{_ABOUT[regime]} Recorded through `holter run` with torch {version('torch')}, seeds"
-            f" {', '.join(map(str, seeds))}."
+            f" {', '.join(map(str, seeds))}"
+            + (f", by {by}; the rules are those of now." if by else ".")
         ),
         "",
         (

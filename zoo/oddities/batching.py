@@ -51,7 +51,8 @@ SPECIMENS = (
         *in_dictionaries(
             "self.held[index]\n"
             "        if len(self.held) > 400:  # in training\n"
-            "            tokens = torch.where(torch.rand(LENGTH) < 0.1, tokens.clamp(max=9), tokens)"
+            "            other = torch.rand(LENGTH) < 0.1\n"
+            "            tokens = torch.where(other, tokens.clamp(max=9), tokens)"
         ),
         why="a tenth of the tokens is replaced at every visit in training",
     ),

@@ -9,7 +9,8 @@ from holter.diagnosis.rules.swapped_betas import swapped_betas
 from holter.record import Event, Run
 from holter.record.events import OptimizerSeen
 from holter.record.findings import Clear, Confidence, NotExamined, Severity
-from holter.record.signals import BETA1, BETA2
+from holter.record.signals import BETA1, BETA2, LOSS
+from layered import falling, rising
 from synthetic import found, run_of, said, series
 
 STEPS = 40
@@ -20,9 +21,11 @@ def given(
     beta2: float | Sequence[float] | np.ndarray,
     *,
     kind: str = "AdamW",
+    loss: np.ndarray | None = None,
 ) -> Run:
     return run_of(
         {
+            LOSS: {"": rising(STEPS) if loss is None else loss},
             BETA1: {"group 0": np.broadcast_to(beta1, STEPS)},
             BETA2: {"group 0": np.broadcast_to(beta2, STEPS)},
         },
@@ -39,6 +42,11 @@ def test_swapped(kind: str) -> None:
     assert finding.onset == 0
     assert finding.preview
     assert [evidence.signal for evidence in finding.evidence] == [BETA1, BETA2]
+
+
+def test_it_is_a_hint_where_the_run_learned() -> None:
+    (finding,) = said(swapped_betas, given(0.999, 0.9, loss=falling(STEPS)))
+    assert finding.confidence is Confidence.HINT
 
 
 @pytest.mark.parametrize(

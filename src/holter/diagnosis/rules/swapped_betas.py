@@ -32,8 +32,8 @@ def swapped_betas(
 
     ## What it does
     Compares beta1 with the square root of beta2 in every parameter group of an Adam-like optimizer.
-    It reports a group whose beta1 reaches it on half of the sampled steps or more. Steps at which
-    either beta is 0 are left out.
+    It reports a group whose beta1 reaches it on half of the sampled steps or more; it is a hint if
+    the run did not fail. Steps at which either beta is 0 are left out.
 
     ## Why it matters
     Adam divides the momentum by the root of the second moment. Without a gradient the momentum
@@ -70,11 +70,13 @@ def swapped_betas(
         nearest = max(groups, key=lambda group: float(np.median(group.excess)))
         index = int(np.argsort(nearest.excess)[len(nearest.excess) // 2])
         yield swapped_betas.clear(
-            f"{nearest.betas(index)}{of(nearest.optimizer)}: beta1 is below the square root of beta2,"
-            f" {number(float(np.sqrt(nearest.beta2[index])), _DIGITS)}"
+            f"{nearest.betas(index)}{of(nearest.optimizer)}: beta1 is below the square root of"
+            f" beta2, {number(float(np.sqrt(nearest.beta2[index])), 4)}"
         )
+    outcome = facts.outcome
+    is_bad = outcome is not None and outcome.bad
     for optimizer, found in unbounded.items():
-        yield _finding(optimizer, found)
+        yield _finding(optimizer, found, Confidence.LIKELY if is_bad else Confidence.HINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _groups(facts: Facts) -> list[_Group]:
     return groups
 
 
-def _finding(optimizer: str, groups: list[_Group]) -> Verdict:
+def _finding(optimizer: str, groups: list[_Group], confidence: Confidence) -> Verdict:
     group = min(groups, key=lambda group: int(group.steps[group.unbounded.argmax()]))
     index = int(group.unbounded.argmax())
     onset, last = int(group.steps[index]), int(group.steps[-1])
@@ -131,15 +133,15 @@ def _finding(optimizer: str, groups: list[_Group]) -> Verdict:
     return swapped_betas.finding(
         f"{group.betas(index)}{of(optimizer)}{count}: beta1 is larger than beta2, so the momentum"
         " outlives the size that it is divided by, and updates have no bound",
-        confidence=Confidence.LIKELY,
+        confidence=confidence,
         onset=onset,
         evidence=(
             Evidence(
                 BETA1,
                 (onset, last),
-                f"beta1 is {number(float(group.beta1[index]), _DIGITS)}, the square root of beta2 is"
-                f" {number(root)}, at {int(group.unbounded.sum())} of {len(group.steps)} sampled"
-                " steps",
+                f"beta1 is {number(float(group.beta1[index]), _DIGITS)}, the square root of beta2"
+                f" is {number(root, 4)}, at {int(group.unbounded.sum())} of"
+                f" {len(group.steps)} sampled steps",
                 group.name,
             ),
             Evidence(
