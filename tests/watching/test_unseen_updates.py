@@ -321,3 +321,14 @@ def test_grad_beside_an_optimizer_is_no_step(path):
             optimizer.step()
     assert w.steps == 4
     assert values(holter.Run.load(path), BACKWARD_CALLS) == [1] * 4
+
+
+def test_grad_beside_an_optimizer_that_has_not_stepped_yet_is_no_step(path):
+    """As under `holter run`, where an optimizer is watched from its first step on."""
+    truth = Truth(None)
+    with watch(truth.model, path, budget=None) as w:
+        optimizer = torch.optim.SGD(truth.parameters, lr=RATE)
+        gradients = torch.autograd.grad(truth.model(torch.randn(16, 3)).sum(), truth.parameters)
+        assert len(gradients) == len(truth.parameters)
+        assert w.backwards == 0
+        assert optimizer.param_groups

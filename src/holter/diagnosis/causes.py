@@ -310,7 +310,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("kept-graphs",), ("growing-memory",)),
     # between symptoms: the one that began first
     (("loss-spike", "diverging-loss"), ("unstable", "non-finite", "loss-plateau")),
-    (("large-initial-loss",), ("no-learning", "oscillating-loss", "exploding-gradients")),
+    (("large-initial-loss",), ("no-learning", "oscillating-loss")),
     (("heavy-tailed-weights",), ("unstable", "loss-at-constant-predictor")),
     (("oscillating-gradients",), ("unstable", "no-learning")),
     (("nonfinite-loss", "nonfinite-gradient", "nonfinite-weights"), ("non-finite",)),

@@ -152,8 +152,9 @@ class Watch:
         return self._loop.stepper.has_trained
 
     def trains_by_hand(self) -> bool:
-        """Whether no torch optimizer was seen: whatever gives gradients may be training."""
-        return not self._unseen.is_deaf
+        """Whether there is no torch optimizer: whatever gives gradients may be training."""
+        made = (each for each in self._updates.made if not isinstance(each, UnseenOptimizer))
+        return not self._unseen.is_deaf and next(made, None) is None
 
     @property
     def backwards(self) -> int:

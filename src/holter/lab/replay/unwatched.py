@@ -33,6 +33,10 @@ class Unwatched:
         """Put models and optimizers on the roster."""
         self.roster = self.roster.joined_by(labelled(models), labelled(optimizers))
 
+    def trains_by_hand(self) -> bool:
+        """Know of no training."""
+        return False
+
     def follow(self, *_: Any, **__: Any) -> None:
         """Follow nothing."""
 

@@ -37,6 +37,7 @@ class UpdateListener:
         self._closures = ClosureListener(loop)
         self._in_eval = False  # at the last backward
         self.backwards = 0  # of the training
+        self.made: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # optimizers, watched or not
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
         # What was clipped last, and the places on which roster of those who hold it.
         self._clipped: tuple[tuple[int, ...], weakref.ref[Roster], list[int]] | None = None
@@ -152,6 +153,7 @@ class UpdateListener:
     def parameters_joined(self, optimizer: Optimizer) -> None:
         """Register an optimizer that is new, or has a new parameter group."""
         note_given(optimizer)
+        self.made.add(optimizer)
         roster = self._stepper.roster
         if roster.subject_of(optimizer) is not None:
             self._loop.renew(roster.joined_by())
