@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from holter.diagnosis.facts.replays import ChangeFamily, Replayed
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import Replayed
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, parts
 

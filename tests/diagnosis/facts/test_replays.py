@@ -5,16 +5,15 @@ from dataclasses import replace
 import pytest
 
 from holter import Run, check
-from holter.diagnosis.facts.replays import (
+from holter.diagnosis.facts.replayed_changes import (
     ChangeFamily,
     CureOutcome,
     Normal,
-    advised_replay,
     concluded,
     family_of,
     judged,
-    replayed,
 )
+from holter.diagnosis.facts.replays import advised_replay, replayed
 from holter.record import Event
 from holter.record.band import Band
 from holter.record.births import Birth

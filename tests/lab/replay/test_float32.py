@@ -8,7 +8,7 @@ from failures import failed, window
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from holter.diagnosis.facts.replays import CureOutcome, Normal, judged
+from holter.diagnosis.facts.replayed_changes import CureOutcome, Normal, judged
 from holter.lab.changes.precision import FLOAT32
 from holter.lab.replay.failing import BEYOND, locate
 from holter.lab.setup import Setup

@@ -1,10 +1,18 @@
-"""What a replay of a captured failure measured, and which of the changes it tried cure it."""
+"""What a replay of a captured failure showed: its birth, data or state, and the least cure."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
+from holter.diagnosis.facts.replayed_changes import (
+    SMALLER_STEPS,
+    ChangeFamily,
+    CureOutcome,
+    Normal,
+    ReplayedChange,
+    judged,
+    size_of,
+)
 from holter.record import Run
 from holter.record.band import Band
 from holter.record.births import Birth
@@ -15,163 +23,12 @@ from holter.record.events import (
     ChangeTried,
     Reproduced,
     TriageMade,
-    WindowMeasure,
 )
-from holter.record.trials import TrialKind, TrialName, parts
+from holter.record.trials import TrialKind, parts
 
 NOT_REPRODUCED = "not reproduced"
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
-
-
-class ChangeFamily(StrEnum):
-    """What kind of thing a change acts on."""
-
-    KERNELS = "kernels"
-    PRECISION = "precision"
-    GUARD = "guard"
-    CLIP = "clip"
-    STATE = "state"
-    RATE = "rate"
-    EDITS = "edits"  # what the script writes to weights between steps
-    NOISE = "noise"
-    ACCUMULATION = "accumulation"  # batches that make a step
-    SKIP = "skip"
-    BATCH = "batch"
-    PAIR = "pair"  # two changes together
-
-
-SMALLER_STEPS = (ChangeFamily.CLIP, ChangeFamily.RATE)
-
-# From the least intervention to the largest: the first that cures is the minimal cure.
-_FAMILIES = {
-    TrialKind.COMPILE_OFF: ChangeFamily.KERNELS,
-    TrialKind.MATH_ATTENTION: ChangeFamily.KERNELS,
-    TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
-    TrialKind.FLOAT32: ChangeFamily.PRECISION,
-    TrialKind.GUARDED: ChangeFamily.GUARD,
-    TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
-    TrialKind.EARLIER_RATE: ChangeFamily.RATE,
-    TrialKind.LINE_SEARCH: ChangeFamily.RATE,
-    TrialKind.CLIP: ChangeFamily.CLIP,
-    TrialKind.LARGER_EPSILON: ChangeFamily.STATE,
-    TrialKind.LEARNING_RATE: ChangeFamily.RATE,
-    TrialKind.SECOND_MOMENT_RESET: ChangeFamily.STATE,
-    TrialKind.EDITS_LEFT_OUT: ChangeFamily.EDITS,
-    TrialKind.DROPOUT_OFF: ChangeFamily.NOISE,
-    TrialKind.STEP_SKIPPED: ChangeFamily.SKIP,
-    TrialKind.PREVIOUS_BATCH: ChangeFamily.BATCH,
-    TrialKind.ANOTHER_BATCH: ChangeFamily.BATCH,
-}
-_ORDER = list(_FAMILIES)
-SLOWER = str(TrialName(TrialKind.LEARNING_RATE, "0.1"))
-STEP_SKIPPED = str(TrialName(TrialKind.STEP_SKIPPED))
-_MOST_OF_A_RISE = 0.5  # that smaller steps leave, if other data has caused it
-_BEYOND_LEVEL = 3.0  # times the loss of other data: the failure went on from there
 _SEVERAL = 2  # bad batches among the next few: not a single one
-_MUCH_LOWER = 0.2  # times the learning rate: below, a larger change than a reset of moments
-
-
-def family_of(trial: str) -> ChangeFamily:
-    """Return what the change of a trial acts on."""
-    changes = parts(trial)
-    return _FAMILIES[changes[0].kind] if len(changes) == 1 else ChangeFamily.PAIR
-
-
-class CureOutcome(StrEnum):
-    """What a change does to a failure."""
-
-    CURES = "cures"
-    DOES_NOT = "does not"
-    WORSENS = "worsens"
-    NOT_APPLICABLE = "not applicable"
-
-
-@dataclass(frozen=True, slots=True)
-class Normal:
-    """The losses that a training without the failure would have."""
-
-    band: Band  # before it
-    peak: float | None = None  # the highest shortly before
-    level: float | None = None  # to which other data raised the loss where the failure began
-
-    def beside(self, unchanged: WindowMeasure, tried: Mapping[str, WindowMeasure]) -> "Normal":
-        """Return it with the level of other data, if trials show that there are such.
-
-        A tenth of the learning rate leaves the rise with which the failure began as it is, and
-        leaving that step out does not help. So no change can bring the old losses back; one that
-        keeps the loss from growing further cures what else went wrong.
-        """
-        slower, skipped = tried.get(SLOWER), tried.get(STEP_SKIPPED)
-        own, late = unchanged.onset_loss, unchanged.late_loss
-        if slower is None or slower.onset_loss is None or skipped is None or own is None:
-            return self
-        rose = math.isfinite(own) and own > self.band.ceiling()
-        stays = slower.onset_loss >= _MOST_OF_A_RISE * own
-        grew = unchanged.nonfinite_at is not None or late is None or late > _BEYOND_LEVEL * own
-        one_batch = concluded(skipped, unchanged, self)[0] is CureOutcome.CURES
-        return replace(self, level=own) if rose and stays and grew and not one_batch else self
-
-
-def concluded(
-    trial: WindowMeasure, unchanged: WindowMeasure, normal: Normal
-) -> tuple[CureOutcome, str]:
-    """Decide whether the loss is normal again from the failing step on, and say by what."""
-    band, peak = normal.band, normal.peak
-    if trial.error:
-        return CureOutcome.DOES_NOT, trial.error
-    if trial.nonfinite_at is not None:
-        failed_at = unchanged.nonfinite_at
-        if failed_at is not None and trial.nonfinite_at < failed_at:
-            return CureOutcome.WORSENS, f"not finite at step {trial.nonfinite_at} already"
-        return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
-    if trial.late_loss is None:
-        return CureOutcome.DOES_NOT, "no step was left to judge by"
-    limit = band.ceiling()
-    if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
-        # A wide band: at least half of the rise has to be gone.
-        half = (band.median + unchanged.late_loss) / 2
-        limit = min(limit, max(half, band.median + band.spread))
-    elif peak is not None:  # losses with heavy tails
-        limit = max(limit, peak)
-    known = math.isfinite(band.median)
-    before = f", before the failure {band.median:.4g}" if known else ""
-    if normal.level is not None:
-        limit = max(limit, normal.level)
-        before += f", {normal.level:.4g} on the data with which it began"
-    measured = f"loss {trial.late_loss:.4g}{before}"
-    high = known and trial.late_loss > limit
-    return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayedChange:
-    """A change that was tried on a failure: what it does, and by what that is known."""
-
-    name: str
-    outcome: CureOutcome
-    says: str
-
-    @property
-    def family(self) -> ChangeFamily:
-        """What it acts on."""
-        return family_of(self.name)
-
-
-def judged(
-    name: str,
-    measure: WindowMeasure,
-    unchanged: WindowMeasure,
-    normal: Normal,
-    *,
-    why_not: str = "",
-) -> ReplayedChange:
-    """Conclude from what a trial measured; `why_not` says why it was not made."""
-    if why_not:
-        return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, why_not)
-    # The script casts by itself, or combines types that torch does not.
-    if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
-        return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
-    return ReplayedChange(name, *concluded(measure, unchanged, normal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +144,7 @@ class Replayed:
     def cured_by(self, *families: str) -> list[str]:
         """Return the changes of these families that cure, the least first."""
         cures = [c for c in self._of(families) if c.outcome is CureOutcome.CURES]
-        return [change.name for change in sorted(cures, key=_size)]
+        return [change.name for change in sorted(cures, key=size_of)]
 
     def not_cured_by(self, *families: str) -> list[str]:
         """Return the changes of these families that were tried and do not."""
@@ -315,7 +172,7 @@ class Replayed:
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         if self.is_given:  # smaller steps change what a script collects, not what it is given
             cures = [c for c in cures if c.family not in SMALLER_STEPS]
-        cures.sort(key=_size)
+        cures.sort(key=size_of)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
@@ -334,16 +191,6 @@ class Replayed:
         first = self.is_data and not (guards and recurs)
         order = (*meant, *without, *acting) if first else (*meant, *acting, *without)
         return next(iter(order), None)
-
-
-def _size(change: ReplayedChange) -> float:
-    """Return how large an intervention a change is, for sorting."""
-    (name, *others) = parts(change.name)
-    if others:
-        return math.inf
-    if name.kind is TrialKind.LEARNING_RATE and name.amount < _MUCH_LOWER:
-        return _ORDER.index(TrialKind.SECOND_MOMENT_RESET) + 0.5
-    return _ORDER.index(name.kind)
 
 
 def replayed(run: Run) -> Replayed | None:

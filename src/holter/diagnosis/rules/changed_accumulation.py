@@ -7,7 +7,8 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import OutcomeState
-from holter.diagnosis.facts.replays import ChangeFamily, Replayed, replayed
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
 from holter.record import Series

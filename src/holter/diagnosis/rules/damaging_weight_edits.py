@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import ChangeFamily, fails, listed, replayed, since
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import fails, listed, replayed, since
 from holter.diagnosis.remedies import fix_of_birth
 from holter.diagnosis.rule import rule
 from holter.record.events import WeightsEdited

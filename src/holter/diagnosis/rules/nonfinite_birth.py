@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import ChangeFamily, replayed
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import replayed
 from holter.diagnosis.remedies import fix_of_birth
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict

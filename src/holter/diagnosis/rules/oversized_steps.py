@@ -5,15 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import (
-    SMALLER_STEPS,
-    ChangeFamily,
-    Replayed,
-    fails,
-    listed,
-    replayed,
-    since,
-)
+from holter.diagnosis.facts.replayed_changes import SMALLER_STEPS, ChangeFamily
+from holter.diagnosis.facts.replays import Replayed, fails, listed, replayed, since
 from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number

@@ -4,14 +4,8 @@ from collections.abc import Iterator
 
 from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.replays import (
-    ChangeFamily,
-    Replayed,
-    fails,
-    listed,
-    replayed,
-    since,
-)
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import Replayed, fails, listed, replayed, since
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict

@@ -8,17 +8,15 @@ from itertools import combinations
 
 from torch import Tensor
 
-from holter.diagnosis.facts.replays import (
-    NOT_REPRODUCED,
+from holter.diagnosis.facts.replayed_changes import (
     ChangeFamily,
     CureOutcome,
     Normal,
     ReplayedChange,
-    Triage,
     family_of,
     judged,
-    replayed,
 )
+from holter.diagnosis.facts.replays import NOT_REPRODUCED, Triage, replayed
 from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth

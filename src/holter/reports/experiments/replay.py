@@ -1,6 +1,7 @@
 """A replayed failure: whether it was reproduced, its origin, the changes, data or state."""
 
-from holter.diagnosis.facts.replays import ChangeFamily, Replayed, replayed
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import Replayed, replayed
 from holter.diagnosis.wording import some
 from holter.record import Run
 from holter.reports.experiments import ResultTable

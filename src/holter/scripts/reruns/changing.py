@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from holter.diagnosis.facts.replays import STEP_SKIPPED
+from holter.diagnosis.facts.replayed_changes import STEP_SKIPPED
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import TappedChange
 from holter.lab.changes.clipping import clipped_at_steps

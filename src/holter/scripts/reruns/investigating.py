@@ -13,18 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from holter.diagnosis.facts.replays import (
-    NOT_REPRODUCED,
+from holter.diagnosis.facts.replayed_changes import (
     SLOWER,
     STEP_SKIPPED,
     CureOutcome,
     Normal,
-    Replayed,
     ReplayedChange,
-    Triage,
     concluded,
     judged,
 )
+from holter.diagnosis.facts.replays import NOT_REPRODUCED, Replayed, Triage
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.replay.departing import Departure, changed_since, same_bits
 from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, peak_before, rises
