@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from holter.watching.collectors.roster import Model
 from holter.watching.passes import EvaluatedData
@@ -15,6 +15,7 @@ class EvaluatedLoss(NamedTuple):
 
     call: TappedLoss  # without its graph
     data: EvaluatedData
+    items: Tensor | float | None = None  # that the script divides its sum by, where it says so
 
 
 class Evaluation:

@@ -183,7 +183,7 @@ class Loop:
 
     def validation_loss(self, loss: EvaluatedLoss) -> None:
         """Publish the loss of a validation batch."""
-        call, data = loss
+        call, data, items = loss
         self.evaluation.was_validated = True
         self.stepper.lane.tell(self.stepper.lane.at_validation)
         news = data.news()
@@ -198,6 +198,7 @@ class Loop:
             data.name,
             "train" if data.is_trained_on else data.split,
             self.stepper.roster,
+            items,
         )
         self.stepper.publish(moment)
 

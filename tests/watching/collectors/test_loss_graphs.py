@@ -78,6 +78,22 @@ def test_a_softmax_inside_the_model_counts_if_it_is_the_last_operation(tmp_path)
     assert values(run, LOSS_BATCH_SOFTMAX) == [1] * 3
 
 
+def dice(probabilities, target):
+    overlap = 2 * (probabilities * target).sum((-1, -2)) + 1e-6
+    return 1 - (overlap / (probabilities.sum((-1, -2)) + target.sum((-1, -2)) + 1e-6)).mean()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_axis_of_a_softmax_over_images_in_one_term_of_the_loss(tmp_path, axis):
+    truth = (torch.rand(ROWS, CLASSES, 2, 2) > 0.5).float()
+
+    def loss_of(out):
+        images = out[:, :, None, None].expand(-1, -1, 2, 2)
+        return functional.cross_entropy(out, LABELS) + dice(images.softmax(axis), truth)
+
+    assert values(recorded(tmp_path / "run", loss_of), LOSS_BATCH_SOFTMAX) == [axis == 0] * 3
+
+
 def test_attention_and_pairs_are_no_softmax_over_samples(tmp_path):
     def pooled(out):
         return (out[:, :2].softmax(0) * out[:, 2:]).sum(0).square().mean()

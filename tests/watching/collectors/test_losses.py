@@ -60,6 +60,32 @@ def test_the_loss_of_micro_batches_is_their_mean(tmp_path, model, optimizer, div
     assert values(run, BACKWARD_CALLS) == [4, 2, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_a_count_of_the_items_of_a_whole_step_makes_the_loss_a_sum(
+    tmp_path, model, optimizer, dtype
+):
+    with watching(tmp_path / "run", model, optimizer):
+        for total in (256, 200):
+            count = torch.tensor(total, dtype=dtype)
+            for part in (100.0, 300.0):
+                (loss_of(model, part) / count * 1 / 1).backward()  # as by a library
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert values(run, LOSS) == [400 / 256, 400 / 200]
+    assert LOSS_FACTOR not in run
+
+
+def test_a_count_of_the_items_of_each_batch_makes_the_loss_a_mean(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for parts in ((100.0, 300.0), (200.0, 500.0)):
+            for part in parts:
+                count = torch.tensor(100, dtype=torch.int32)
+                (loss_of(model, part) / count).backward()
+                del count
+            optimizer.step()
+    assert values(Run.load(tmp_path / "run"), LOSS) == [2, 3.5]
+
+
 def test_an_accumulation_that_begins_at_a_light_step_is_averaged(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer, budget=1e-9):
         for step in range(60):

@@ -6,7 +6,13 @@ from torch import nn
 from torch.nn import functional
 
 from holter import Run
-from holter.record.signals import LOSS_ELEMENTS, LOSS_MEAN, LOSS_ROOT_SHARE, LOSS_SUMMED
+from holter.record.signals import (
+    ALIGNMENT_BLANK_FRACTION,
+    LOSS_ELEMENTS,
+    LOSS_MEAN,
+    LOSS_ROOT_SHARE,
+    LOSS_SUMMED,
+)
 from watching.collectors.answers import only, record_calls
 from watching.collectors.trainings import values, watching
 
@@ -81,6 +87,19 @@ def test_no_share_where_the_elements_are_unknown(tmp_path):
     assert LOSS_ROOT_SHARE not in run
     assert LOSS_MEAN not in run
     assert only(run, LOSS_SUMMED, "ctc_loss") == 1
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_blanks_among_the_targets_of_an_alignment(tmp_path, joined):
+    lengths, targets = torch.tensor([3, 3]), torch.tensor([[0, 1], [2, 3]])
+    run = record_calls(
+        tmp_path / "run",
+        torch.zeros(3, 2, 4),
+        lambda out: functional.ctc_loss(
+            out.log_softmax(2), targets.flatten() if joined else targets, lengths, lengths - 1
+        ),
+    )
+    assert only(run, ALIGNMENT_BLANK_FRACTION, "ctc_loss") == 0.25
 
 
 def test_no_share_among_several_losses(tmp_path):

@@ -64,6 +64,22 @@ def test_the_mean_by_batch_size(tmp_path, model, optimizer, context, reduction):
     assert run.steps == 4
 
 
+@pytest.mark.parametrize("count", [torch.tensor(20), 20])
+def test_a_sum_is_divided_by_the_number_of_items_that_the_script_names(
+    tmp_path, model, optimizer, count
+):
+    def summed(prediction, target, num_items_in_batch):
+        return functional.mse_loss(prediction, target, reduction="sum") / num_items_in_batch
+
+    with watching(tmp_path / "run", model, optimizer):
+        train(model, optimizer)
+        model.eval()
+        with torch.no_grad():
+            wanted = float(summed(model(torch.ones(5, 2)), torch.ones(5, 1), count))
+        train(model, optimizer)
+    assert values(Run.load(tmp_path / "run"), VAL_LOSS, "mse_loss") == pytest.approx([wanted])
+
+
 def test_two_losses_are_kept_apart(tmp_path, model, optimizer):
     with watching(tmp_path / "run", model, optimizer):
         train(model, optimizer)

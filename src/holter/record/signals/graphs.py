@@ -7,9 +7,9 @@ LOSS_BATCH_SOFTMAX = Signal(
     Per.STEP,
     Phase.FORWARD,
     "0/1",
-    "Whether a softmax between the outputs of a model and the loss runs over axis 0 of a matrix"
-    " with as many rows as the model was given samples, another number of columns, and targets"
-    " that do not choose among the rows. Absent where there is no softmax over a matrix.",
+    "Whether a softmax between the outputs of a model and the loss runs over axis 0 of a matrix, or"
+    " of images, with as many rows as the model was given samples, another number of columns, and"
+    " targets that do not choose among the rows. Absent where there is no softmax over either.",
 )
 RESHAPE_MOVED = Signal(
     "reshape.moved",

@@ -107,6 +107,9 @@ def _alignment(arguments: Mapping[str, Any]) -> _Values:
         blanks = (targets == arguments.get("blank", 0)) & kept
         share = blanks.sum() / kept.sum().clamp(min=1)
         measured[ALIGNMENT_BLANK_FRACTION] = share.to(given.device)
+    elif targets.dim() == 1:  # one after the other
+        share = (targets == arguments.get("blank", 0)).float().mean()
+        measured[ALIGNMENT_BLANK_FRACTION] = share.to(given.device)
     return measured
 
 

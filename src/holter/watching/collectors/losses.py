@@ -18,7 +18,7 @@ from holter.watching.collectors import STEP
 from holter.watching.collectors.lane import Lane, copied
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Subject
-from holter.watching.collectors.script_factors import ScriptFactors, script_factors
+from holter.watching.collectors.script_factors import ScriptFactors, count_of, script_factors
 from holter.watching.frames import Chain, Frames
 
 
@@ -28,6 +28,9 @@ class Pass(NamedTuple):
     chain: Chain  # the place of the call
     is_fresh: bool  # its loss was computed after the call before
     divisor: float
+    items: (
+        Tensor | None
+    )  # a count that the loss was divided by, kept so that its place is not reused
 
 
 class Losses:
@@ -84,7 +87,9 @@ class Losses:
             return None
         factors = script_factors(roots[0])
         is_fresh = node._sequence_nr() > self._last  # noqa: SLF001  (no public way)
-        self._passes.append(Pass(self._frames.chain(), is_fresh, factors.divisor))
+        self._passes.append(
+            Pass(self._frames.chain(), is_fresh, factors.divisor, count_of(roots[0]))
+        )
         self._last = torch._C._autograd._get_sequence_nr() - 1  # noqa: SLF001  (of the newest)
         self._has_reason |= self._calls > 1 or factors.scale != 1
         return factors
@@ -98,6 +103,8 @@ class Losses:
         first = passes[0]
         if first.divisor > self._most:  # no number of batches: of labels, for example
             return None
+        if first.items is not None and all(_is_same(each.items, first.items) for each in passes):
+            return None  # items of the whole step: the losses of its batches add up to their mean
         others = passes[1:] if len(passes) == calls else passes
         alike = all(each.chain == first.chain and each.divisor == first.divisor for each in others)
         return first.divisor / calls if alike and all(each.is_fresh for each in others) else None
@@ -130,3 +137,8 @@ class Losses:
         self._optimised, self._calls, self._is_curious = None, 0, self._has_reason
         if self._logged:
             self._logged = []
+
+
+def _is_same(count: Tensor | None, other: Tensor) -> bool:
+    """Whether two saved tensors are one."""
+    return count is not None and count.data_ptr() == other.data_ptr()

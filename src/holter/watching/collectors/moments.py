@@ -93,6 +93,7 @@ class ValidationLoss(NamedTuple):
     data: str  # the name of what is evaluated
     split: str  # train, validation or test, as far as it is known
     roster: Roster
+    items: Tensor | float | None = None  # that the script divides a sum by, where it says so
 
 
 class EvaluationBegins(NamedTuple):

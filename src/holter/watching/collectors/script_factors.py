@@ -1,15 +1,18 @@
 """Numbers that a script multiplies or divides a loss by right before backward()."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+_WHOLE_TYPES = (torch.int64, torch.int32)
 _OF_PYTHON = (torch.int64, torch.float64)  # types in which torch keeps a number of Python
 _LEAST_SCALE = 8  # from which on a power of two counts as a loss scale
 _WHOLE = 1e-6  # relative: closer to a whole number than that, a number is one
 _DEEPEST = 2  # operations: a loss may be divided, then scaled
+_MOST = 6  # operations, with those that change nothing: libraries divide by one device or batch
 
 
 class ScriptFactors(NamedTuple):
@@ -31,27 +34,56 @@ def script_factors(root: Tensor) -> ScriptFactors:
     loss scale; another whole number that a loss is divided by is one of batches.
     """
     scale = divisor = 1.0
-    node: Any = root.grad_fn
-    for _ in range(_DEEPEST):
-        number = _number(node, root.dtype)
-        if number is None:
-            break
+    for number in _numbers(root):
         if number >= _LEAST_SCALE and math.log2(number).is_integer():
             scale *= number
         elif 0 < number < 1 and abs(1 / number - round(1 / number)) < _WHOLE / number:
             divisor *= round(1 / number)
-        node = node.next_functions[0][0]
     return ScriptFactors(scale, divisor)
+
+
+def count_of(root: Tensor) -> Tensor | None:
+    """Return the whole number, as a tensor, that a loss was divided by before backward(), or None.
+
+    Its value is not read: it may be on a device.
+    """
+    for node in _operations(root):
+        if type(node).__name__ == "DivBackward0" and _number(node, root.dtype) != 1:
+            other = node._saved_other  # noqa: SLF001
+            if isinstance(other, Tensor) and not other.dim() and other.dtype in _WHOLE_TYPES:
+                return other
+    return None
+
+
+def _numbers(root: Tensor) -> Iterator[float]:
+    """Yield the numbers other than 1 of the last operations."""
+    count = 0
+    for node in _operations(root):
+        number = _number(node, root.dtype)
+        if number is None:
+            return
+        if number != 1:
+            count += 1
+            yield number
+        if count == _DEEPEST:
+            return
+
+
+def _operations(root: Tensor) -> Iterator[Any]:
+    """Yield the multiplications and divisions that end in the root of a backward pass."""
+    node: Any = root.grad_fn
+    for _ in range(_MOST):
+        if type(node).__name__ not in ("MulBackward0", "DivBackward0"):
+            return
+        yield node
+        node = node.next_functions[0][0]
 
 
 def _number(node: Any, dtype: torch.dtype) -> float | None:
     """Return the number of Python by which an operation multiplies, or None."""
-    name = type(node).__name__
-    if name not in ("MulBackward0", "DivBackward0"):
-        return None
     other = node._saved_other  # noqa: SLF001
     if not isinstance(other, Tensor) or other.dim() or not other.is_cpu:
         return None
     if other.dtype not in _OF_PYTHON or other.dtype is dtype or not float(other):
         return None
-    return float(other) if name == "MulBackward0" else 1 / float(other)
+    return float(other) if type(node).__name__ == "MulBackward0" else 1 / float(other)

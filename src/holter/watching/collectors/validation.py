@@ -59,7 +59,11 @@ class Validation:
 
     def _add(self, key: _Key, moment: ValidationLoss) -> None:
         call = total(moment.function, moment.arguments, moment.loss, moment.samples)
-        if call is None:  # the number of elements is unknown: per sample
+        if moment.items is not None:
+            items = moment.items
+            count = number(items) if isinstance(items, Tensor) else items
+            call = Total(number(moment.loss), count)
+        elif call is None:  # the number of elements is unknown: per sample
             call = Total(number(moment.loss.detach().sum()), moment.samples)
         _increase(self._totals, key, call)
         _increase(self._batches, key, Total(call.mean, 1))

@@ -21,6 +21,7 @@ from holter.watching.collectors.moments import (
 )
 from holter.watching.evaluating import EvaluatedLoss
 from holter.watching.frames import Frames, place
+from holter.watching.item_counts import items_of
 from holter.watching.loaders import Loaders, facts, samples
 from holter.watching.loop import Loop
 from holter.watching.orders import Orders
@@ -199,4 +200,4 @@ class ForwardListener:
     def _evaluated(self, call: TappedLoss) -> EvaluatedLoss:
         step, evaluating = self._stepper.coming_step, self.is_evaluating
         data = self._passes.data_of(call, step, evaluating=evaluating)
-        return EvaluatedLoss(call.detached(), data)
+        return EvaluatedLoss(call.detached(), data, items_of(call, self._frames))

@@ -13,6 +13,9 @@ from holter.watching.collectors.graphs.patterns import recognised
 
 _NODES = 256  # of a stretch that are visited
 _SUMS = frozenset(("Add", "Sub", "Stack", "Cat"))
+_SHIFTS = frozenset(("Add", "Sub", "Mul", "Clamp", "ClampMin"))
+_REDUCES = frozenset(("Sum", "Mean"))
+_BY_CLASS = (2, 4)  # axes of outputs whose second one is that of the classes: rows, and images
 _SOFTMAX = frozenset(("Softmax", "LogSoftmax"))
 _VISITED = 4096  # nodes of a whole graph
 
@@ -47,7 +50,8 @@ def softmax_over_samples(roots: Iterable[Tensor]) -> bool | None:
     """Return whether a softmax that the loss compares with targets runs over the samples.
 
     Only what reaches the loss without meeting another part of the graph counts: attention weights
-    are multiplied by what is attended to. None if there is no softmax over a matrix.
+    are multiplied by what is attended to. The two sums of a quotient, as of a Dice or Jaccard loss,
+    are one part. None if there is no softmax over a matrix or over images.
     """
     found: bool | None = None
     waiting = [(place, place) for root in roots if (place := place_of(root)) is not None]
@@ -56,18 +60,31 @@ def softmax_over_samples(roots: Iterable[Tensor]) -> bool | None:
         place, user = waiting.pop()
         visited += 1
         shape = place.shape
-        if place.kind in _SOFTMAX and shape is not None and len(shape) == 2:
+        if place.kind in _SOFTMAX and shape is not None and len(shape) in _BY_CLASS:
             samples = _samples(place)
             if samples is not None:
-                rows, columns = shape
+                rows, columns = shape[:2]
                 is_over = place.axis() == 0 and rows == samples and columns not in (1, rows)
                 found = bool(found) or (is_over and not _picks_rows(user))
         if kept_at(place) is not None:
             continue
         operands = [operand for operand in place.operands if operand is not None]
-        if len(operands) == 1 or place.kind in _SUMS:
+        if len(operands) == 1 or place.kind in _SUMS or _is_quotient_of_sums(place):
             waiting += [(operand, place) for operand in operands]
     return found
+
+
+def _is_quotient_of_sums(place: Place) -> bool:
+    """Whether one sum is divided by another: what overlaps by what there is, for example."""
+    if place.kind != "Div":
+        return False
+    for operand in place.operands:
+        below = operand
+        while below is not None and below.kind in _SHIFTS and below.dynamic is not None:
+            below = below.dynamic
+        if below is None or below.kind not in _REDUCES:
+            return False
+    return True
 
 
 def _picks_rows(user: Place) -> bool:
