@@ -83,6 +83,8 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
         "birth",
         "capture",
         "change tried",
+        "code pattern",
+        "code read",
         "copy",
         "cure tried",
         "data evaluated",

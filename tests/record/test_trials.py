@@ -8,7 +8,13 @@ from holter.record.trials import TrialKind, TrialName, combined, parts
 
 DETAILED = (
     *(TrialKind.LEARNING_RATE, TrialKind.CLIP, TrialKind.GUARDED, TrialKind.LAYER_LEFT_OUT),
-    *(TrialKind.SWEEP, TrialKind.CONFIRM, TrialKind.SHUFFLED_LABELS, TrialKind.WARM_UP),
+    *(
+        TrialKind.SWEEP,
+        TrialKind.CONFIRM,
+        TrialKind.SHUFFLED_LABELS,
+        TrialKind.WARM_UP,
+        TrialKind.HELD,
+    ),
 )
 
 

@@ -156,7 +156,7 @@ def _has_origin(args: argparse.Namespace, folder: Path) -> bool:
         replay is not None
         and replay.is_reproduced
         and replay.birth is not None
-        and replay.birth.is_from_outside
+        and replay.birth.has_origin
         and not replay.is_born_later
     )
 

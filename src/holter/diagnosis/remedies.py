@@ -16,6 +16,8 @@ _CHANGES = {
     TrialKind.LEARNING_RATE: "multiply the learning rate by {amount}",
     TrialKind.EARLIER_RATE: "keep the learning rate at what it was before the schedule raised it,"
     " or lengthen the warm-up",
+    TrialKind.HELD: "keep this number of the script where it was, or bound its schedule:"
+    " `{amount}`",
     TrialKind.LINE_SEARCH: "let LBFGS search for the length of each step:"
     ' `line_search_fn="strong_wolfe"`',
     TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
@@ -38,6 +40,10 @@ _OVERFLOWING_GRADIENT = (
     "scale the loss by less, and skip updates whose gradients are not finite, as"
     " `scaler.step(optimizer)` of a `torch.amp.GradScaler` does in place of `optimizer.step()`; or"
     " keep this operation in float32: `with torch.autocast(..., enabled=False):`"
+)
+_OF_SCHEDULE = (
+    "keep the schedule where it has a value, for example `max(0.0, x) ** power`: the learning rate"
+    " is not a finite number"
 )
 _ACTING = (ChangeFamily.EDITS, ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
 
@@ -63,10 +69,13 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
     place = f"at {birth.where}, " if in_script else ""
     if birth.phase == "update":
         return f"{place}{_in_update(replay, birth)}"
+    if birth.reaches == "setting":
+        return f"{place}{_OF_SCHEDULE}"
     if birth.is_in_own_backward:
         return f"{place}{_OWN_BACKWARD}"
     if birth.phase == "backward" and birth.kind == "half range":
-        update = f"at {birth.stepped_at}, " if birth.stepped_at else place
+        named = birth.stepped_at or birth.backward_at
+        update = f"at {named}, " if named else place
         return f"{update}{_OVERFLOWING_GRADIENT}"
     unguarded = birth.kind == "overflow" or bool(replay.not_cured_by(ChangeFamily.GUARD))
     if unguarded and replay.is_data and not birth.samples:  # or what the script carries along
@@ -117,6 +126,11 @@ def safe_form(birth: Birth) -> str:
         return _of_logarithm(birth)
     if birth.kind == "half range" and birth.operation == "to":
         return "do not cast it to float16, which ends at 65504; bfloat16 has the range of float32"
+    if birth.operation == "ctc_loss":
+        return (
+            "leave out samples whose input is shorter than its target, repeats counted twice, or"
+            " ignore them: `nn.CTCLoss(zero_infinity=True)`"
+        )
     if birth.operation == "slogdet":
         return (
             "the matrix is singular: add a multiple of the identity, `torch.linalg.slogdet(m + 1e-4"
@@ -226,7 +240,7 @@ _FIXES = {
     "log of zero": "use a loss that takes logits, or clamp: `x.clamp_min(1e-6).log()`",
     "zero norm": "use `F.normalize(x, dim=-1)`, or `x / x.norm(dim=-1, keepdim=True).clamp_min("
     "1e-6)`",
-    "overflow": "keep the operands smaller, for example by a normalisation before this line",
+    "overflow": "keep the operands smaller: clip gradients, or normalise before this line",
     "half range": "keep this operation in float32: `with torch.autocast(..., enabled=False):`",
     "masked row": "keep one position in every row of the mask, leave out rows without any, or mask"
     " by a finite number: `scores.masked_fill(mask, torch.finfo(scores.dtype).min)`",

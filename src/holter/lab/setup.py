@@ -50,6 +50,7 @@ class LossPhase:
     max_norm: float | None = None  # to which gradients are clipped
     scaler: GradScaler | None = None
     stepped_at: str = ""  # file and line of `optimizer.step()` in the script, if it is known
+    backward_at: str = ""  # file and line of its `backward()`
     # What a loader delivers -> what this loss is given; of None, what it draws by itself.
     prepare: Callable[[Any], Batch] | None = None
     regrade: ScriptWrite | None = None  # what the training does to gradients by itself

@@ -50,7 +50,8 @@ class Lab:
         self, signal: Signal, values: Sequence[float], *, trial: str = "", first: int = 0
     ) -> None:
         """Write the readings of one trial; its steps are counted from `first`."""
-        table = np.asarray(values, np.float32).reshape(-1, 1)
+        with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+            table = np.asarray(values, np.float32).reshape(-1, 1)
         steps = range(first, first + len(table))
         self._writer.write_many(
             signal.stream, steps, [time.time()] * len(table), [(signal.name, (trial,))], table

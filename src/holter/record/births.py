@@ -52,11 +52,18 @@ class Birth:
     micro_batches: int = 1  # batches of the step
     indices: tuple[int, ...] = ()  # of the samples in the data set, where they are known
     before_step: bool = False  # by the script, after the update before the step that met it
+    reaches: str = ""  # of a value that the script made by itself: "input" or "setting"
+    backward_at: str = ""  # of a gradient: file and line of the script's `backward()`
 
     @property
     def is_from_outside(self) -> bool:
         """Whether the step was given it, or found it in a weight: it was produced before."""
         return self.kind in ("bad input", "spoiled weights")
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether what the script did before, outside of what was watched, may have produced it."""
+        return self.is_from_outside or self.kind == "bad setting"
 
     @property
     def is_singular(self) -> bool:

@@ -74,6 +74,7 @@ class TrialKind(StrEnum):
     LEARNING_RATE = "learning rate x"  # a factor
     CLIP = "clip to"  # a norm
     GUARDED = "guarded"  # an operation
+    HELD = "held"  # a number of the script, and at what: temperature=0.05
     LAYER_LEFT_OUT = "without the last"  # a class of layers
     SWEEP = "sweep"  # its number
     CONFIRM = "confirm"  # a learning rate

@@ -14,7 +14,7 @@ from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome
-from holter.diagnosis.facts.replays import Replayed, replayed
+from holter.diagnosis.facts.replays import Replayed, Triage, replayed
 from holter.record import Run
 from holter.record.events import ExceptionRaised
 from holter.record.findings import Clear, Evidence, Finding, Normal, NotExamined
@@ -177,8 +177,15 @@ def _replay(replay: Replayed | None) -> dict[str, Any] | None:
         ],
         "ladder_complete": replay.all_tried,
         "smallest_cure": None if cure is None else cure.name,
-        "triage": None if triage is None else {"says": triage.says, **to_json(triage)},
+        "triage": None if triage is None else _triage(triage),
     }
+
+
+def _triage(triage: Triage) -> dict[str, Any]:
+    """Return the fields of the schema."""
+    told = {"says": triage.says, **to_json(triage)}
+    told.pop("outlies")  # what it means for a cure is in `smallest_cure`
+    return told
 
 
 def _run(run: Run) -> dict[str, Any]:

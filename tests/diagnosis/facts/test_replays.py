@@ -91,15 +91,22 @@ def test_families() -> None:
     assert family_of("clip to 1 and float32") is ChangeFamily.PAIR
 
 
-def minimal(*cures: str, data: bool = False, bad: int = 1, kind: str = "") -> str | None:
+def minimal(
+    *cures: str,
+    data: bool = False,
+    bad: int = 1,
+    kind: str = "",
+    reaches: str = "",
+    outlies: bool | None = None,
+) -> str | None:
     reproduced = Reproduced("bit for bit", "", 59, 59, 33, "nonfinite", bad=bad)
     occurrences = [
         replace(reproduced, normal_loss=1, normal_spread=0.1),
-        *([BirthFound(replace(BIRTH, kind=kind), 59)] if kind else []),
+        *([BirthFound(replace(BIRTH, kind=kind, reaches=reaches), 59)] if kind else []),
         ChangeTried("math attention", measure=NAN),
         *(ChangeTried(name, measure=WindowMeasure(late_loss=1.0)) for name in cures),
         ChangesTried(),
-        TriageMade(data, not data),
+        TriageMade(data, not data, outlies=outlies),
     ]
     found = replayed(Run.of({}, events=[Event(0, 0.0, what) for what in occurrences]))
     assert found is not None
@@ -125,6 +132,37 @@ def test_the_minimal_cure_is_the_smallest_intervention() -> None:
     for kind, cure in (("log of zero", "guarded log"), ("exp overflow", "step skipped")):
         assert minimal("guarded log", "step skipped", data=True, kind=kind) == cure
     assert minimal("guarded log", "float32") == "float32"
+
+
+def test_a_number_that_is_held_comes_before_another_batch_and_after_a_guard() -> None:
+    held = "held temperature=0.2"
+    assert minimal(held, "previous batch", "learning rate x 0.333", data=True) == held
+    assert minimal(held, "guarded log", data=True) == "guarded log"
+
+
+def test_batches_with_ordinary_values_that_fail_in_a_row_are_not_to_blame() -> None:
+    others = ("previous batch", "another batch")
+    assert minimal(*others, data=True, bad=4, outlies=False) is None
+    assert minimal(*others, "clip to 1", data=True, bad=4, outlies=False) == "clip to 1"
+    assert minimal(*others, data=True, bad=4, outlies=True) == "previous batch"
+    assert minimal(*others, data=True, outlies=False) == "previous batch"
+    guard = "guarded exp"
+    assert minimal(*others, guard, data=True, kind="exp overflow", outlies=False) == guard
+    assert minimal(*others, guard, data=True, kind="exp overflow", outlies=True) == others[0]
+
+
+def test_smaller_steps_are_no_cure_of_what_the_script_made_by_itself() -> None:
+    slower = "learning rate x 0.1"
+    assert minimal(slower, kind="log of zero", reaches="input") is None
+    held = "learning rate before it rose"
+    assert minimal(held, kind="outside domain", reaches="setting") == held
+
+
+def test_a_guard_cures_if_the_loss_is_finite_and_in_proportion() -> None:
+    assert judged("guarded sqrt", WindowMeasure(late_loss=9.0), NAN, NORMAL).outcome == "cures"
+    assert judged("guarded sqrt", WindowMeasure(late_loss=99.0), NAN, NORMAL).outcome == "does not"
+    assert judged("clip to 1", WindowMeasure(late_loss=9.0), NAN, NORMAL).outcome == "does not"
+    assert judged("guarded sqrt", WindowMeasure(late_loss=8.9), SPIKE, NORMAL).outcome == "does not"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def test_emits_signals_of_trials(each: Experiment) -> None:
 
 @experiments
 @kinds
-def test_the_next_step_is_the_same_bit_for_bit(each: Experiment, kind: str, tmp_path: Path) -> None:
+def test_the_next_step_is_the_same_and_what_it_writes_can_be_checked(
+    each: Experiment, kind: str, tmp_path: Path
+) -> None:
     alone = after_a_step(warmed_up(kind))
     setup = warmed_up(kind)
     before = State(setup).digest
@@ -65,6 +67,7 @@ def test_the_next_step_is_the_same_bit_for_bit(each: Experiment, kind: str, tmp_
     for ours, theirs in zip(after_a_step(setup), alone, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
     assert not made.events_of(ExperimentFailed)
+    assert not check(made).failures
 
 
 @experiments
@@ -86,13 +89,6 @@ def test_a_crash_restores_too(
     run(each.name, setup, tmp_path / "run")
     monkeypatch.undo()
     assert State(setup).digest == before
-
-
-@experiments
-@kinds
-def test_what_it_writes_can_be_checked(each: Experiment, kind: str, tmp_path: Path) -> None:
-    checkup = check(run(each.name, KINDS[kind](), tmp_path / "run"))
-    assert not checkup.failures
 
 
 OF_OTHERS = {REPLAY_LOSS, REPLAY_NORM, CURE_LOSS}  # of replays and cures

@@ -5,9 +5,9 @@ import math
 from holter.lab.replay.planning import clip_norms
 
 
-def test_one_where_ordinary_gradients_are_about_as_large() -> None:
-    assert clip_norms([0.8] * 20) == (1.0,)
-    assert clip_norms([30.0] * 20) == (1.0,)
+def test_one_and_a_tenth_where_ordinary_gradients_are_about_as_large() -> None:
+    assert clip_norms([0.8] * 20) == (1.0, 0.1)
+    assert clip_norms([30.0] * 20) == (1.0, 0.1)
 
 
 def test_a_typical_norm_where_one_would_never_be_reached() -> None:

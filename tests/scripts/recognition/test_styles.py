@@ -16,8 +16,6 @@ DECLINED = {
     "hogwild": ("trains in 2 other processes", "Let it train in the process that is started")
 }
 
-KNOWN_GAPS = {"word_lm": "its step is lost where the script trains to its end while it is recorded"}
-
 
 def preflight(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Extract the step of a script, and run no experiment on it."""
@@ -43,20 +41,13 @@ ALIKE = frozenset(
 )
 
 
-def marks_of(style: str) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.exhaustive] if style in ALIKE else []
-    if style in KNOWN_GAPS:
-        marks.append(pytest.mark.xfail(reason=KNOWN_GAPS[style], strict=False))
-    return marks
-
-
 @pytest.mark.parametrize(
     "script",
     [
         pytest.param(
             script,
             id=script.stem,
-            marks=marks_of(script.stem),
+            marks=[pytest.mark.exhaustive] if script.stem in ALIKE else [],
         )
         for script in STYLES
     ],

@@ -22,6 +22,7 @@ class ChangeFamily(StrEnum):
     EDITS = "edits"  # what the script writes to weights between steps
     NOISE = "noise"
     ACCUMULATION = "accumulation"  # batches that make a step
+    SETTING = "setting"  # a number that the script changes: a temperature, a loss weight
     SKIP = "skip"
     BATCH = "batch"
     PAIR = "pair"  # two changes together
@@ -37,6 +38,7 @@ _FAMILIES = {
     TrialKind.FLOAT32: ChangeFamily.PRECISION,
     TrialKind.GUARDED: ChangeFamily.GUARD,
     TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
+    TrialKind.HELD: ChangeFamily.SETTING,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
     TrialKind.LINE_SEARCH: ChangeFamily.RATE,
     TrialKind.CLIP: ChangeFamily.CLIP,
@@ -54,6 +56,7 @@ SLOWER = str(TrialName(TrialKind.LEARNING_RATE, "0.1"))
 STEP_SKIPPED = str(TrialName(TrialKind.STEP_SKIPPED))
 _MOST_OF_A_RISE = 0.5  # that smaller steps leave, if other data has caused it
 _BEYOND_LEVEL = 3.0  # times the loss of other data: the failure went on from there
+_GUARDED = 10.0  # times the highest ordinary loss, to which that of a guarded operation may rise
 _MUCH_LOWER = 0.2  # times the learning rate: below, a larger change than a reset of moments
 
 
@@ -79,6 +82,7 @@ class Normal:
     band: Band  # before it
     peak: float | None = None  # the highest shortly before
     level: float | None = None  # to which other data raised the loss where the failure began
+    is_guarded: bool = False  # the operation that has no value for such operands has a guard
 
     def beside(self, unchanged: WindowMeasure, tried: Mapping[str, WindowMeasure]) -> "Normal":
         """Return it with the level of other data, if trials show that there are such.
@@ -124,6 +128,9 @@ def concluded(
     if normal.level is not None:
         limit = max(limit, normal.level)
         before += f", {normal.level:.4g} on the data with which it began"
+    if normal.is_guarded and math.isfinite(limit):
+        # What such operands mean for the loss is another matter than that there was none.
+        limit = max(limit, _GUARDED * max(abs(limit), peak or 0.0))
     measured = f"loss {trial.late_loss:.4g}{before}"
     high = known and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured
@@ -157,6 +164,8 @@ def judged(
     # The script casts by itself, or combines types that torch does not.
     if measure.error and family_of(name) in (ChangeFamily.PRECISION, ChangeFamily.GUARD):
         return ReplayedChange(name, CureOutcome.NOT_APPLICABLE, measure.error)
+    guarded = unchanged.nonfinite_at is not None and family_of(name) is ChangeFamily.GUARD
+    normal = replace(normal, is_guarded=guarded)
     return ReplayedChange(name, *concluded(measure, unchanged, normal))
 
 

@@ -38,6 +38,7 @@ class Triage:
     batch_on_older_weights: bool | None
     older_batch_on_these_weights: bool | None
     samples: tuple[int, ...] = ()  # of the batch that fail by themselves
+    outlies: bool | None = None  # values of the batch, against those of the batches before
 
     @property
     def is_data(self) -> bool:
@@ -122,7 +123,15 @@ class Replayed:
     @property
     def is_data(self) -> bool:
         """Whether the batch fails on older weights, too, and another on these does not."""
-        return self.triage is not None and self.triage.is_data and not self.learns_other_data
+        if self.triage is None or not self.triage.is_data or self.cured_by(ChangeFamily.SETTING):
+            return False
+        return not (self.learns_other_data or self.has_ordinary_batches)
+
+    @property
+    def has_ordinary_batches(self) -> bool:
+        """Whether several batches fail on older weights too, with values like those before."""
+        ordinary = self.triage is not None and self.triage.outlies is False
+        return ordinary and self.about.bad > _SEVERAL
 
     @property
     def learns_other_data(self) -> bool:
@@ -134,7 +143,9 @@ class Replayed:
         """Whether the step was given values that are not finite, at once and not by its weights."""
         birth = self.birth
         at_once = self.onset == self.failing and not self.is_born_later
-        return birth is not None and birth.kind == "bad input" and at_once
+        if birth is None or birth.reaches == "setting" or not at_once:
+            return False
+        return birth.kind == "bad input" or birth.reaches == "input"
 
     @property
     def fails_on_older_weights(self) -> bool:
@@ -166,8 +177,9 @@ class Replayed:
         Kernels and precision come first: they leave the training as it is meant. Then a safe form
         of the operation that fails, and what acts on steps, unless it is the data: smaller steps
         only limit the damage that a bad batch does. The safe form comes first where the operation
-        has no value for such operands (log of 0), which other batches will meet as well, or where
-        several batches are bad in a few steps: there is no single batch to leave out.
+        has no value for such operands (log of 0), which other batches will meet as well, where the
+        values of the batch are like those of others, or where several batches are bad in a few
+        steps: there is no single batch to leave out.
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         if self.is_given:  # smaller steps change what a script collects, not what it is given
@@ -175,7 +187,11 @@ class Replayed:
         cures.sort(key=size_of)
         meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
-        local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION)  # change what is wrong, alone
+        if self.has_ordinary_batches:  # which the training would meet again and again
+            cures = [c for c in cures if c not in without]
+            without = []
+        # These change what is wrong, alone.
+        local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION, ChangeFamily.SETTING)
         guards = [c for c in cures if c.family in local]
         birth = self.birth
         if (
@@ -187,7 +203,9 @@ class Replayed:
             # The optimizer divides by 0: its epsilon is the guard, whatever the batch.
             meant += [c for c in cures if parts(c.name)[0].kind is TrialKind.LARGER_EPSILON]
         acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
-        recurs = self.about.bad >= _SEVERAL or (birth is not None and birth.is_singular)
+        ordinary = self.triage is not None and self.triage.outlies is False
+        singular = birth is not None and birth.is_singular
+        recurs = self.about.bad >= _SEVERAL or singular or ordinary
         first = self.is_data and not (guards and recurs)
         order = (*meant, *without, *acting) if first else (*meant, *acting, *without)
         return next(iter(order), None)
@@ -210,8 +228,8 @@ def replayed(run: Run) -> Replayed | None:
                 tried.append(event.what)
             case ChangesTried():
                 all_tried = True
-            case TriageMade(older, other, samples):
-                triage = Triage(older, other, samples)
+            case TriageMade(older, other, samples, outlies):
+                triage = Triage(older, other, samples, outlies)
     if about is None:
         return None
     found = Replayed(

@@ -14,7 +14,8 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import CLIP_NORM, REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 
-_ELSEWHERE = (ChangeFamily.PRECISION, ChangeFamily.GUARD)  # changes that point at another cause
+# Changes that point at another cause.
+_ELSEWHERE = (ChangeFamily.PRECISION, ChangeFamily.GUARD, ChangeFamily.SETTING)
 _EXPLODED = 10.0  # times the median norm before, from which on gradients explode
 _USELESS = (ChangeFamily.BATCH, *_ELSEWHERE)
 
@@ -81,7 +82,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         return
     at_once = replay.onset == replay.failing and not replay.is_born_later
     born = replay.birth if at_once else None
-    if born is not None and born.kind == "bad setting":
+    if born is not None and (born.kind == "bad setting" or born.reaches == "setting"):
         yield oversized_steps.clear(f"a setting of the optimizer is no number ({born.where})")
         return
     if replay.is_given and born is not None:

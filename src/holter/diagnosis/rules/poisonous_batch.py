@@ -75,6 +75,16 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
             f"the data are others from step {replay.onset} on, and smaller steps learn them"
         )
         return
+    held = replay.cured_by(ChangeFamily.SETTING)
+    if held:
+        yield poisonous_batch.clear(f"{listed(held)} cured it with the same batch")
+        return
+    if replay.has_ordinary_batches:
+        yield poisonous_batch.clear(
+            f"the batches of {replay.about.bad} steps fail on older weights, and their values are"
+            " like those before"
+        )
+        return
     useless = replay.not_cured_by(*_OTHERS)
     window = (replay.first, replay.failing)
     # Where a guard cures as well, an operation is unsafe, and the batch has only reached it.

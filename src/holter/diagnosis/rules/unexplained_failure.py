@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.data_sets import was_asked_for
 from holter.diagnosis.facts.ending import exception_line
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.rule import rule
@@ -57,6 +58,10 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
         yield unexplained_failure.not_examined("an exception ended the training")
     elif outcome.state is OutcomeState.UNKNOWN:
         yield unexplained_failure.not_examined(outcome.says)
+    elif outcome.state is OutcomeState.FALLING and was_asked_for(facts.run):
+        yield unexplained_failure.not_examined(
+            "`holter try` records the beginning of a training, and the loss is still falling"
+        )
     elif outcome.state is OutcomeState.FALLING and _is_at_chance(outcome):
         yield unexplained_failure.finding(
             f"the training ended before it learned anything: {outcome.says}",

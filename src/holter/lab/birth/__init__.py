@@ -22,14 +22,17 @@ def find(
     samples: int | None = None,
     update: Callable[[], object] | None = None,
     stepped_at: str = "",
+    backward_at: str = "",
 ) -> Birth | None:
     """Run a step and find the birth of what is not finite in it; None if all stays finite.
 
     `step` makes the forward pass and returns the loss; backward and the updates are made here, the
     latter by `update` where a training does more than to call `step()` of its optimizers: unscale,
-    clip. `samples` is the size of the batch; `stepped_at` is file and line of the script's own
-    `optimizer.step()`. A step that raises because of a NaN has a birth, too.
+    clip. `samples` is the size of the batch; `stepped_at` and `backward_at` are file and line
+    of the script's own `optimizer.step()` and `backward()`. A step that raises because of a NaN has
+    a birth, too.
     Weights, gradients, optimizers and RNGs are left as the step leaves them: restore them.
     """
     trace = Trace(models, optimizers, samples=samples, bottom=find.__code__)
-    return birth(trace, run(trace, step, models, optimizers, update), stepped_at)
+    course = run(trace, step, models, optimizers, update)
+    return birth(trace, course, stepped_at, backward_at)

@@ -22,10 +22,13 @@ _SAMPLES = 8  # that are named
 _NEXT = 4  # operations after a birth that are named
 
 
-def birth(trace: Trace, course: Course, stepped_at: str = "") -> Birth | None:
+def birth(
+    trace: Trace, course: Course, stepped_at: str = "", backward_at: str = ""
+) -> Birth | None:
     """The birth of what is not finite at the end of a step; None if there is none.
 
-    `stepped_at` is file and line of the script's `optimizer.step()`.
+    `stepped_at` and `backward_at` are file and line of the script's `optimizer.step()` and
+    `backward()`.
     """
     reached = [(trace.writer(tensor), owner) for owner, tensor in course.symptoms]
     if course.error is not None:
@@ -45,7 +48,7 @@ def birth(trace: Trace, course: Course, stepped_at: str = "") -> Birth | None:
     if told.phase != "backward" or told.kind != "half range":
         return told
     # A scaler that finds such gradients skips the step and halves its scale: that is its business.
-    return None if course.scale > 1 else _applied(told, stepped_at)
+    return None if course.scale > 1 else _applied(_scaled(told, backward_at), stepped_at)
 
 
 def _is_blamed(error: Exception) -> bool:
@@ -144,6 +147,17 @@ def _in_update(told: Birth, stepped_at: str) -> Birth:
     if own:
         return replace(told, stepped_at=where, says=says)
     return replace(told, where=where, line=line, stepped_at=where, says=says)
+
+
+def _scaled(told: Birth, backward_at: str) -> Birth:
+    """Name the line of the script that differentiates the loss, with whatever scale it has."""
+    if not backward_at:
+        return told
+    file, _, number = backward_at.rpartition(":")
+    where = f"{shortened(file)}:{number}"
+    line = linecache.getline(file, int(number)).strip()
+    says = f"{told.says.removesuffix('.')}; the backward pass is that of `{line}` at {where}."
+    return replace(told, backward_at=where, says=says)
 
 
 def _applied(told: Birth, stepped_at: str) -> Birth:

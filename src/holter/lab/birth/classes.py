@@ -26,6 +26,7 @@ KINDS = (
     *("zero times infinity", "infinity minus infinity"),
     *("bad input", "spoiled weights", "in-place edit", "bad setting", "unknown"),
 )
+_RECENT = 3  # operations before a sum among which an exponential counts
 _SUMMED = ("add", "clamp", "clamp_min", "maximum", "expand", "repeat")  # may stand behind a norm
 
 
@@ -183,6 +184,9 @@ def _of_range(event: TracedOperation, detail: Detail) -> Class:
         return Class("unknown", "there is no alignment: the input is too short for its target")
     else:
         return Class("unknown", f"operands reach {largest:.3g} only")
+    chain = detail.histories[0].chain[:_RECENT] if detail.histories else ()
+    if event.operation == "sum" and not EXPONENTIALS.isdisjoint(chain):
+        return Class("exp overflow", f"a sum of exponentials, {reaches}, {limit}")
     return Class("overflow", f"{reaches}, {limit}", largest / detail.limit)
 
 

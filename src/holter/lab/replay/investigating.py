@@ -219,6 +219,7 @@ class Investigation:
                     phase.optimizers,
                     samples=_count(batch),
                     stepped_at=phase.stepped_at,
+                    backward_at=phase.backward_at,
                     update=gathered.update if place == len(given) - 1 else gathered.keep,
                 )
                 if found is not None:
@@ -284,11 +285,8 @@ class Investigation:
         found = triage(self._window, self._band)
         if found.batch_on_older_weights:
             found = replace(found, samples=self._guilty_samples())
-        self._lab.event(
-            TriageMade(
-                found.batch_on_older_weights, found.older_batch_on_these_weights, found.samples
-            )
-        )
+        older, other = found.batch_on_older_weights, found.older_batch_on_these_weights
+        self._lab.event(TriageMade(older, other, found.samples, found.outlies))
         return found
 
     def _guilty_samples(self) -> tuple[int, ...]:

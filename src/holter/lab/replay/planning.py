@@ -18,6 +18,7 @@ from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTIO
 from holter.lab.changes.learning_rate import groups_of, learning_rate_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
 from holter.lab.changes.precision import FLOAT32, HALF
+from holter.lab.replay.settings import held_options, held_settings
 from holter.lab.replay.window import NO_EDIT, FailureWindow, WindowEdit
 from holter.lab.setup import Batch
 from holter.record.births import Birth
@@ -26,7 +27,7 @@ from holter.watching.blackbox.capture import Step
 from holter.watching.taps import Tap
 
 _RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
-_CLIP = 1.0
+_CLIP, _TIGHT = 1.0, 0.1
 _FEWEST = 6  # gradient norms that tell a typical one
 NOT_EDITED = "the script does not write to weights between steps"
 NOT_RAISED = "the learning rate does not rise in the window"
@@ -50,16 +51,16 @@ class PlannedReplay:
 
 
 def clip_norms(norms: Iterable[float]) -> tuple[float, ...]:
-    """Return the norms to clip at: 1, and what is typical where that is far less.
+    """Return the norms to clip at: 1, and what is typical where that is far less, or else 0.1.
 
     `norms` are those of gradients before a failure. A limit that ordinary gradients never reach
-    says nothing about clipping.
+    says nothing about clipping, and steps of norm 1 may be too large where gradients explode.
     """
     finite = sorted(norm for norm in norms if math.isfinite(norm) and norm > 0)
     if len(finite) < _FEWEST:
         return (_CLIP,)
     typical = float(f"{statistics.median(finite):.1g}")
-    return (_CLIP, typical) if typical <= _CLIP / 2 else (_CLIP,)
+    return (_CLIP, typical if typical <= _CLIP / 2 else _TIGHT)
 
 
 def planned_replays(
@@ -107,6 +108,10 @@ def planned_replays(
             TrialKind.SAME_ACCUMULATION,
             _as_many_batches(window),
             "the failing step is not made of more batches than those before",
+        ),
+        *(
+            PlannedReplay(str(TrialName(TrialKind.HELD, detail)), (), edit)
+            for detail, edit in (*held_settings(window), *held_options(window))
         ),
         _edit(
             TrialKind.PREVIOUS_BATCH,

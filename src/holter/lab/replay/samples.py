@@ -1,5 +1,6 @@
 """Data or state: the failing batch on older weights, and which of its samples fail alone."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,7 +8,7 @@ from functools import partial
 import torch
 
 from holter.diagnosis.facts.replays import Triage
-from holter.lab.batches import size, take
+from holter.lab.batches import size, take, tensors
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.failing import is_failure
 from holter.lab.replay.planning import instead
@@ -15,7 +16,11 @@ from holter.lab.replay.window import FailureWindow, WindowEdit
 from holter.lab.setup import Batch
 from holter.lab.state import State
 from holter.record.band import Band
+from holter.record.errors import HolterError
+from holter.watching.blackbox.capture import Step
 
+_COMPARED = 8  # batches before the failing one
+_OUTLYING = 10.0  # times the largest element of those batches
 _FEW = 8  # samples that are found by halving
 _SECONDS = 2.0  # in which others are looked for one by one
 
@@ -32,7 +37,27 @@ def triage(window: FailureWindow, band: Band) -> Triage:
     other: bool | None = None
     if played.steps and played.steps[-1] >= failing.step:
         other = is_failure(played.outcomes[-1], band)
-    return Triage(older, other)
+    return Triage(older, other, outlies=_outlies(window, failing, steps[:-1]))
+
+
+def _outlies(window: FailureWindow, failing: Step, before: Sequence[Step]) -> bool | None:
+    """Whether values of a batch are not finite, or far larger than in any batch before."""
+    try:
+        own = _sizes(window.batches(failing))
+        others = [_sizes(window.batches(step)) for step in before[-_COMPARED:]]
+    except (HolterError, RuntimeError, TypeError, ValueError):
+        return None
+    if any(len(each) != len(own) for each in others):
+        return None
+    usual = [max(column) for column in zip(*others, strict=True)]
+    pairs = zip(own, usual, strict=True)
+    return any(not math.isfinite(size) or size > _OUTLYING * most for size, most in pairs)
+
+
+def _sizes(batches: Sequence[Batch]) -> list[float]:
+    """Return the largest element of each tensor of a step, by size."""
+    held = [each for batch in batches for each in tensors(batch) if each.numel()]
+    return [float(each.detach().abs().max()) for each in held]
 
 
 def guilty_samples(

@@ -8,4 +8,5 @@ from holter.record.events.evaluation import *
 from holter.record.events.experiments import *
 from holter.record.events.ranks import *
 from holter.record.events.replays import *
+from holter.record.events.source import *
 from holter.record.events.training import *

@@ -78,3 +78,4 @@ class TriageMade(Occurrence):
     batch_on_older_weights: bool | None = None
     older_batch_on_these_weights: bool | None = None
     samples: tuple[int, ...] = ()  # that fail by themselves
+    outlies: bool | None = None  # its values, against those of the batches before

@@ -235,6 +235,7 @@ def _replay(seen: Seen) -> Replay:
             f"trains several models in turn: `{name}` changes",
             WayOut.ONE_MODEL,
         )
+    seen.capture.bind_models(seen.frame.f_globals, besides=seen.names or {})
     return Replay(
         seen.capture.plan,
         seen.frame.f_globals,
@@ -293,6 +294,7 @@ def _phase(pattern: Pattern, session: Session, replays: Mapping[Any, Replay]) ->
         max_norm=pattern.max_norm,
         scaler=pattern.scaler,
         stepped_at=pattern.stepped_at,
+        backward_at=session.sites[pattern.sites[-1]].site.place,
         prepare=preparation([session.sites[key] for key in pattern.sites], parts),
         regrade=_written(writes.gradients, pattern, given, gradients=True),
         rewrite=_written(writes.weights, pattern, given, gradients=False),

@@ -191,6 +191,12 @@ class StepCapture:
         if self.keeps_random:
             self._open.setdefault(RANDOM, {})[place] = RandomState.now()
 
+    def bind_models(self, variables: dict[str, Any], *, besides: Mapping[str, Any]) -> None:
+        """Give models back the names that they had in the steps: scripts load others at the end."""
+        for name, known in self._models.items():
+            if name in variables and name not in besides:
+                variables[name] = known[-1]
+
     def _look_at_models(self, names: Mapping[str, Any]) -> None:
         """Notice another model; one that comes back means that several are trained in turn."""
         for name in self.plan.others:

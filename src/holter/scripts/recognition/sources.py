@@ -106,6 +106,14 @@ def _call(source: Source, code: CodeType, instruction: int) -> ast.Call | None:
     return None
 
 
+def script_line(frame: FrameType) -> str:
+    """Return file and line of the script that lead to a frame, or ""."""
+    around: FrameType | None = frame
+    while around is not None and is_library(around.f_code.co_filename):
+        around = around.f_back
+    return "" if around is None else f"{around.f_code.co_filename}:{around.f_lineno}"
+
+
 def step_line(frame: FrameType) -> str:
     """Return file and line of the script's `.step()` that leads to a frame, or ""."""
     around: FrameType | None = frame

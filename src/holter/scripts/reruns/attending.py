@@ -28,8 +28,9 @@ from holter.lab.replay.outcomes import gradient_norm
 from holter.record.births import Birth
 from holter.record.trials import UNCHANGED
 from holter.record.typed import from_json, to_json
-from holter.scripts.recognition.sources import step_line
+from holter.scripts.recognition.sources import script_line, step_line
 from holter.scripts.reruns.changing import change_of
+from holter.scripts.reruns.values import ValueTrace
 from holter.watching.blackbox.shadow import held_by
 from holter.watching.listening.closures import closure_of
 from holter.watching.taps import Tap
@@ -51,6 +52,7 @@ class Rerun:
     skips: tuple[int, ...] = ()  # steps whose update is not made
     traced: int | None = None  # the step whose operations are watched, and what comes before it
     guarded: Birth | None = None  # whose operation the change guards
+    values: str = ""  # follows the lines of the script to the origin of an "input" or "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,9 @@ class Attendant:
         self._scale = 0.0  # of the loss of the last backward pass, by a GradScaler
         self._scaled: float = 0.0  # of a loss that was scaled and not yet differentiated
         self._samples: int | None = None  # in the last batch that a model was given
-        self._stepped_at = ""
+        self._stepped_at = self._backward_at = ""
         self._has_optimizer = False
+        self._values: ValueTrace | None = None
 
     def attend(self, watch: "Watch", end: Callable[[], NoReturn]) -> None:
         """Listen to the training that `watch` records; `end` ends the process."""
@@ -111,9 +114,19 @@ class Attendant:
         register_optimizer_step_post_hook(lambda *_: self._after_update())
         nn.modules.module.register_module_forward_pre_hook(self._given)
         self._arrive()
+        if self._order.values:
+            self._values = ValueTrace(lambda: self._watch.coming_step, self._rates)
+            self._values.begin()
+
+    def _rates(self) -> list[float]:
+        groups = [group for optimizer in self._optimizers() for group in optimizer.param_groups]
+        return [float(group["lr"]) for group in groups if "lr" in group]
 
     def close(self, folder: Path, error: BaseException | None) -> None:
         """Write what was seen."""
+        if self._values is not None:
+            sys.settrace(None)
+            self._birth = self._values.birth(of_setting=self._order.values == "setting")
         if self._trace is not None and self._birth is None and isinstance(error, Exception):
             with contextlib.suppress(Exception):  # it was raised for another reason
                 self._tell(Course(error=error))
@@ -135,6 +148,8 @@ class Attendant:
             self._backward_of, self._scale, self._scaled = self._at, self._scaled, 0.0
             if not isinstance(tensors, Tensor | tuple | list):
                 tensors = tuple(tensors)  # a generator can be read once only
+            if self._trace is not None:
+                self._backward_at = script_line(sys._getframe(1))  # noqa: SLF001
             if self._is_near:
                 roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
                 self._look([root for root in roots if isinstance(root, Tensor)])
@@ -278,7 +293,7 @@ class Attendant:
         trace = self._trace
         assert trace is not None
         with _disable_current_modes():
-            self._birth = birth(trace, course, self._stepped_at)
+            self._birth = birth(trace, course, self._stepped_at, self._backward_at)
 
     def _leave(self) -> NoReturn:
         if self._trace is not None:

@@ -86,8 +86,11 @@ class RerunInvestigation:
         about = replay.about
         self._failing, self._onset, self._unchanged = about.failing, about.onset, about.unchanged
         self._band, self._peak = replay.band, about.normal_peak
+        set_badly = replay.birth is not None and replay.birth.kind == "bad setting"
+        values = self._following("setting" if set_badly else "input")
         with self._started():
-            _, seen = self._play("traced", Rerun(self._first, self._last, traced=about.failing))
+            order = Rerun(self._first, self._last, traced=about.failing)
+            seen = self._followed(values) if set_badly else self._play("traced", order)[1]
             recorded = _losses(self._run)
             differ = [
                 step
@@ -98,8 +101,11 @@ class RerunInvestigation:
                 yield f"the script runs in another way from step {min(differ)} on: no origin found"
                 return
             found, before = seen.birth, replay.birth
-            if found is None or found.is_from_outside or before is None:
-                yield "no operation of torch in the loop produced it"
+            if not set_badly and (found is None or found.is_from_outside):
+                yield "no operation of torch since the update before produced it"
+                found = self._followed(values).birth
+            if found is None or before is None:
+                yield "no line of the script was seen to produce it"
                 return
             found = replace(found, before_step=True)
             if not found.samples:  # those of the batch in which it was met
@@ -138,6 +144,7 @@ class RerunInvestigation:
             self._trace(seen.met)
             if self._birth is not None:
                 yield self._birth.says
+                yield from self._follow_lines(self._birth)
         elif self._later is not None:
             yield from self._trace_end(self._later)
         if ladder and self._fails:
@@ -147,7 +154,9 @@ class RerunInvestigation:
         self, name: str, order: Rerun, *, records: bool = True
     ) -> tuple[ReplayTrial, Attended]:
         """Run the script once more; return its last steps, and what was seen of them."""
-        folder = self._place / folder_name(f"{name} {order.first} {order.traced or ''}", 0)
+        folder = self._place / folder_name(
+            f"{name} {order.first} {order.traced or order.values}", 0
+        )
         trial = ScriptTrial(self._command, folder, free=(self._place,), attendant=Attendant(order))
         limit = max(_SLACK * min(self._seconds, self._recorded_seconds), _LEAST)
         failed = self._bench.apart(folder.name, run_trial, trial, seconds=limit)
@@ -157,7 +166,7 @@ class RerunInvestigation:
                 f"{self._command.script} could not be run again: {failed or 'it was ended'}."
             )
         played = _steps(Run.load(folder), seen, order)
-        if order.traced is None and records:
+        if order.traced is None and not order.values and records:
             for values, signal in ((played.losses, REPLAY_LOSS), (played.norms, REPLAY_NORM)):
                 for first, part in pieces(played.steps, values):
                     self._lab.write(signal, part, trial=name, first=first)
@@ -236,6 +245,29 @@ class RerunInvestigation:
         self._birth = seen.birth
         if self._birth is not None:
             self._lab.event(BirthFound(self._birth, self._failing))
+
+    def _following(self, kind: str) -> Rerun:
+        """Return a rerun that follows the lines of the script to an "input" or a "setting"."""
+        return Rerun(self._first, self._failing, values=kind)
+
+    def _followed(self, order: Rerun) -> Attended:
+        """Follow the lines of the script; nothing is found where that takes too long."""
+        try:
+            return self._play("values", order, records=False)[1]
+        except HolterError:
+            return Attended()
+
+    def _follow_lines(self, met: Birth) -> Iterator[str]:
+        """Find the line that made what the failing step was given, if it was given it."""
+        if not met.has_origin:
+            return
+        kind = "setting" if met.kind == "bad setting" else "input"
+        seen = self._followed(self._following(kind))
+        if seen.birth is not None:
+            told = replace(seen.birth, samples=met.samples, sample_count=met.sample_count)
+            self._birth = replace(told, indices=met.indices)
+            self._lab.event(BirthFound(self._birth, self._failing))
+            yield self._birth.says
 
     def _trace_end(self, later: Capture) -> Iterator[str]:
         """Find the operation in which a training that left its course stopped being finite."""

@@ -1,0 +1,80 @@
+"""A number that the script changes from step to step makes the training fail."""
+
+from collections.abc import Iterator
+
+from holter.diagnosis.causes import FAILURES
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.replayed_changes import ChangeFamily
+from holter.diagnosis.facts.replays import fails, listed, replayed, since
+from holter.diagnosis.remedies import instructions
+from holter.diagnosis.rule import rule
+from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.signals import REPLAY_LOSS
+from holter.record.trials import UNCHANGED
+
+
+@rule(
+    severity=Severity.ERROR,
+    level=Level.HYPERPARAMETER,
+    needs=(REPLAY_LOSS,),
+)
+def changed_settings(facts: Facts) -> Iterator[Verdict]:
+    """A number that the script changes from step to step makes the training fail.
+
+    ## What it does
+    `holter try replay` holds each number that the script gives to its steps at the value it had
+    when the window began: a temperature, a loss weight, the rate of an inner loop. Reports the
+    numbers with which the failure is gone, the batches and the learning rate being the same.
+
+    ## Why it matters
+    Another batch or a smaller learning rate only postpones such a failure: the number moves on.
+
+    ## Example
+    ```python
+    temperature = 0.5 * 0.98**step              # bad
+    temperature = max(0.05, 0.5 * 0.98**step)   # good
+    ```
+
+    ## What to do
+    Bound the schedule of the named number, or change it more slowly.
+
+    ## When it is wrong
+    The number picks the data of a step, and the data is to blame.
+
+    ## How to confirm
+    - Keep the number constant from the step that the finding names on.
+    """
+    replay = replayed(facts.run)
+    if replay is None or not replay.is_reproduced:
+        yield changed_settings.not_examined("no failure was reproduced")
+        return
+    if not fails(replay):
+        yield changed_settings.clear(f"step {replay.failing} does not fail in the replay")
+        return
+    if not replay.all_tried:
+        yield changed_settings.not_examined("not all changes were tried on the failure")
+        return
+    cured = replay.cured_by(ChangeFamily.SETTING)
+    tried = replay.not_cured_by(ChangeFamily.SETTING)
+    if not cured:
+        yield (
+            changed_settings.clear(f"{listed(tried)} did not cure it")
+            if tried
+            else changed_settings.not_examined("no number of the script changes in the window")
+        )
+        return
+    guards = replay.cured_by(ChangeFamily.GUARD)
+    window = (replay.first, replay.failing)
+    yield changed_settings.finding(
+        f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}: a number"
+        " that the script changes",
+        confidence=Confidence.LIKELY,
+        onset=replay.onset,
+        evidence=(
+            Evidence(REPLAY_LOSS, window, replay.says, UNCHANGED),
+            *(Evidence(REPLAY_LOSS, window, replay.changes[name].says, name) for name in cured[:2]),
+        ),
+        # Where a guard cures as well, an operation is unsafe, and the number has only reached it.
+        explains=("poisonous-batch", *FAILURES) if guards else None,
+        fix=instructions(replay, (ChangeFamily.SETTING,)),
+    )
