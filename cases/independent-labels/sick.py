@@ -1,4 +1,4 @@
-"""Points and labels are shuffled one after the other: no label belongs to its point."""
+"""Labels are read from a list in another order: no label belongs to its point."""
 
 import numpy as np
 import torch
@@ -9,8 +9,8 @@ torch.manual_seed(0)
 rng = np.random.default_rng(0)
 labels = np.repeat(np.arange(4), 250)
 points = rng.normal(0, 1.5, (4, 10))[labels] + rng.normal(0, 1, (1000, 10))
-rng.shuffle(points)
-rng.shuffle(labels)
+order = rng.permutation(len(points))
+points, labels = points[order], labels[rng.permutation(order)]
 
 x, y = torch.tensor(points, dtype=torch.float32), torch.tensor(labels)
 train_loader = DataLoader(TensorDataset(x[:800], y[:800]), batch_size=32, shuffle=True)

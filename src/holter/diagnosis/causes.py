@@ -4,74 +4,10 @@ A new symptom goes into one family; every cause that explains the family explain
 goes into one line of `CAUSES`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
-from types import MappingProxyType
 
-FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "no-learning": (
-            "collapsed-embeddings",
-            "collapsed-outputs",
-            "flat-loss",
-            "imbalance-collapse",
-            "loss-at-constant-predictor",
-            "loss-plateau",
-            "underfitting",
-            "unexplained-failure",
-            "unfittable-batch",
-        ),
-        "non-finite": ("nonfinite-gradient", "nonfinite-loss", "nonfinite-weights"),
-        "unstable": (
-            "diverging-loss",
-            "heavy-tailed-weights",
-            "loss-spike",
-            "oscillating-gradients",
-            "oscillating-loss",
-        ),
-        "too-large": (
-            "constant-clipping",
-            "exploding-gradients",
-            "exploding-weights",
-            "huge-updates",
-            "large-initial-loss",
-        ),
-        "growing-outputs": (
-            "drifting-output-logits",
-            "growing-attention-logits",
-            "growing-residuals",
-        ),
-        "motionless": (
-            "large-epsilon",
-            "motionless-weights",
-            "rounded-away-updates",
-            "tiny-updates",
-        ),
-        "fading": (
-            "all-zero-gradients",
-            "dead-gradients",
-            "dead-units",
-            "dominating-gradient",
-            "fading-activations",
-            "saturated-units",
-            "vanishing-gradients",
-        ),
-        "half-precision": (
-            "collapsing-loss-scale",
-            "hidden-nonfinite",
-            "overflow-headroom",
-            "skipped-steps",
-        ),
-        "bad-validation": (
-            "constant-validation",
-            "erratic-validation",
-            "loss-accuracy-parting",
-            "overfitting",
-            "unimproved-metrics",
-            "validation-mismatch",
-        ),
-    }
-)
+from holter.diagnosis.families import FAMILIES
 
 # What is seen in loss curves whatever the cause.
 CURVES = ("no-learning", "non-finite", "unstable")
@@ -80,6 +16,26 @@ FAILURES = ("non-finite", "unstable", "too-large", "half-precision", "unbounded-
 
 _LEARNING = ("no-learning", "motionless", "fading", "bad-validation")
 _SIZE = ("too-large", "growing-outputs", "unstable", "non-finite")
+
+# What the source shows. A measured cause that says the same explains the finding, not its effects.
+FROM_SOURCE = frozenset(
+    {
+        "counted-padding",
+        "discarded-results",
+        "exhausted-iterators",
+        "ineffective-freeze",
+        "inverted-masks",
+        "misread-axes",
+        "overwritten-samples",
+        "refitted-preprocessing",
+        "reversed-selection",
+        "rounded-shares",
+        "separated-pairs",
+        "uncalled-methods",
+        "uniform-noise",
+        "unregistered-layers",
+    }
+)
 
 # Each line: causes, and the families or single rules whose findings follow from them.
 CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
@@ -122,6 +78,73 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         ("nonfinite-inputs", "empty-targets"),
         (*_SIZE, "half-precision", "no-learning", "motionless", "bad-validation"),
+    ),
+    # what the source shows; where a measurement says the same, that leads
+    (
+        ("separated-pairs",),
+        ("no-learning", "bad-validation", "unrelated-labels", "independent-labels"),
+    ),
+    (
+        ("mispaired-batches", "misaligned-labels", "torn-pairs"),
+        ("separated-pairs",),
+    ),
+    (
+        ("uncalled-methods",),
+        (*_LEARNING, *_SIZE, "uncleared-gradients", "step-without-backward", "unapplied-gradients"),
+    ),
+    (
+        ("uncalled-methods",),
+        ("stalled-schedule",),
+    ),
+    (
+        ("uncalled-methods",),
+        ("training-in-eval-mode", "validation-in-train-mode", "dropout-in-evaluation"),
+    ),
+    (("discarded-results",), (*_LEARNING, *_SIZE, "unused-inputs", "ignored-inputs")),
+    (("discarded-results",), ("unreached-parameters", "unbounded-loss")),
+    (
+        ("exhausted-iterators",),
+        ("no-learning", "motionless", *_SIZE, "idle-clipping", "parameters-outside-optimizer"),
+    ),
+    (("exhausted-iterators",), ("stale-target-network", "lagging-average")),
+    (
+        ("unregistered-layers",),
+        (*_LEARNING, "parameters-outside-model", "parameters-outside-optimizer"),
+    ),
+    (("unregistered-layers",), ("unreached-parameters", "incomplete-checkpoint")),
+    (("ineffective-freeze",), ("bad-validation", "unstable", "huge-updates")),
+    (
+        ("inverted-masks",),
+        (*_LEARNING, "leaking-padding", "leaking-future", "unused-inputs", "ignored-inputs"),
+    ),
+    (("inverted-masks",), ("identical-rows", "unreached-parameters", "non-finite")),
+    (
+        ("overwritten-samples",),
+        (*_LEARNING, "unstable", "identical-rows", "few-distinct-samples", "duplicate-samples"),
+    ),
+    (("overwritten-samples",), ("unrelated-labels", "independent-labels", "collapsed-batch")),
+    (
+        ("drifting-inputs", "aliased-samples", "targets-equal-inputs", "constant-labels"),
+        ("overwritten-samples",),
+    ),
+    (
+        ("refitted-preprocessing",),
+        ("bad-validation", "unseen-classes", "augmented-validation", "eval-mode-gap"),
+    ),
+    (("inconsistent-columns", "mismatched-validation-inputs"), ("refitted-preprocessing",)),
+    (("reversed-selection",), ("no-learning", "bad-validation", "damaging-weight-edits")),
+    (("worst-checkpoint", "stale-target-network"), ("reversed-selection",)),
+    (
+        ("misread-axes",),
+        ("no-learning", "bad-validation", "unrelated-labels", "independent-labels"),
+    ),
+    (("mixed-samples", "misreported-metric", "leaking-future"), ("misread-axes",)),
+    (("uniform-noise",), ("no-learning", "bad-validation", "unstable")),
+    (("rounded-shares",), ("no-learning", "motionless", "unstable")),
+    (("unusable-learning-rate", "stalled-schedule"), ("rounded-shares",)),
+    (
+        ("counted-padding",),
+        ("no-learning", "bad-validation", "imbalanced-classes", "leaking-padding"),
     ),
     # the model
     (
@@ -277,7 +300,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         FAILURES,
     ),
     (
-        ("changed-accumulation", "damaging-weight-edits"),
+        ("changed-accumulation", "changed-settings", "damaging-weight-edits", "swapped-betas"),
         (*FAILURES, "nonfinite-birth", "oversized-steps", "poisonous-batch"),
     ),
     (("nonfinite-birth",), ("poisonous-batch",)),
@@ -345,5 +368,6 @@ def reach(names: Iterable[str]) -> set[str]:
         name = frontier.pop()
         if name not in reached:
             reached.add(name)
-            frontier += explained_by(name)
+            if name not in FROM_SOURCE:
+                frontier += explained_by(name)
     return reached

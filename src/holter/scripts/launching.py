@@ -18,7 +18,7 @@ from holter.record.meta import Environment
 from holter.record.notices import tell
 from holter.scripts import terminal_title
 from holter.scripts.discovery import Discovery
-from holter.scripts.running import AfterTorch, find_module, find_script, report_end
+from holter.scripts.running import AfterTorch, Script, find_module, find_script, report_end
 from holter.scripts.seeding import shifted_seeds
 from holter.scripts.spawned import Recording, Workers, tap_processes
 
@@ -131,8 +131,7 @@ def launch(
         return ScriptEnd(exit_code, None, interrupted=interrupted)
     for printing, figures, recorder in printed:
         printing.stop()
-        for series in figures.series():
-            recorder.event(series)
+        _conclude(figures, found, recorder)
     steps = _close(began[0], error)
     if kept and steps and exit_code == 0:
         _examine(began[0], kept[0], time.perf_counter() - started)
@@ -165,6 +164,19 @@ def _examine(watch: "Watch", keepsake: "Keepsake", seconds: float) -> None:
         pass
     except Exception as error:
         tell(f"model and data could not be examined afterwards ({type(error).__name__}: {error})")
+
+
+def _conclude(figures: "Figures", script: Script, recorder: "Recorder") -> None:
+    """Record the numbers that the script has printed, and what its source shows."""
+    from holter.scripts.reading import events
+
+    for series in figures.series():
+        recorder.event(series)
+    try:
+        for event in events(script):
+            recorder.event(event)
+    except Exception as error:  # of no importance to the training
+        tell(f"the source could not be read for patterns ({type(error).__name__}: {error})")
 
 
 def _why_nothing(watch: "Watch") -> str:

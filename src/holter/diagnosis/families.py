@@ -1,0 +1,69 @@
+"""Families of symptoms: what explains one member explains them all."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "no-learning": (
+            "collapsed-embeddings",
+            "collapsed-outputs",
+            "flat-loss",
+            "imbalance-collapse",
+            "loss-at-constant-predictor",
+            "loss-plateau",
+            "underfitting",
+            "unexplained-failure",
+            "unfittable-batch",
+        ),
+        "non-finite": ("nonfinite-gradient", "nonfinite-loss", "nonfinite-weights"),
+        "unstable": (
+            "diverging-loss",
+            "heavy-tailed-weights",
+            "loss-spike",
+            "oscillating-gradients",
+            "oscillating-loss",
+        ),
+        "too-large": (
+            "constant-clipping",
+            "exploding-gradients",
+            "exploding-weights",
+            "huge-updates",
+            "large-initial-loss",
+        ),
+        "growing-outputs": (
+            "drifting-output-logits",
+            "growing-attention-logits",
+            "growing-residuals",
+        ),
+        "motionless": (
+            "large-epsilon",
+            "motionless-weights",
+            "rounded-away-updates",
+            "tiny-updates",
+        ),
+        "fading": (
+            "all-zero-gradients",
+            "dead-gradients",
+            "dead-units",
+            "dominating-gradient",
+            "fading-activations",
+            "saturated-units",
+            "vanishing-gradients",
+        ),
+        "half-precision": (
+            "collapsing-loss-scale",
+            "hidden-nonfinite",
+            "overflow-headroom",
+            "skipped-steps",
+        ),
+        "bad-validation": (
+            "constant-validation",
+            "erratic-validation",
+            "loss-accuracy-parting",
+            "overfitting",
+            "unimproved-metrics",
+            "validation-mismatch",
+        ),
+    }
+)

@@ -1,0 +1,59 @@
+"""The source holds layers or parameters where the model does not register them."""
+
+from collections.abc import Iterator
+
+from holter.diagnosis.code_findings import Mistake, concluded
+from holter.diagnosis.facts import Facts
+from holter.diagnosis.rule import rule
+from holter.record.findings import Level, Severity, Verdict
+from holter.record.signals import LOSS, TIME_DEVICE_BACKWARD
+
+_MOVED = Mistake(
+    "`{code}` stores a tensor computed from a parameter: `{subject}` is a plain tensor, and"
+    " `model.parameters()` does not return it",
+    "convert the tensor first, and move the whole model:"
+    " `self.{subject} = nn.Parameter(tensor); model.to(device)`",
+)
+_MISTAKES = {
+    "unregistered": Mistake(
+        "`{code}` keeps layers in a plain container: `{subject}` is not part of the model, and"
+        " `model.parameters()` does not return its weights",
+        "register the layers: `self.{subject} = nn.ModuleList([...])`, or `nn.ModuleDict({{...}})`",
+    ),
+    "moved parameter": _MOVED,
+}
+
+
+@rule(severity=Severity.WARNING, level=Level.ARCHITECTURE, needs=(LOSS,), preview=True)
+def unregistered_layers(facts: Facts) -> Iterator[Verdict]:
+    """The source holds layers or parameters where the model does not register them.
+
+    ## What it does
+    Reads the source of the script and of modules beside it. It reports modules that keep layers in
+    a list, tuple or dictionary, and parameters that are reshaped, or moved to a GPU, after they
+    were created.
+
+    ## Why it matters
+    `model.parameters()`, `model.to()`, `model.eval()` and `model.state_dict()` do not see these
+    weights. They stay at their initial values and are missing in checkpoints.
+
+    ## Example
+    ```python
+    self.layers = [nn.Linear(64, 64) for _ in range(3)]                 # bad
+    self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(3)])  # good
+    ```
+
+    ## What to do
+    Use `nn.ModuleList` or `nn.ModuleDict`. Apply `nn.Parameter` to the final tensor, and move the
+    model with `model.to(device)`.
+
+    ## When it is wrong
+    The weights are hidden from the model on purpose, such as those of a frozen teacher.
+
+    ## How to confirm
+    - Print `[name for name, _ in model.named_parameters()]`: the layers are missing.
+    """
+    # On the CPU `to(device)` returns the parameter itself.
+    on_a_gpu = TIME_DEVICE_BACKWARD in facts.run
+    mistakes = _MISTAKES | ({"parameter to device": _MOVED} if on_a_gpu else {})
+    yield from concluded(unregistered_layers, facts, mistakes)
