@@ -7,7 +7,8 @@ from holter.diagnosis.damage import Damage, damage_of, graded
 from holter.diagnosis.engine import named_rule
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rules.exploding_weights import exploding_weights
-from holter.record import Run
+from holter.record import Event, Run
+from holter.record.events import FigurePrinted
 from holter.record.findings import Confidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import LOSS, LR, TARGET_ENTROPY
 from layered import broken, falling, flat, rising
@@ -52,6 +53,18 @@ def test_a_loss_that_cannot_be_judged_is_a_hint(losses: dict[str, np.ndarray]) -
     assert isinstance(damage, Damage)
     assert damage.confidence is Confidence.HINT
     assert damage.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("values", "learned"),
+    [((0.2, 0.6, 0.9, 0.95), True), ((0.2, 0.6, 0.3, 0.3), False), ((0.1, 0.1, 0.12), False)],
+)
+def test_a_metric_that_the_script_shows_tells_where_the_loss_does_not(
+    values: tuple[float, ...], learned: bool
+) -> None:
+    shown = FigurePrinted("test acc", tuple(range(10, 10 * len(values) + 1, 10)), values)
+    run = run_of({LOSS: {"": flat() - 2.3}}, events=[Event(199, 0.0, shown)])
+    assert isinstance(judged(run), Normal) == learned
 
 
 @pytest.mark.parametrize(

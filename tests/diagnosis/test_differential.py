@@ -1,6 +1,7 @@
 """One cause, not forty alarms."""
 
 from holter.diagnosis.differential import diagnose
+from holter.diagnosis.effects import reached_by
 from holter.diagnosis.engine import Checkup, named_rule
 from holter.record.findings import Clear, Confidence, Evidence, Finding, NotExamined, Severity
 from holter.record.signals import (
@@ -205,3 +206,12 @@ def test_what_costs_time_alone_leads_last() -> None:
     hint = finding("reset-optimizer-state", confidence=Confidence.HINT)
     assert diagnose(Checkup((slow, hint))).leading is hint
     assert diagnose(Checkup((slow,))).leading is slow
+
+
+def test_a_measured_cause_explains_a_finding_from_the_source_and_not_its_effects() -> None:
+    source = finding("misread-axes", confidence=Confidence.LIKELY)
+    labels = finding("unrelated-labels", confidence=Confidence.LIKELY)
+    mixed = finding("mixed-samples")
+    assert {"misread-axes"} <= reached_by(mixed)
+    assert "unrelated-labels" not in reached_by(mixed)
+    assert diagnose(Checkup((labels, source))).leading is source

@@ -34,6 +34,7 @@ def birth(operation: str, kind: str, **more: Any) -> Birth:
         (birth("exp", "exp overflow", went_into=["sum", "log"]), "torch.logsumexp"),
         (birth("exp", "exp overflow", went_into=["sum", "div"]), "torch.softmax"),
         (birth("exp", "exp overflow", went_into=["mul"]), "x.clamp(max=20).exp()"),
+        (birth("ctc_loss", "unknown"), "zero_infinity=True"),
         (birth("acos", "outside domain"), "x.clamp(-1 + 1e-6, 1 - 1e-6).acos()"),
         (birth("pow", "outside domain"), "x.clamp_min(1e-12) ** exponent"),
         (birth("sqrt", "root at zero", masked=True), "torch.where(mask, safe.sqrt(), 0.0)"),

@@ -10,8 +10,9 @@ import torch
 
 from bench.accuracy import TABLES
 from holter import Run, check, diagnose
-from holter.diagnosis.causes import CAUSES, FAMILIES
+from holter.diagnosis.causes import CAUSES
 from holter.diagnosis.engine import Checkup, all_rules
+from holter.diagnosis.families import FAMILIES
 from holter.diagnosis.rule import HEADINGS, NO_DAMAGE, Rule
 from holter.lab.experiments import all_experiments
 from holter.record.signals import (
@@ -147,7 +148,7 @@ def test_needs_exist(rule: Rule) -> None:
     # These are about runs that may have no signals.
     without = (
         *("unapplied-gradients", "out-of-memory", "missing-rank", "hung-rank"),
-        "nonfinite-variables",
+        *("nonfinite-variables", "uncalled-methods"),
     )
     assert rule.needs or rule.name in without
     assert all(CATALOGUE[signal.name] is signal for signal in rule.needs)

@@ -9,6 +9,7 @@ from holter.diagnosis.causes import members
 from holter.diagnosis.effects import reached_by
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.chance import validation_at_chance
+from holter.diagnosis.facts.figures import learned_metric
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import Rule
@@ -58,9 +59,9 @@ def damage_of(
 
     A loss that fell by a share of at most `min_fall`, that ends above `max_loss` times the best
     constant prediction, or that is still falling towards it, makes a hint. So does one that cannot
-    be judged because optimizers compete or because it changes its sign. While losses are few, or
-    the learning rate warms up, it is too early. A condition to report `regardless` of damage is a
-    hint at least.
+    be judged because optimizers compete or because it changes its sign, unless a metric that the
+    script shows rises by far. While losses are few, or the learning rate warms up, it is too early.
+    A condition to report `regardless` of damage is a hint at least.
     """
     outcome = facts.outcome
     if outcome is not None and outcome.bad:
@@ -74,6 +75,10 @@ def damage_of(
         return Damage(outcome.says, Confidence.HINT, (outcome.evidence,))
     if outcome is not None:
         return rule.harmless(f"{measured}, but {outcome.says}")
+    shown = learned_metric(facts.run)
+    if shown is not None and not regardless:
+        course = f"from {shown.values[0]:.3g} to {shown.last:.3g}"
+        return rule.harmless(f"{measured}, but `{shown.name}` goes {course}")
     if _too_early(facts) and not regardless:
         return rule.not_examined(f"{measured}; too few losses after warm-up to judge the damage")
     return Damage("whether the loss fell cannot be judged", Confidence.HINT, ())

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import Baseline
 from holter.diagnosis.facts.chance import Chance, Standing
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.record import Run
@@ -13,6 +14,8 @@ from holter.record.signals import (
     TARGET_CLASSES,
     TARGET_ENTROPY,
     TARGET_LARGEST_CLASS_FRACTION,
+    TARGET_MAX,
+    TARGET_MIN,
     TARGET_STD,
     VAL_ACCURACY,
     VAL_LOSS,
@@ -184,3 +187,33 @@ def test_a_validation_is_judged_beside_the_variance_of_its_own_targets() -> None
     measured = chance(run_of({**signals, **own}))
     assert measured.validation is not None
     assert measured.standing is Standing.AT_CHANCE
+
+
+def test_targets_that_differ_by_rounding_alone_do_not_vary() -> None:
+    def baseline(spread: float) -> object:
+        targets = {TARGET_MIN: -0.8, TARGET_MAX: 0.5, TARGET_STD: spread}
+        signals = {signal: {"mse_loss": np.full(STEPS, at)} for signal, at in targets.items()}
+        return Facts(run_of({LOSS: {"": np.full(STEPS, 0.03)}, **signals})).baseline
+
+    assert isinstance(baseline(3e-8), str)  # the centre of all samples
+    assert isinstance(baseline(1e-3), Baseline)
+
+
+NOISY_LABELS = noisy(CONSTANT * np.where(AT < 20, 1.0, 0.95), 0.02)
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (run(NOISY_LABELS, accuracy=0.15, spread=0.9), OutcomeState.STALLED),
+        (run(NOISY_LABELS, accuracy=0.4, spread=0.9), OutcomeState.LEARNED),
+        (
+            run(NOISY_LABELS, accuracy=0.15, spread=0.9, validation=[0.9, 0.6, 0.5, 0.5, 0.5]),
+            OutcomeState.LEARNED,  # mixed samples in training, whole ones in validation
+        ),
+    ],
+)
+def test_a_loss_that_noisy_or_mixed_labels_keep_high_has_not_stalled(
+    made: Run, state: OutcomeState
+) -> None:
+    assert Facts(made).run_outcome.state is state

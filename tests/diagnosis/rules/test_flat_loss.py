@@ -7,15 +7,20 @@ from holter.diagnosis.rules.flat_loss import flat_loss
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
+    ACCURACY,
     LABEL_FIT,
     LABEL_HELD_OUT,
     LOSS,
+    LOSS_ROOT_SHARE,
     LR,
     OUTPUT_SPREAD,
+    TARGET_CLASSES,
     TARGET_ENTROPY,
+    TARGET_LARGEST_CLASS_FRACTION,
     UPDATE_RATIO,
+    VAL_LOSS,
 )
-from synthetic import found, run_of, said
+from synthetic import found, run_of, said, series
 
 SEEDS = range(40)
 Curve = Callable[[np.random.Generator], np.ndarray]
@@ -250,3 +255,30 @@ def test_clear_names_the_fall() -> None:
     (verdict,) = said(flat_loss, run_with(np.linspace(2, 1, 100)))
     assert isinstance(verdict, Clear)
     assert "falls by" in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("validation", "accuracy", "fires"),
+    [
+        (0.678, 0.59, False),  # noisy labels leave no more to learn
+        (0.693, 0.59, True),
+        (0.678, 0.51, True),
+    ],
+)
+def test_a_small_gain_that_carries_over_is_all_that_noisy_labels_allow(
+    validation: float, accuracy: float, fires: bool
+) -> None:
+    owner, steps = "cross_entropy", 300
+    rng = np.random.default_rng(0)
+    run = run_of(
+        {
+            LOSS: {"": 0.677 + 0.001 * rng.normal(size=steps)},
+            LOSS_ROOT_SHARE: {"": np.ones(steps)},
+            TARGET_ENTROPY: {owner: np.full(steps, np.log(2))},
+            TARGET_LARGEST_CLASS_FRACTION: {owner: np.full(steps, 0.5)},
+            TARGET_CLASSES: {owner: np.full(steps, 2.0)},
+            ACCURACY: {owner: np.full(steps, accuracy)},
+            VAL_LOSS: {owner: series([validation] * 5, range(50, 300, 50))},
+        }
+    )
+    assert bool(found(flat_loss, run)) == fires

@@ -17,6 +17,7 @@ STEPS = 200
         (CopyCompared("Net", behind=0.1, moved=0.9, written=2 * STEPS), STEPS, Clear),
         (CopyCompared("Net", behind=0.95, moved=0.05, written=1), STEPS, Clear),  # a snapshot
         (CopyCompared("Net", behind=1.0, moved=0.0, written=STEPS), STEPS, Clear),  # frozen
+        (CopyCompared("Net", behind=2.1, moved=2.0, written=STEPS), STEPS, Clear),  # a second tower
         (CopyCompared("Net", behind=0.95, moved=0.05, written=2 * STEPS), 20, NotExamined),
         (None, STEPS, NotExamined),
     ],

@@ -5,6 +5,7 @@ from holter import check, diagnose
 from holter.diagnosis.damage import UNEXPLAINED
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rules.unexplained_failure import unexplained_failure
+from holter.record.events import Event, ExperimentsChosen
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
 from holter.record.signals import (
     ACCURACY,
@@ -83,8 +84,13 @@ def test_overfitting_is_an_outcome_but_no_failure() -> None:
     assert not checkup.outcome.bad
 
 
-@pytest.mark.parametrize(("accuracy", "is_reported"), [(0.05, True), (0.9, False)])
-def test_a_run_that_ends_before_it_learned_is_a_hint(accuracy: float, is_reported: bool) -> None:
+@pytest.mark.parametrize(
+    ("accuracy", "is_part", "is_reported"),
+    [(0.05, False, True), (0.05, True, False), (0.9, False, False)],
+)
+def test_a_run_that_ends_before_it_learned_is_a_hint(
+    accuracy: float, is_part: bool, is_reported: bool
+) -> None:
     """A loss that falls towards the best constant prediction, and is above it at the end."""
     steps, owner = 300, "cross_entropy"
     noise = 0.01 * np.random.default_rng(0).normal(size=steps)
@@ -97,7 +103,8 @@ def test_a_run_that_ends_before_it_learned_is_a_hint(accuracy: float, is_reporte
             TARGET_LARGEST_CLASS_FRACTION: {owner: np.full(steps, 0.1)},
             OUTPUT_SPREAD: {owner: np.full(steps, 0.15)},
             ACCURACY: {owner: np.full(steps, accuracy)},
-        }
+        },
+        events=[Event(0, 0.0, ExperimentsChosen(("data",)))] if is_part else [],
     )
     if is_reported:
         assert check(run).outcome.state is OutcomeState.FALLING

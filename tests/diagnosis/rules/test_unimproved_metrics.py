@@ -35,6 +35,10 @@ def shown(loss: np.ndarray = FALLING, **metrics: list[float]) -> Run:
         {"mean_return": [-20.0, -23.0, -21.0, -19.0, -22.0, -21.0]},
         {"reward": [0.0] * 8},
         {"verification_acc": [0.5] * 5},  # as one constant prediction gets
+        {"val_mae": [31.0, 26.0, 25.8, 25.7, 25.6, 25.5], "seasonal_naive": [18.0] * 6},
+        {"acc": [0.1, 0.28, 0.29, 0.3, 0.3, 0.3], "majority_acc": [0.31]},
+        {"exact": [0.0] * 6, "token_acc": [0.02, 0.06, 0.09, 0.1, 0.11, 0.11]},
+        {"pair_acc": [0.84, 0.94, 0.95, 0.96], "val_hr@10": [0.07, 0.1, 0.09, 0.09]},
     ],
 )
 def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[float]]) -> None:
@@ -54,6 +58,10 @@ def test_none_improves_or_one_is_useless_by_definition(metrics: dict[str, list[f
         ({"mean_return": [-20.0, -18.0, -21.0, -5.0, -7.0, 3.0]}, Clear),
         ({"acc": [0.97] * 5}, Clear),
         ({"acc": [0.5] * 5, "recall": [0.5, 0.5, 0.52, 0.5, 0.51]}, Clear),
+        ({"val_mae": [31.0, 20.0, 14.0, 13.0, 12.5], "seasonal_naive": [18.0] * 5}, Clear),
+        ({"val_mae": [60.0, 50.0, 40.0, 30.0, 24.0, 20.0], "naive": [18.0] * 6}, Clear),  # falls
+        ({"mae": [5.0, 4.0, 3.5, 3.4], "lr_naive": [0.1, 0.1]}, Clear),  # not beside it
+        ({"pair_acc": [0.84, 0.94, 0.95, 0.96], "val_hr@10": [0.07, 0.2, 0.3, 0.4]}, Clear),
         ({"acc": [0.1, 0.1]}, NotExamined),
         ({"reward": [0.0, 0.0, 0.0]}, NotExamined),
         ({"temperature": [0.1, 0.1, 0.1]}, NotExamined),
@@ -72,11 +80,18 @@ def test_silent(metrics: dict[str, list[float]], kind: type[Verdict]) -> None:
         (np.geomspace(2, 0.2, 30), NotExamined),  # a short run
         (np.full(STEPS, 2.0), NotExamined),  # the loss tells already
         (np.concatenate((np.geomspace(2, 0.5, 20), np.full(STEPS - 20, 0.5))), Finding),
+        (np.linspace(2, 1.85, STEPS), Finding),  # hardly falls
     ],
 )
 def test_the_loss_beside_it(loss: np.ndarray, kind: type[Verdict]) -> None:
-    (verdict,) = said(unimproved_metrics, shown(loss, acc=[0.2, 0.2, 0.2, 0.2]))
+    (verdict,) = said(unimproved_metrics, shown(loss, acc=[0.2, 0.21, 0.2, 0.2, 0.2, 0.2]))
     assert isinstance(verdict, kind)
+
+
+def test_an_error_says_nothing_where_the_loss_had_fallen_before() -> None:
+    loss = np.concatenate((np.geomspace(2e8, 4e6, 8), np.full(STEPS - 8, 4e6)))
+    (verdict,) = said(unimproved_metrics, shown(loss, test_rmse=[2003.0, 2005.0, 2005.0, 2004.0]))
+    assert isinstance(verdict, Clear)
 
 
 @pytest.mark.parametrize(

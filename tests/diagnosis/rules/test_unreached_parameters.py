@@ -6,6 +6,8 @@ from holter.record.findings import Clear, Confidence, NotExamined, Severity
 from holter.record.signals import (
     ACTIVATION_STD,
     GRAD_NORM,
+    GRAPH_LEAVES,
+    GRAPH_LOOSE_LEAVES,
     PARAMETER_IN_MODEL,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
@@ -51,6 +53,26 @@ def test_a_detached_encoder_is_named_as_one() -> None:
     assert finding.confidence is Confidence.CERTAIN
     assert finding.onset == 0
     assert finding.evidence[0].owner == "encoder.0.weight"
+
+
+def test_a_graph_that_ends_at_no_parameter_reaches_none() -> None:
+    def cut(leaves: float) -> Run:
+        return run_of(
+            {
+                PARAMETER_OPTIMIZER: {name: [0.0] for name in HEAD},
+                PARAMETER_TRAINABLE: {name: [1.0] for name in HEAD},
+                PARAMETER_IN_MODEL: {name: [1.0] for name in HEAD},
+                GRAPH_LEAVES: {"": [leaves] * 3},
+                GRAPH_LOOSE_LEAVES: {"": [1.0] * 3},
+                WEIGHT_TOTAL_NORM: {"": [1.0] * 20},
+            }
+        )
+
+    (finding,) = found(unreached_parameters, cut(1.0))
+    assert finding.severity is Severity.ERROR
+    assert "requires_grad_()" in finding.fix
+    (verdict,) = said(unreached_parameters, cut(3.0))  # the gradients were cleared before the step
+    assert isinstance(verdict, NotExamined)
 
 
 def test_modules_that_are_never_called_make_a_hint() -> None:

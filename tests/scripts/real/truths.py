@@ -53,6 +53,7 @@ class Script:
     by_variable: bool = False  # the fault is named by the variable FAULT
     first: tuple[str, ...] | None = None  # arguments of a run before, in the same folder
     validation_units: tuple[float, ...] = (1.0,)
+    without_loss: bool = False  # its evaluation computes a metric only; holter computes the loss
     packages: tuple[str, ...] = ()
     undecided: str = ""  # why preflight cannot extract a step, where that is the right answer
 
@@ -88,7 +89,7 @@ def by_name(scripts: Iterable[Script]) -> dict[str, Script]:
 
 
 # Rules whose finding is a right answer to several faults.
-LABELS = ("unrelated-labels", "loss-at-constant-predictor")
+LABELS = ("unrelated-labels", "independent-labels", "loss-at-constant-predictor")
 TOO_FAST = ("huge-updates", "exploding-gradients", "diverging-loss", "oversized-steps")
 
 SHUFFLED_LABELS = "labels do not belong to their inputs; not: learning rate, warm-up, capacity"
@@ -119,7 +120,7 @@ SCRIPTS = by_name(
                     "log_softmax over the batch instead of the classes",
                     "softmax over the wrong dimension; outputs of a sample depend on the others;"
                     " outputs are no log-probabilities over classes",
-                    ("unnormalised-nll", "mixed-samples"),
+                    ("batch-axis-softmax", "unnormalised-nll", "mixed-samples"),
                 ),
                 Fault(
                     "no-eval",
@@ -653,12 +654,13 @@ SCRIPTS = by_name(
             "Pytorch-UNet train.py (cross entropy plus Dice)",
             120,
             (Printed(r"\(batch\) (\S+)", steps(120)),),
+            without_loss=True,
             faults=(
                 Fault(
                     "softmax-over-batch",
                     "the Dice term takes the softmax over the batch instead of the classes",
                     "softmax over the wrong dimension; the loss of a sample depends on the others",
-                    ("mixed-samples",),
+                    ("batch-axis-softmax", "mixed-samples"),
                     ruins=False,
                 ),
             ),

@@ -19,6 +19,8 @@ from holter.record.signals import (
     TARGET_COUNT,
     TARGET_ENTROPY,
     TARGET_LARGEST_CLASS_FRACTION,
+    TARGET_MAX,
+    TARGET_MIN,
     TARGET_STD,
     Signal,
 )
@@ -36,6 +38,7 @@ CROSS_ENTROPIES = (
 
 _OF_TRAINING = (OUTPUT_SIZE, OUTPUT_UNITS, TARGET_COUNT, TARGET_STD, ACCURACY, LOSS_SUMMED)
 _OTHER_TARGETS = 0.02  # change of the baseline, as a share, that other targets explain
+_ROUNDING = 1e-6  # of the largest target: spread that is none
 _STEADY = 0.5  # largest spread of a loss function's share in the loss, over the median share
 
 
@@ -92,12 +95,18 @@ def constant_of(facts: "Facts", function: str, scale: float) -> Baseline | str:
         return f"the best constant prediction for {function} is unknown"
     power = 1 if signal is TARGET_ENTROPY else 2
     level, early = float(values[-1]) ** power, float(values[len(values) // 10]) ** power
-    if level <= 0:
+    if level <= 0 or (signal is TARGET_STD and values[-1] <= _rounding(facts, function)):
         return "the targets do not vary"
     before = readings(facts, signal, function)[: -len(values)]
     if len(before) and abs(float(before[-1]) ** power / level - 1) > _OTHER_TARGETS:
         return f"{function} had other targets before step {facts.stage_start}"
     return Baseline(function, signal, level, level / early if early > 0 else np.inf, scale)
+
+
+def _rounding(facts: "Facts", function: str) -> float:
+    """Return the spread that rounding gives targets which are the same for every sample."""
+    ends = [last(facts, signal, function) or 0.0 for signal in (TARGET_MIN, TARGET_MAX)]
+    return _ROUNDING * max(map(abs, ends))
 
 
 def trained_functions(facts: "Facts") -> tuple[str, ...]:

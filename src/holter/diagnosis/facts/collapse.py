@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FEWEST = 8  # readings
 _EARLY = 3  # readings at the start
+_SAME = 1e-5  # relative difference of spreads of one tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,13 @@ class Response:
     size: float  # root mean square at the end
     given: float  # spread of the inputs in the second half, where it is large; NaN if unknown
     given_units: int
+    inputs: Series  # their spread
+
+    def passes_on_to(self, other: "Response") -> bool:
+        """Return whether another model is given exactly what this one returns at some steps."""
+        _, mine, others = np.intersect1d(self.spread.steps, other.inputs.steps, return_indices=True)
+        made, given = self.spread.values[mine], other.inputs.values[others]
+        return bool(np.isclose(made, given, rtol=_SAME, atol=0).any())
 
     @property
     def relative(self) -> float:
@@ -78,6 +86,7 @@ def _response(facts: "Facts", owner: str) -> Response | None:
         _end(_finite(facts, RESPONSE_SIZE, owner)),
         _large(_finite(facts, RESPONSE_INPUT_SPREAD, owner)),
         int(np.nan_to_num(_end(_finite(facts, RESPONSE_INPUT_UNITS, owner)))),
+        _finite(facts, RESPONSE_INPUT_SPREAD, owner),
     )
 
 

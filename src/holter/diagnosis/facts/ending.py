@@ -7,6 +7,7 @@ import numpy as np
 
 from holter.diagnosis.facts.baseline import most_frequent, readings
 from holter.diagnosis.facts.chance import Standing, validation_at_chance
+from holter.diagnosis.facts.figures import learned_metric
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.diagnosis.facts.validation import Curves
 from holter.record import Run
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _PASSES = 4  # validation passes that tell whether anything carries over
 _ONE_CLASS = 0.995  # share of a class from which on accuracies tell nothing
 _CLEARLY = 0.02  # share below the best constant prediction that tells without accuracies
+_MORE = 0.1  # of the way from chance to always right, or of the best constant prediction
 _LEAST = 4  # accuracies that make a level
 
 
@@ -26,7 +28,8 @@ def run_outcome(facts: "Facts") -> Outcome:
     """Return how the run went; `says` has the numbers at the end that make it plain.
 
     A training that learned has failed all the same if no validation was ever better than the best
-    constant prediction.
+    constant prediction. Noisy or mixed labels keep a loss near that prediction: where accuracies,
+    validation or a metric that the script shows tell more, the training has not stalled.
     """
     outcome = _with_numbers(facts, facts.training_outcome)
     raised = exception_line(facts.run)
@@ -34,6 +37,8 @@ def run_outcome(facts: "Facts") -> Outcome:
         return replace(outcome, state=OutcomeState.BROKE, onset=raised[0], says=raised[1])
     if outcome.state in (OutcomeState.LEARNED, OutcomeState.STALLED) and _carries_nothing(facts):
         outcome = replace(outcome, state=OutcomeState.MEMORISED)
+    if outcome.state is OutcomeState.STALLED and _learned_more(facts, outcome):
+        outcome = replace(outcome, state=OutcomeState.LEARNED)
     return replace(outcome, says=_says(facts, outcome))
 
 
@@ -107,6 +112,20 @@ def _loss(facts: "Facts") -> str:
     if not len(values):
         return ""
     return f"loss {values[0]:.3g} → {values[-1]:.3g}; "
+
+
+def _learned_more(facts: "Facts", outcome: Outcome) -> bool:
+    """Return whether accuracies, validation or metrics tell more than the training loss."""
+    chance, baseline = outcome.chance_accuracy, facts.baseline
+    gains = [
+        0.0 if accuracy is None or chance is None else (accuracy - chance) / (1 - chance)
+        for accuracy in (outcome.accuracy, outcome.validation_accuracy)
+    ]
+    if outcome.validation is not None and not isinstance(baseline, str):
+        curves = _curves(facts)
+        if curves is not None and curves.is_comparable:
+            gains.append(1 - outcome.validation / baseline.level)
+    return max(gains) > _MORE or learned_metric(facts.run) is not None
 
 
 def _carries_nothing(facts: "Facts") -> bool:

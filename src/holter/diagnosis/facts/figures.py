@@ -15,6 +15,10 @@ from holter.record.events import FigurePrinted
 from holter.record.signals import METRIC_LOGGED
 
 _PARTS = re.compile(r"[\s_/@.\-]+")
+_CLEARLY = 0.05  # change, as a share, that is more than noise
+_VALUES = 3  # of a metric that show a course
+_FAR = 0.1  # gain of a metric that luck does not explain
+_MOSTLY = 0.6  # value of a metric that a model has which learned
 _PERCENT = (1.5, 100.0)  # between which the largest value of a share is one in per cent
 
 
@@ -31,20 +35,33 @@ class Meaning(Enum):
 _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
     {
         Meaning.ABOVE_ZERO: frozenset(
-            ("r2", "r²", "mcc", "matthews", "kappa", "corr", "correlation", "pearson", "spearman")
+            (
+                *("r2", "r²", "skill", "mcc", "matthews", "kappa"),
+                *("corr", "correlation", "pearson", "spearman"),
+            )
         ),
         Meaning.ABOVE_HALF: frozenset(("auc", "auroc", "rocauc", "cindex", "concordance")),
         Meaning.SHARE: frozenset(
             (
                 *("acc", "accuracy", "correct", "success", "exact", "em", "top1", "top5"),
                 *("recall", "precision", "f1", "iou", "miou", "dice", "jaccard", "pck"),
-                *("ndcg", "map", "mrr", "hit", "hits", "bleu"),
+                *("r1", "r5", "r10", "p1", "p5", "p10"),  # r@1
+                *("ndcg", "map", "mrr", "hit", "hits", "hr", "bleu"),
             )
         ),
         Meaning.ERROR: frozenset(("error", "err", "wer", "cer", "rmse", "mae")),
         Meaning.REWARD: frozenset(("reward", "rewards", "return", "returns")),
     }
 )
+
+# Words by which a script names what needs no model, or next to none.
+_TRIVIAL = frozenset(
+    (
+        *("naive", "chance", "random", "majority", "persistence", "popularity", "constant"),
+        *("guess", "guessing", "climatology"),
+    )
+)
+_HELD_OUT = frozenset(("val", "valid", "validation", "dev", "test", "eval", "heldout", "holdout"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,31 @@ class Metric:
     def last(self) -> float:
         """The median of the last third."""
         return float(np.median(self.values[-max(len(self.values) // 3, 1) :]))
+
+    @property
+    def is_error(self) -> bool:
+        """Whether lower is better."""
+        return self.meaning is Meaning.ERROR
+
+    @property
+    def best(self) -> float:
+        """The best value."""
+        return float(self.values.min() if self.is_error else self.values.max())
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether its name says that it is of held-out data."""
+        return not _HELD_OUT.isdisjoint(_words(self.name))
+
+    @property
+    def improves(self) -> bool:
+        """Whether the last third is clearly better than the third before it."""
+        count = max(len(self.values) // 3, 1)
+        before, after = self.values[-2 * count : -count], self.values[-count:]
+        if not len(before):
+            return False
+        rise = float(np.median(after) - np.median(before)) * (-1 if self.is_error else 1)
+        return rise > _CLEARLY * max(float(np.abs(before).max()), 1e-30)
 
     @property
     def gain(self) -> float:
@@ -84,6 +126,83 @@ def metrics_shown(run: Run) -> list[Metric]:
         shown += [(name, tuple(s.steps), tuple(s.values)) for name, s in logged]
     found = [_metric(name, np.array(steps, float), np.array(v, float)) for name, steps, v in shown]
     return [metric for metric in found if metric is not None]
+
+
+def learned_metric(run: Run) -> Metric | None:
+    """Return the metric that shows best that the training learned, or None.
+
+    It rose by far and ends near its best, and what it counts is right more often than not.
+    """
+    risen = [
+        metric
+        for metric in metrics_shown(run)
+        if metric.meaning in (Meaning.SHARE, Meaning.ABOVE_ZERO, Meaning.ABOVE_HALF)
+        and len(metric.values) >= _VALUES
+        and metric.gain >= _FAR
+        and metric.last >= max(_MOSTLY, metric.best - _FAR / 2)
+    ]
+    return max(risen, key=lambda metric: metric.gain, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A metric beside the value that the script itself shows for a trivial prediction."""
+
+    metric: Metric
+    name: str  # of the trivial prediction, as it is shown
+    level: float
+
+    @property
+    def is_unbeaten(self) -> bool:
+        """Whether the metric was never better, and is not about to be."""
+        if self.metric.improves:
+            return False
+        return (
+            self.metric.best >= self.level
+            if self.metric.is_error
+            else (self.metric.best <= self.level)
+        )
+
+
+def references(run: Run) -> list[Reference]:
+    """Return the metrics that a script shows beside those of a trivial prediction.
+
+    Either the name of the trivial prediction has that of the metric, or its value follows that of
+    the metric on every line.
+    """
+    found, before = [], None
+    events = [event.what for event in run.events_of(FigurePrinted)]
+    metrics = [_metric(e.name, np.array(e.steps, float), np.array(e.values, float)) for e in events]
+    known = [metric for metric in metrics if metric is not None and not _is_trivial(metric.name)]
+    for event, metric in zip(events, metrics, strict=True):
+        if _is_trivial(event.name):
+            level, words = float(np.median(event.values)), _names_in(event.name)
+            if words:
+                beside = [each for each in known if words & _names_in(each.name)]
+            else:
+                beside = [before] if before is not None and _same(before, event) else []
+            if metric is not None:
+                level = float(np.median(metric.values))
+            found += [Reference(each, event.name, level) for each in beside]
+        before = metric
+    return found
+
+
+def _same(metric: Metric, event: FigurePrinted) -> bool:
+    return len(metric.steps) == len(event.steps) and bool((metric.steps == event.steps).all())
+
+
+def _is_trivial(name: str) -> bool:
+    return not _TRIVIAL.isdisjoint(_words(name))
+
+
+def _words(name: str) -> set[str]:
+    return set(_PARTS.split(name.lower()))
+
+
+def _names_in(name: str) -> set[str]:
+    """Return the words of a name that mean a metric."""
+    return {word for word in _words(name) if any(word in names for names in _NAMES.values())}
 
 
 def meaning_of(name: str) -> Meaning | None:

@@ -9,6 +9,8 @@ import numpy as np
 from holter.diagnosis.facts.windows import windows
 from holter.record.signals import (
     GRAD_NORM,
+    GRAPH_LEAVES,
+    GRAPH_LOOSE_LEAVES,
     PARAMETER_IN_MODEL,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
@@ -77,6 +79,16 @@ def all_step(facts: "Facts", optimizers: int) -> bool:
         return facts.run.steps > 0
     tables = facts.run[WEIGHT_TOTAL_NORM].values() if WEIGHT_TOTAL_NORM in facts.run else ()
     return sum(len(series) > 0 for series in tables) >= optimizers
+
+
+def ends_outside_parameters(facts: "Facts") -> bool:
+    """Whether the graph of the loss was read, and ended at no parameter each time."""
+    if GRAPH_LEAVES not in facts.run or GRAPH_LOOSE_LEAVES not in facts.run:
+        return False
+    leaves, loose = facts.run[GRAPH_LEAVES].get(""), facts.run[GRAPH_LOOSE_LEAVES].get("")
+    if leaves is None or loose is None or not len(leaves) or len(leaves) != len(loose):
+        return False
+    return bool(loose.values.min() >= 1 and (leaves.values == loose.values).all())
 
 
 def nonzero_gradients(facts: "Facts", since: Mapping[str, int], *, enough: int) -> dict[str, int]:

@@ -25,9 +25,9 @@ def batch_axis_softmax(
 
     ## What it does
     Reads the autograd graph of the loss. It reports a `softmax` or `log_softmax` over axis 0 of a
-    matrix of samples and classes if it is the last step of the model, or lies between the model and
-    the loss. Square matrices, as of a contrastive loss, and targets that choose among the rows, as
-    in ranking, are left out.
+    matrix of samples and classes, or of images, if it is the last step of the model, or lies
+    between the model and the loss, also in a Dice term. Square matrices, as of a contrastive loss,
+    and targets that choose among the rows, as in ranking, are left out.
 
     ## Why it matters
     The probabilities of one class add up to 1 over the batch, so samples compete with each other

@@ -29,7 +29,7 @@ def collapsed_outputs(
     ## What it does
     Compares how much the outputs of one model vary between samples with how much the real samples
     do that another model of the same training is given. It reports far less although the inputs of
-    the generator vary.
+    the generator vary. The other model has to be given the outputs themselves at some steps.
 
     ## Why it matters
     The generator has found one sample that its adversary accepts, and returns that alone (mode
@@ -66,9 +66,12 @@ def collapsed_outputs(
         and judge.units != made.units
         and judge.given > 0
         and not math.isnan(made.given)
+        and made.passes_on_to(judge)
     ]
     if not pairs:
-        yield collapsed_outputs.not_examined("no model returns what another one is given")
+        yield collapsed_outputs.not_examined(
+            "no model returns what another one is given beside other samples"
+        )
         return
     made, judge = min(pairs, key=lambda pair: pair[0].final / pair[1].given)
     measured = (

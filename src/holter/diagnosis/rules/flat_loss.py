@@ -7,16 +7,18 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import learned
+from holter.diagnosis.facts.baseline import Baseline, Learned, learned
 from holter.diagnosis.facts.curve import Curve, warmed_up
 from holter.diagnosis.facts.progress import learning_in_the_lab, recent
 from holter.diagnosis.facts.robust import Values, midmean, midmean_error, noise
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of, percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import LOSS, UPDATE_RATIO
+from holter.record.signals import LOSS, UPDATE_RATIO, VAL_LOSS
 
 _PIECES = 10  # into which the curve is cut
+_SOME_RIGHT = 0.1  # of the way from chance to always right
+_AS_MUCH = 0.8  # of the gain in training, as a share, that every validation has
 
 
 @rule(
@@ -171,9 +173,21 @@ def _learned(facts: Facts, curve: Curve, shape: _Shape, min_learned: float) -> V
     if isinstance(baseline, str):
         return None
     progress = learned(facts, baseline, shape.last)
-    if progress.most <= min_learned:
+    if progress.most <= min_learned and not _carries_over(facts, baseline, progress):
         return None
     return flat_loss.harmless(f"the loss{of(curve.owner)} is flat, but {progress}")
+
+
+def _carries_over(facts: Facts, baseline: Baseline, progress: Learned) -> bool:
+    """Return whether more is right than by chance, and all validations gain as the training does.
+
+    Noisy labels leave no more to learn than that.
+    """
+    curves = facts.validation if VAL_LOSS in facts.run else ""
+    if isinstance(curves, str) or not curves.is_comparable or progress.by_accuracy is None:
+        return False
+    worst = 1 - float(curves.validation.max()) / baseline.level
+    return progress.by_accuracy > _SOME_RIGHT and worst > _AS_MUCH * progress.by_loss > 0
 
 
 def _finding(

@@ -17,6 +17,7 @@ def lagging_average(
     *,
     min_steps: Annotated[int, "steps needed"] = 50,
     max_way: Annotated[float, "share of the way from the start that is too little"] = 0.2,
+    max_moved: Annotated[float, "distance from the start, over that of the model"] = 0.5,
     min_written: Annotated[float, "writes to the copy per step that make it an average"] = 0.5,
 ) -> Iterator[Verdict]:
     """A running average of the weights is still near the weights at the start.
@@ -61,7 +62,8 @@ def lagging_average(
         measured = (
             f"a copy of {copy.model} is {portion(copy.behind)} of the way of the training behind it"
         )
-        if not is_average or not copy.moved or copy.behind < 1 - max_way:
+        is_near_start = 0 < copy.moved <= max_moved  # another model of that class is anywhere
+        if not is_average or not is_near_start or copy.behind < 1 - max_way:
             yield lagging_average.clear(measured)
             continue
         yield lagging_average.finding(

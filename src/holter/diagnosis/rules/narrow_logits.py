@@ -1,7 +1,7 @@
 """The outputs span so little that no class can be likely."""
 
 from collections.abc import Iterator
-from math import exp, log
+from math import exp, inf, log
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +12,7 @@ from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACCURACY,
+    LOSS_MEAN,
     OUTPUT_MAX,
     OUTPUT_MIN,
     OUTPUT_PROBABILITY_FRACTION,
@@ -87,6 +88,11 @@ def narrow_logits(
         )
         probabilities = last(facts, OUTPUT_PROBABILITY_FRACTION, function) or 0.0
         is_narrow = floor >= min_floor * equal and span <= max_growth * middle
+        if is_narrow and (lowest := _level(facts, function)) < floor:
+            yield narrow_logits.clear(
+                f"the loss is {lowest:.3g}, below what the outputs read allow"
+            )
+            continue
         if not is_narrow or accuracy < exp(-floor) + min_excess or probabilities >= 1:
             yield narrow_logits.clear(f"{measured}; accuracy {accuracy:.0%}")
             continue
@@ -103,3 +109,9 @@ def narrow_logits(
             fix="divide the outputs by a temperature, or multiply them by 10 to 30, before the"
             " loss: `cross_entropy(similarity / 0.1, labels)`",
         )
+
+
+def _level(facts: Facts, function: str) -> float:
+    """Return the loss at the end, which is read more often than outputs; infinite if unknown."""
+    losses = readings(facts, LOSS_MEAN, function) if LOSS_MEAN in facts.run else np.empty(0)
+    return float(np.median(losses[-max(len(losses) // 20, 1) :])) if len(losses) else inf

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.membership import ends_outside_parameters
 from holter.diagnosis.rule import rule
 from holter.record import Series
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -50,6 +51,12 @@ def step_without_backward(
     """
     calls = facts.run[BACKWARD_CALLS].get("")
     still = _still_samples(facts, min_samples)
+    if still and ends_outside_parameters(facts):
+        yield step_without_backward.clear(
+            "backward() is called, on a loss whose graph ends at no parameter: gradients are not"
+            " cleared, there are none"
+        )
+        return
     if calls is not None and len(calls) and still:
         yield _without_gradients(facts, calls, still)
         return

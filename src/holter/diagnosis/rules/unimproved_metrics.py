@@ -1,12 +1,13 @@
 """The loss falls, and the metrics that the script shows do not improve."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.figures import Meaning, Metric, metrics_shown
+from holter.diagnosis.facts.figures import Meaning, Metric, metrics_shown, references
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent
@@ -18,6 +19,10 @@ _BASE = {
     Meaning.ABOVE_ZERO: "the best constant prediction has 0",
     Meaning.ABOVE_HALF: "a random order has 0.5",
 }
+_AROUND = 10  # losses at a step that make a level
+_NONE = 0.005  # share of what is right that is nothing
+_GOOD = 0.8  # share of what is right, in training, that has to carry over
+_HALF_MORE = 0.5  # gain of a metric, as a share of its first value, that is an improvement
 _SEEMS_WELL = (
     OutcomeState.LEARNED,
     OutcomeState.FALLING,
@@ -52,9 +57,9 @@ def unimproved_metrics(
     ## What it does
     Reads the numbers that the script prints after words such as `acc`, `recall`, `R2` or `auc`, or
     passes to `log()`. It reports a metric that ends where a constant prediction or a random order
-    is by definition (R² at 0, AUC at 0.5), rewards that do not rise, and metrics of which none
-    improves, and one is low, falls or never changes, while the training loss falls or tells
-    nothing, as that of a policy.
+    is by definition (R² at 0, AUC at 0.5) or by the script's own figure (`naive`, `majority`),
+    rewards that do not rise, and metrics of which none improves (or none of held-out data), and one
+    is low, falls or never changes, while the training loss falls or tells nothing.
 
     ## Why it matters
     The loss is not what is wanted, but the metric is. A loss that falls without it is computed from
@@ -96,6 +101,12 @@ def unimproved_metrics(
             else f"the loss tells already: {outcome.says}"
         )
         return
+    beaten = [each for each in references(facts.run) if each.is_unbeaten]
+    beaten = [each for each in beaten if len(each.metric.values) >= min_values]
+    if beaten:
+        level = f"`{beaten[0].name}` {beaten[0].level:.3g}"
+        yield _finding(facts, beaten[0].metric, f" and is never better than {level}")
+        return
     rewards = [each for each in metrics if each.meaning is Meaning.REWARD]
     metrics = [each for each in metrics if each.meaning is not Meaning.REWARD]
     if rewards and not metrics and all(each.gain < min_rise for each in rewards):
@@ -108,10 +119,17 @@ def unimproved_metrics(
         )
         return
     useless = [each for each in metrics if _is_useless(each, min_gain)]
-    stuck = _stuck(metrics, min_gain, max_share, lost) or _fixed(metrics, min_equal, max_equal)
+    stuck = (
+        _stuck(metrics, min_gain, max_share, lost)
+        or _fixed(metrics, min_equal, max_equal)
+        or _never_right(metrics, min_equal, max_share)
+        or _not_carried_over(metrics, min_gain, max_share)
+    )
     if useless:
         worst = min(useless, key=lambda each: each.last - _CHANCE[each.meaning])
         yield _finding(facts, worst, f"; {_BASE[worst.meaning]}")
+    elif stuck is not None and stuck.is_error and _fall_since(facts, stuck) < min_fall:
+        yield unimproved_metrics.clear(f"the loss had fallen before `{stuck.name}` was shown")
     elif stuck is not None and outcome.fall >= min_fall:
         yield _finding(facts, stuck, f", while the loss falls by {percent(outcome.fall)}")
     elif (
@@ -120,11 +138,28 @@ def unimproved_metrics(
         and len(stuck.values) >= min_rewards
     ):
         yield _finding(facts, stuck, ": it does not improve, and the loss tells nothing")
+    elif (
+        stuck is not None
+        and stuck.meaning is Meaning.SHARE
+        and stuck.best <= max_share
+        and len(stuck.values) >= min_rewards
+    ):
+        yield _finding(facts, stuck, f", and the loss hardly falls, by {percent(outcome.fall)}")
     else:
         best = max(metrics, key=lambda each: each.gain)
         yield unimproved_metrics.clear(
             f"`{best.name}` goes from {best.values[0]:.3g} to {best.last:.3g}"
         )
+
+
+def _fall_since(facts: Facts, metric: Metric) -> float:
+    """Return the fall of the loss since a metric was first shown, as a share of its level then."""
+    curve = facts.signed_curve
+    if isinstance(curve, str):
+        return inf
+    around = np.abs(curve.steps - metric.steps[0]).argsort()[:_AROUND]
+    before = float(np.median(curve.values[around]))
+    return (before - float(np.median(curve.part(0.9)))) / max(abs(before), 1e-30)
 
 
 def _is_useless(metric: Metric, min_gain: float) -> bool:
@@ -149,6 +184,31 @@ def _fixed(metrics: list[Metric], min_equal: int, max_equal: float) -> Metric | 
     if any(np.ptp(each.values) > 0 for each in shares):
         return None
     return next((e for e in shares if len(e.values) >= min_equal and e.last < max_equal), None)
+
+
+def _never_right(metrics: list[Metric], min_equal: int, max_share: float) -> Metric | None:
+    """Return a share that stays at 0 beside others that are all low, or None."""
+    shares = [each for each in metrics if each.meaning is Meaning.SHARE]
+    if any(each.best > max_share for each in shares):
+        return None
+    return next((e for e in shares if len(e.values) >= min_equal and e.best < _NONE), None)
+
+
+def _not_carried_over(metrics: list[Metric], min_gain: float, max_share: float) -> Metric | None:
+    """Return a low share of held-out data if none of them improves while others do, or None."""
+    shares = [each for each in metrics if each.meaning is Meaning.SHARE]
+    held_out = [each for each in shares if each.is_held_out]
+    others = [each for each in shares if not each.is_held_out]
+    if not any(each.gain > min_gain and each.last > _GOOD for each in others):
+        return None
+    if any(each.best > max_share or _improved(each, min_gain) for each in held_out):
+        return None
+    return held_out[0] if held_out else None
+
+
+def _improved(metric: Metric, min_gain: float) -> bool:
+    first = float(metric.values[0])
+    return metric.gain > min_gain or metric.gain > _HALF_MORE * first or metric.improves
 
 
 def _finding(facts: Facts, metric: Metric, against: str) -> Verdict:

@@ -12,6 +12,7 @@ from holter.diagnosis.facts.membership import (
     all_step,
     by_optimizer,
     covering,
+    ends_outside_parameters,
 )
 from holter.diagnosis.facts.windows import windows
 from holter.diagnosis.rule import rule
@@ -32,7 +33,7 @@ Steps = npt.NDArray[np.int64]
 @rule(
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
-    needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER, GRAD_NORM),
+    needs=(PARAMETER_TRAINABLE, PARAMETER_OPTIMIZER),
 )
 def unreached_parameters(
     facts: Facts,
@@ -44,8 +45,9 @@ def unreached_parameters(
 
     ## What it does
     Looks for trainable parameters in an optimizer whose `.grad` was None at every step while others
-    had gradients. It is an error if that holds for all parameters of an optimizer, and only
-    information for a small share of them or for modules that were never called.
+    had gradients, or while the graph of the loss ended at other tensors. It is an error if that
+    holds for all parameters of an optimizer, and only information for a small share of them or for
+    modules that were never called.
 
     ## Why it matters
     The graph is cut between these parameters and the loss. They keep their initial values, and
@@ -81,6 +83,9 @@ def unreached_parameters(
             "no optimizer holds a trainable parameter of a model"
         )
         return
+    if GRAD_NORM not in facts.run and not ends_outside_parameters(facts):
+        yield unreached_parameters.not_examined("no gradient of a parameter was recorded")
+        return
     reached, active = _arrivals(facts, groups)
     clear = True
     for optimizer, held in groups.items():
@@ -114,7 +119,7 @@ def _arrivals(facts: Facts, groups: Groups) -> tuple[set[str], dict[int, Steps]]
     wanted = {p.name for held in groups.values() for p in held}
     reached: set[str] = set()
     active: dict[int, Steps] = dict.fromkeys(groups, np.empty(0, np.int64))
-    for rows in windows(facts, GRAD_NORM):
+    for rows in windows(facts, GRAD_NORM) if GRAD_NORM in facts.run else ():
         reached.update(rows.owners[column] for column in np.flatnonzero(rows.present.any(axis=0)))
         if wanted <= reached:
             break
