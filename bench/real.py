@@ -1,5 +1,8 @@
 """holter on scripts as people have them: `python -m bench.real [--only PATTERN] [--write]`.
 
+With `--keep FOLDER` the outcome of each launch is kept there with its commit, and the page is made
+of all that the folder holds: launches can be measured again one by one.
+
 Runs every script of tests/scripts/real, healthy and with each of its faults: plainly, under
 `holter run`, and, where the fault can be seen before training starts, under `holter try preflight`,
 each in a process of its own. Compares what the script prints with what was recorded. `--write`
@@ -17,6 +20,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.real_kept import Kept, current_commit, keep, kept, measured_on
 from bench.real_runs import Launch, Outcome, Preflight, Training, ask_preflight, launches, watch
 
 PAGE = Path(__file__).parent.parent / "docs" / "real-scripts.md"
@@ -31,19 +35,27 @@ def main() -> int:
     parser.add_argument("--only", default="*", metavar="PATTERN", help="names, as in the table")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--no-preflight", action="store_true", help="leave preflight out")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="outcomes, with their commits")
     parser.add_argument("--write", action="store_true", help="renew docs/real-scripts.md")
     args = parser.parse_args()
     chosen = [each for each in launches() if fnmatch.fnmatch(each.name, args.only)]
-    outcomes = measured(chosen, workers=args.workers, with_preflight=not args.no_preflight)
-    page = render(outcomes)
+    commit = current_commit()
+    outcomes = measured(
+        chosen, workers=args.workers, with_preflight=not args.no_preflight, keep_in=args.keep
+    )
+    entries = [Kept(outcome, commit, commit) for outcome in outcomes]
+    page = render(kept(args.keep, launches()) if args.keep else entries)
     print(page)
     if args.write:
         PAGE.write_text(page + kept_section())
     return 0
 
 
-def measured(chosen: Sequence[Launch], *, workers: int, with_preflight: bool) -> list[Outcome]:
+def measured(
+    chosen: Sequence[Launch], *, workers: int, with_preflight: bool, keep_in: Path | None = None
+) -> list[Outcome]:
     """Measure all, with a line of progress."""
+    commit = current_commit()
 
     def one(launch: Launch) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +65,8 @@ def measured(chosen: Sequence[Launch], *, workers: int, with_preflight: bool) ->
     with ThreadPoolExecutor(workers) as pool:
         for outcome in pool.map(one, chosen):
             outcomes.append(outcome)
+            if keep_in is not None:
+                keep(keep_in, outcome, commit)
             done = f"{len(outcomes)}/{len(chosen)} {outcome.launch.name}"
             print(done, file=sys.stderr, flush=True)
     return outcomes
@@ -66,14 +80,16 @@ def measure(launch: Launch, folder: Path, *, with_preflight: bool = True) -> Out
     return outcome
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
+def render(entries: Sequence[Kept]) -> str:
     """Return the page: counts, a row for each launch, and the truth of each fault."""
+    outcomes = [entry.outcome for entry in entries]
     healthy = [each for each in outcomes if each.launch.fault is None]
     faults = [each for each in outcomes if each.launch.fault is not None]
     lines = [
         "# Scripts as people have them",
         "",
         f"`python -m bench.real --write`, {datetime.now(UTC):%Y-%m-%d}, torch {version('torch')}.",
+        measured_on(entries, len(launches())),
         "",
         "The scripts of `tests/scripts/real` are written in the style of public projects, with",
         "synthetic data, small enough for a few seconds on one core. Each runs plainly, under",
@@ -149,7 +165,10 @@ def validation_cell(outcome: Outcome) -> str:
         return "-"
     cells = [f"{name} = {owner}" for name, owner in outcome.passes.items()]
     cells += [f"**{name} lost**" for name in printed if name not in outcome.passes]
-    cells += [f"**{owner}: other values**" for owner in outcome.other_passes]
+    if outcome.launch.script.without_loss:
+        cells += [f"(by holter: {owner})" for owner in outcome.other_passes]
+    else:
+        cells += [f"**{owner}: other values**" for owner in outcome.other_passes]
     return ", ".join(cells)
 
 

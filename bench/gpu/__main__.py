@@ -109,6 +109,7 @@ def totals(results: Sequence[Result]) -> list[str]:
     healthy = [each for each in results if each.specimen.healthy]
     compared = [each for each in results if each.output in ("identical", "differs")]
     named = _share([each.verdict == "named" for each in faults])
+    complete = _share([each.counted for each in results if not each.failure])
     captured = _share([each.verdict == "named" or bool(each.captures) for each in faults])
     return [
         "| | |",
@@ -117,7 +118,7 @@ def totals(results: Sequence[Result]) -> list[str]:
         f"| faults: named or captured | {captured} |",
         f"| healthy scripts without a warning or error | {_share([e.right for e in healthy])} |",
         f"| output identical | {_share([each.output == 'identical' for each in compared])} |",
-        f"| all steps and losses recorded | {_share([each.counted for each in results])} |",
+        f"| all steps and losses recorded | {complete} |",
     ]
 
 
