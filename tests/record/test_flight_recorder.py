@@ -38,7 +38,7 @@ def test_the_last_collective_of_the_default_group(tmp_path, encode):
 
 # One process, one collective after the other, and what PyTorch itself dumps of them.
 DUMPED = """\
-import pathlib, sys
+import pathlib, pickle, sys, time
 import torch
 from torch import distributed as dist
 from torch._C import _distributed_c10d as c10d
@@ -46,7 +46,12 @@ store = f"file://{sys.argv[1]}/store"
 dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
 for _ in range(3):
     dist.all_reduce(torch.ones(2))
-pathlib.Path(sys.argv[1], "rank_0").write_bytes(c10d._dump_fr_trace(True, True, False))
+for _ in range(300):  # another thread notes that a collective has ended, soon after it has
+    dump = c10d._dump_fr_trace(True, True, False)
+    if all(entry["state"] == "completed" for entry in pickle.loads(dump)["entries"]):
+        break
+    time.sleep(0.1)
+pathlib.Path(sys.argv[1], "rank_0").write_bytes(dump)
 dist.destroy_process_group()
 """
 
