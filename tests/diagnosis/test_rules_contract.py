@@ -28,14 +28,20 @@ from zoo.regimes import Regime
 from zoo.specimens import CASES, Specimen
 
 rules = pytest.mark.parametrize("rule", all_rules().values(), ids=lambda rule: rule.name)
-# Twins and specimens of rules in preview are for the exhaustive runs; those of the others are clear
-# of them, too.
+
+
+def depth(rule: Rule) -> tuple[pytest.MarkDecorator, ...]:
+    """Twins and odd cases of rules in preview or with an experiment are for the exhaustive runs.
+
+    Those of the other rules are examined by every rule, these included.
+    """
+    needs_a_trial = any(signal.per is Per.TRIAL for signal in rule.needs)
+    return (pytest.mark.exhaustive,) if rule.preview or needs_a_trial else ()
+
+
 rules_with_twins = pytest.mark.parametrize(
     "rule",
-    [
-        pytest.param(rule, id=rule.name, marks=pytest.mark.exhaustive if rule.preview else ())
-        for rule in all_rules().values()
-    ],
+    [pytest.param(rule, id=rule.name, marks=depth(rule)) for rule in all_rules().values()],
 )
 
 
@@ -120,7 +126,7 @@ def test_every_exception_has_a_sentence_and_a_name_of_its_own(rule: Rule) -> Non
 @pytest.mark.parametrize(
     ("rule", "name"),
     [
-        pytest.param(rule, each.name, marks=pytest.mark.exhaustive if rule.preview else ())
+        pytest.param(rule, each.name, marks=depth(rule))
         for rule in all_rules().values()
         for each in rule.exceptions
     ],

@@ -29,6 +29,11 @@ ARGUMENTS = {"argparse_script": ("moons", "--output-dir", "out/put", "--batch-si
 
 ORDINARY = sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem not in NOT_ORDINARY)
 LAUNCHES = [(name, *ARGUMENTS.get(name, ())) for name in ORDINARY] + [("workers", "--spawn")]
+# One of each kind of loop is sampled in every test run; the others are in the exhaustive ones.
+SAMPLED = (
+    *("accumulation", "gan", "lbfgs", "lstm", "mlp_validation", "scaler", "workers"),
+    "two_optimizers_one_backward",
+)
 
 # What the training loader of a script delivers for each step of an epoch.
 BATCHES = {
@@ -73,10 +78,30 @@ PARAMETERS = {
 }
 
 
-@pytest.fixture(scope="session", params=LAUNCHES, ids=" ".join)
-def launch(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """A script's name and arguments. Session-wide, so that tests of one script stand together."""
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(
+            (launch, regime),
+            id="-".join((" ".join(launch), regime)),
+            marks=() if regime == "whole" or launch[0] in SAMPLED else pytest.mark.exhaustive,
+        )
+        for launch in LAUNCHES
+        for regime in REGIMES
+    ],
+)
+def recorded(request: pytest.FixtureRequest) -> tuple[tuple[str, ...], str]:
+    """A script's name and arguments, and how its steps are read: all of them, or a sample.
+
+    What is cheap is read at every step in both. Session-wide, so that tests of one script stand
+    together.
+    """
     return request.param
+
+
+@pytest.fixture
+def launch(recorded: tuple[tuple[str, ...], str]) -> tuple[str, ...]:
+    return recorded[0]
 
 
 @pytest.fixture
@@ -84,10 +109,9 @@ def name(launch: tuple[str, ...]) -> str:
     return launch[0]
 
 
-@pytest.fixture(scope="session", params=REGIMES)
-def regime(request: pytest.FixtureRequest) -> str:
-    """How the steps are read; what is cheap is read at every step in both."""
-    return request.param
+@pytest.fixture
+def regime(recorded: tuple[tuple[str, ...], str]) -> str:
+    return recorded[1]
 
 
 @pytest.fixture

@@ -87,10 +87,7 @@ USUAL_FAULTS = (
     *("finetune_head old-head", "resume model-only", "hf_trainer_bert random-labels"),
     *("tabular_long reseeded-order", "pytorch_cifar eval-mode-never-left"),
 )
-USUAL_PREFLIGHTS = (
-    *("mnist", "time_sequence_prediction", "nanogpt", "hf_trainer_bert", "lightning_module"),
-    "accelerate_loop",
-)
+USUAL_PREFLIGHTS = ("mnist", "time_sequence_prediction", "lightning_module", "accelerate_loop")
 
 
 def of_each(chosen: list[Launch], *, usual: tuple[str, ...] = ()) -> pytest.MarkDecorator:
